@@ -1,0 +1,118 @@
+/**
+ * What others may know of the dataset: its calendar, its taxonomy, its shapes and where a snapshot lies.
+ * The one file of the pipeline that api/ imports; it imports only zod.
+ */
+import { z } from 'zod'
+
+/** First day of the dataset (UTC). Usage before it is not part of the dataset; windows are clamped to it. */
+export const FLOOR_DATE = '2025-01-01'
+
+/** Label of the dataset's schema; it stays as long as field names and grain do (CONTRACT 4.3). */
+export const DATASET_VERSION = 'v1'
+
+/** The two orders of the rankings (CONTRACT 4.2). */
+export const SORTS = ['popular', 'trending'] as const
+export type Sort = (typeof SORTS)[number]
+
+/** Category groups and the subcategories inside each (CONTRACT 4.4). */
+export const TAXONOMY = {
+  coding: ['cli-agent', 'ide-extension', 'cloud-agent', 'programming-app', 'native-app-builder'],
+  creative: ['creative-writing', 'video-gen', 'image-gen', 'audio-gen'],
+  productivity: ['writing-assistant', 'general-chat', 'personal-agent', 'legal'],
+  entertainment: ['roleplay', 'game'],
+} as const
+
+export type Category = keyof typeof TAXONOMY
+export type Subcategory = (typeof TAXONOMY)[Category][number]
+
+export const CATEGORIES = Object.keys(TAXONOMY) as readonly Category[]
+export const SUBCATEGORIES: readonly Subcategory[] = Object.values(TAXONOMY).flat()
+
+/** The group a subcategory belongs to. */
+export function categoryOf(subcategory: Subcategory): Category {
+  const group = CATEGORIES.find((category) =>
+    (TAXONOMY[category] as readonly Subcategory[]).includes(subcategory),
+  )
+  if (group === undefined) throw new RangeError(`Unknown subcategory "${subcategory}"`)
+  return group
+}
+
+/** Licence of the published data and the address of its text. */
+export const LICENCE = {
+  name: 'CC-BY-4.0',
+  url: 'https://creativecommons.org/licenses/by/4.0/',
+} as const
+
+/** To be said wherever the data is offered (CONTRACT 1). */
+export const COMPARABILITY_NOTE =
+  "Token counts come from each upstream provider's own tokenizer, so tokens of apps whose traffic flows " +
+  'through different providers are not strictly comparable.'
+
+/** The DuckDB file of a snapshot. */
+export const SNAPSHOT_FILE = 'app-rankings.duckdb'
+
+/** Folder of the snapshots and the pointer to the newest, relative to DATA_DIR (CONTRACT 8). */
+export const SNAPSHOTS_FOLDER = 'snapshots'
+export const CURRENT_POINTER = 'current'
+
+/** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
+export const DEFAULT_SCHEDULE = '0 2 * * *'
+
+const DAY_MS = 86_400_000
+const SNAPSHOT_ID = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/
+
+/** A calendar day in UTC, `YYYY-MM-DD`. */
+export function utcDay(time: Date): string {
+  return time.toISOString().slice(0, 10)
+}
+
+/** The day that lies `days` after `day` (before, when negative), both `YYYY-MM-DD`. */
+export function addDays(day: string, days: number): string {
+  return utcDay(new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS))
+}
+
+/** The most recent UTC day that is over at `now`: what a run at `now` may publish up to (CONTRACT 7). */
+export function lastCompletedDay(now: Date): string {
+  return addDays(utcDay(now), -1)
+}
+
+/** Time in the dataset's one precision: ISO 8601 UTC, whole seconds, `2026-11-20T02:00:00Z`. */
+export function wholeSeconds(time: Date): string {
+  return time.toISOString().replace(/\.\d{3}Z$/, 'Z')
+}
+
+/** Identifier of the snapshot computed at `asOf`: the time in basic form, `20261120T020000Z`. */
+export function snapshotId(asOf: Date): string {
+  return wholeSeconds(asOf).replaceAll(/[-:]/g, '')
+}
+
+/** The time a snapshot was computed, from its identifier; undefined for any other text. */
+export function asOfFromId(id: string): Date | undefined {
+  const parts = SNAPSHOT_ID.exec(id)
+  if (parts === null) return undefined
+  const [year, month, day, hour, minute, second] = parts.slice(1)
+  const time = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
+  return Number.isNaN(time.getTime()) ? undefined : time
+}
+
+/** A calendar date that exists, `YYYY-MM-DD`. */
+export const daySchema = z.iso.date()
+
+/** One row of the rankings as the API hands it out (CONTRACT 4.3); strict clients refuse further keys. */
+export const rankingRowSchema = z.strictObject({
+  app_id: z.bigint(),
+  app_name: z.string(),
+  rank: z.bigint(),
+  total_requests: z.bigint(),
+  total_tokens: z.string().regex(/^\d+$/),
+})
+export type RankingRow = z.infer<typeof rankingRowSchema>
+
+/** The `meta` of a rankings reply (CONTRACT 4.3). */
+export const rankingMetaSchema = z.strictObject({
+  as_of: z.iso.datetime({ precision: 0 }),
+  start_date: daySchema,
+  end_date: daySchema,
+  version: z.literal(DATASET_VERSION),
+})
+export type RankingMeta = z.infer<typeof rankingMetaSchema>

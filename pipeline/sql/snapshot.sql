@@ -1,0 +1,201 @@
+-- The public tables, views and macros of a snapshot. Everything here is readable by DuckDB 1.1 and newer
+-- (storage version v1.0.0); no HUGEINT, since Parquet would turn it into DOUBLE and lose digits.
+
+CREATE TABLE meta (
+  as_of TIMESTAMPTZ NOT NULL,
+  data_through DATE NOT NULL,
+  first_day DATE NOT NULL,
+  version VARCHAR NOT NULL,
+  licence VARCHAR NOT NULL,
+  licence_url VARCHAR NOT NULL,
+  publisher VARCHAR NOT NULL,
+  attribution VARCHAR NOT NULL,
+  sources VARCHAR,
+  comparability VARCHAR NOT NULL,
+  input_fingerprint VARCHAR NOT NULL
+);
+COMMENT ON TABLE meta IS 'One row about this snapshot: when it was computed, how far its data reaches, licence and attribution.';
+COMMENT ON COLUMN meta.as_of IS 'Time the snapshot was computed, UTC, whole seconds. Quote it when you reuse the data.';
+COMMENT ON COLUMN meta.data_through IS 'Most recent completed UTC day in the data.';
+COMMENT ON COLUMN meta.first_day IS 'First UTC day in the data.';
+COMMENT ON COLUMN meta.version IS 'Label of the schema; stays v1 as long as field names and grain do.';
+COMMENT ON COLUMN meta.licence IS 'Licence of the data, SPDX identifier.';
+COMMENT ON COLUMN meta.licence_url IS 'Text of the licence.';
+COMMENT ON COLUMN meta.publisher IS 'Who publishes the dataset.';
+COMMENT ON COLUMN meta.attribution IS 'The line to print when the data is reused.';
+COMMENT ON COLUMN meta.sources IS 'Credit lines of the sources the data was made from; NULL when there are none.';
+COMMENT ON COLUMN meta.comparability IS 'What to keep in mind when token counts are compared.';
+COMMENT ON COLUMN meta.input_fingerprint IS 'Fingerprint of the input; the same input is never published twice in a row.';
+
+CREATE TABLE categories (
+  category VARCHAR NOT NULL,
+  subcategory VARCHAR PRIMARY KEY
+);
+COMMENT ON TABLE categories IS 'The taxonomy: category groups and the subcategories inside each.';
+COMMENT ON COLUMN categories.category IS 'Category group: coding, creative, productivity or entertainment.';
+COMMENT ON COLUMN categories.subcategory IS 'Subcategory, the tag an app carries.';
+
+CREATE TABLE apps (
+  app_id BIGINT PRIMARY KEY,
+  app_name VARCHAR NOT NULL,
+  subcategories VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE apps IS 'The public apps; aliases are merged into them, hidden and private apps are not here.';
+COMMENT ON COLUMN apps.app_id IS 'Identifier of the app; it stays when the name changes.';
+COMMENT ON COLUMN apps.app_name IS 'Name of the app at as_of.';
+COMMENT ON COLUMN apps.subcategories IS 'Tags of the app at as_of, in alphabetical order; may be empty.';
+
+CREATE TABLE app_daily (
+  day DATE NOT NULL,
+  app_id BIGINT NOT NULL,
+  requests BIGINT NOT NULL,
+  prompt_tokens BIGINT NOT NULL,
+  completion_tokens BIGINT NOT NULL
+);
+COMMENT ON TABLE app_daily IS 'Usage per UTC day and public app, aliases merged in. No row means no usage that day; see coverage for days that are missing.';
+COMMENT ON COLUMN app_daily.day IS 'UTC day.';
+COMMENT ON COLUMN app_daily.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN app_daily.requests IS 'Requests of the day.';
+COMMENT ON COLUMN app_daily.prompt_tokens IS 'Prompt tokens of the day. DECIMAL(38,0) instead of BIGINT in a snapshot where a day of an app passes 2^63.';
+COMMENT ON COLUMN app_daily.completion_tokens IS 'Completion tokens of the day; type as prompt_tokens.';
+
+CREATE TABLE rankings (
+  window_days INTEGER NOT NULL,
+  start_date DATE NOT NULL,
+  end_date DATE NOT NULL,
+  sort VARCHAR NOT NULL,
+  category VARCHAR,
+  subcategory VARCHAR,
+  rank BIGINT NOT NULL,
+  app_id BIGINT NOT NULL,
+  app_name VARCHAR NOT NULL,
+  total_requests BIGINT NOT NULL,
+  total_tokens DECIMAL(38, 0) NOT NULL
+);
+COMMENT ON TABLE rankings IS 'The top 200 of the usual windows (1, 7, 30 and 90 days ending on data_through), both sorts, every filter; made with the macros popular and trending, which answer any other window.';
+COMMENT ON COLUMN rankings.window_days IS 'Length of the window in days; the first day is clamped to 2025-01-01.';
+COMMENT ON COLUMN rankings.start_date IS 'First UTC day of the window, inclusive.';
+COMMENT ON COLUMN rankings.end_date IS 'Last UTC day of the window, inclusive.';
+COMMENT ON COLUMN rankings.sort IS 'popular (total tokens) or trending (excess over the average of the three preceding windows).';
+COMMENT ON COLUMN rankings.category IS 'Filter: category group; NULL in the list of all apps.';
+COMMENT ON COLUMN rankings.subcategory IS 'Filter: subcategory; NULL in the lists of all apps and of a whole group.';
+COMMENT ON COLUMN rankings.rank IS 'Rank from 1 inside the list.';
+COMMENT ON COLUMN rankings.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN rankings.app_name IS 'Name of the app at as_of.';
+COMMENT ON COLUMN rankings.total_requests IS 'Requests inside the window.';
+COMMENT ON COLUMN rankings.total_tokens IS 'Prompt plus completion tokens inside the window.';
+
+CREATE TABLE coverage (
+  day DATE PRIMARY KEY,
+  status VARCHAR NOT NULL,
+  total_requests BIGINT NOT NULL,
+  total_tokens DECIMAL(38, 0) NOT NULL
+);
+COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is never mistaken for zero.';
+COMMENT ON COLUMN coverage.day IS 'UTC day.';
+COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected); restated (changed after it was first published, see restatements); missing (no usage was delivered).';
+COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day.';
+COMMENT ON COLUMN coverage.total_tokens IS 'Published tokens of the day.';
+
+CREATE TABLE restatements (
+  as_of TIMESTAMPTZ NOT NULL,
+  previous_as_of TIMESTAMPTZ NOT NULL,
+  day DATE NOT NULL,
+  apps_changed BIGINT NOT NULL,
+  requests_before BIGINT NOT NULL,
+  requests_after BIGINT NOT NULL,
+  tokens_before DECIMAL(38, 0) NOT NULL,
+  tokens_after DECIMAL(38, 0) NOT NULL
+);
+COMMENT ON TABLE restatements IS 'Days whose published figures changed after they were first published; one row per snapshot and day.';
+COMMENT ON COLUMN restatements.as_of IS 'The snapshot that first showed the new figures.';
+COMMENT ON COLUMN restatements.previous_as_of IS 'The snapshot before it, the last to show the old figures.';
+COMMENT ON COLUMN restatements.day IS 'UTC day that changed.';
+COMMENT ON COLUMN restatements.apps_changed IS 'Public apps whose figures of the day changed, came or went.';
+COMMENT ON COLUMN restatements.requests_before IS 'Published requests of the day before.';
+COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day after.';
+COMMENT ON COLUMN restatements.tokens_before IS 'Published tokens of the day before.';
+COMMENT ON COLUMN restatements.tokens_after IS 'Published tokens of the day after.';
+
+-- The ranking rule. It stands here and nowhere else: the API, the table rankings and analysts all ask these macros.
+
+-- A misspelt filter is an error, never an empty list.
+CREATE MACRO filtered_apps(wanted_category, wanted_subcategory) AS TABLE
+WITH tags AS (
+  SELECT c.subcategory
+  FROM categories AS c
+  WHERE (wanted_category IS NULL OR c.category = wanted_category)
+    AND (wanted_subcategory IS NULL OR c.subcategory = wanted_subcategory)
+)
+SELECT a.app_id, a.app_name
+FROM apps AS a
+WHERE CASE
+  WHEN wanted_category IS NULL AND wanted_subcategory IS NULL THEN true
+  WHEN (SELECT count(*) FROM tags) = 0 THEN error(
+    'No such filter: category ' || coalesce(wanted_category, 'NULL')
+    || ' with subcategory ' || coalesce(wanted_subcategory, 'NULL') || '; the table categories lists them all'
+  )
+  ELSE list_has_any(a.subcategories, (SELECT list(t.subcategory) FROM tags AS t))
+END;
+COMMENT ON MACRO TABLE filtered_apps IS 'The apps a filter lets through: all of them, a category group, or a subcategory (which must belong to the category when both are given).';
+
+CREATE MACRO popular(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+WITH volumes AS (
+  SELECT
+    d.app_id,
+    CAST(sum(d.requests) AS BIGINT) AS total_requests,
+    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total_tokens
+  FROM app_daily AS d
+  WHERE d.day BETWEEN CAST(start_date AS DATE) AND CAST(end_date AS DATE)
+  GROUP BY d.app_id
+)
+SELECT
+  row_number() OVER (ORDER BY v.total_tokens DESC, v.app_id) AS rank,
+  v.app_id,
+  f.app_name,
+  v.total_requests,
+  v.total_tokens
+FROM volumes AS v
+JOIN filtered_apps(category, subcategory) AS f ON f.app_id = v.app_id
+WHERE v.total_requests > 0
+ORDER BY rank;
+COMMENT ON MACRO TABLE popular IS 'Apps by tokens inside the window, both days inclusive: popular(DATE ''2026-08-25'', DATE ''2026-08-31'', category := ''coding''). Ties: lower app_id first.';
+
+-- Excess is compared as three times the window against the sum of the three periods before it, in integers.
+CREATE MACRO trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+WITH volumes AS (
+  SELECT
+    d.app_id,
+    d.requests,
+    CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS tokens,
+    d.day >= CAST(start_date AS DATE) AS in_window
+  FROM app_daily AS d
+  WHERE d.day <= CAST(end_date AS DATE)
+    AND d.day >= CAST(start_date AS DATE)
+      - CAST(3 * (CAST(end_date AS DATE) - CAST(start_date AS DATE) + 1) AS INTEGER)
+),
+totals AS (
+  SELECT
+    v.app_id,
+    CAST(sum(v.requests) FILTER (v.in_window) AS BIGINT) AS total_requests,
+    coalesce(sum(v.tokens) FILTER (v.in_window), 0) AS total_tokens,
+    coalesce(sum(v.tokens) FILTER (NOT v.in_window), 0) AS tokens_before
+  FROM volumes AS v
+  GROUP BY v.app_id
+),
+growth AS (
+  SELECT t.*, 3 * t.total_tokens - t.tokens_before AS triple_excess
+  FROM totals AS t
+  WHERE t.total_requests > 0 AND 3 * t.total_tokens > t.tokens_before
+)
+SELECT
+  row_number() OVER (ORDER BY g.triple_excess DESC, g.total_tokens DESC, g.app_id) AS rank,
+  g.app_id,
+  f.app_name,
+  g.total_requests,
+  CAST(g.total_tokens AS DECIMAL(38, 0)) AS total_tokens,
+  CAST(g.triple_excess // 3 AS DECIMAL(38, 0)) AS excess_tokens
+FROM growth AS g
+JOIN filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
+ORDER BY rank;
+COMMENT ON MACRO TABLE trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id.';
