@@ -14,27 +14,25 @@ export const DATASET_VERSION = 'v1'
 export const SORTS = ['popular', 'trending'] as const
 export type Sort = (typeof SORTS)[number]
 
-/** Category groups and the subcategories inside each (CONTRACT 4.4). */
+/** Category groups (CONTRACT 4.4). */
+export const CATEGORIES = ['coding', 'creative', 'productivity', 'entertainment'] as const
+export type Category = (typeof CATEGORIES)[number]
+
+/** The subcategories inside each group; a subcategory belongs to exactly one (CONTRACT 4.4). */
 export const TAXONOMY = {
   coding: ['cli-agent', 'ide-extension', 'cloud-agent', 'programming-app', 'native-app-builder'],
   creative: ['creative-writing', 'video-gen', 'image-gen', 'audio-gen'],
   productivity: ['writing-assistant', 'general-chat', 'personal-agent', 'legal'],
   entertainment: ['roleplay', 'game'],
-} as const
+} as const satisfies Record<Category, readonly string[]>
 
-export type Category = keyof typeof TAXONOMY
 export type Subcategory = (typeof TAXONOMY)[Category][number]
 
-export const CATEGORIES = Object.keys(TAXONOMY) as readonly Category[]
 export const SUBCATEGORIES: readonly Subcategory[] = Object.values(TAXONOMY).flat()
 
-/** The group a subcategory belongs to. */
-export function categoryOf(subcategory: Subcategory): Category {
-  const group = CATEGORIES.find((category) =>
-    (TAXONOMY[category] as readonly Subcategory[]).includes(subcategory),
-  )
-  if (group === undefined) throw new RangeError(`Unknown subcategory "${subcategory}"`)
-  return group
+/** The subcategories inside a group. */
+export function subcategoriesOf(category: Category): readonly Subcategory[] {
+  return TAXONOMY[category]
 }
 
 /** Licence of the published data and the address of its text. */
