@@ -1,0 +1,391 @@
+/**
+ * A second opinion on the dataset: reads raw CSV and NDJSON and computes the public tables in the most naive way,
+ * from CONTRACT 4.2 to 4.4 and 7 and data/README.md alone. It shares no line with the pipeline, on purpose: even the
+ * taxonomy and the floor date are written down again.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const FLOOR = '2025-01-01'
+
+const TAXONOMY: Readonly<Record<string, readonly string[]>> = {
+  coding: ['cli-agent', 'ide-extension', 'cloud-agent', 'programming-app', 'native-app-builder'],
+  creative: ['creative-writing', 'video-gen', 'image-gen', 'audio-gen'],
+  productivity: ['writing-assistant', 'general-chat', 'personal-agent', 'legal'],
+  entertainment: ['roleplay', 'game'],
+}
+
+/** Every filter of the rankings: none, each category, each subcategory. */
+export const FILTERS: readonly Filter[] = [
+  { category: null, subcategory: null },
+  ...Object.keys(TAXONOMY).map((category) => ({ category, subcategory: null })),
+  ...Object.values(TAXONOMY)
+    .flat()
+    .map((subcategory) => ({ category: null, subcategory })),
+]
+
+export interface Filter {
+  readonly category: string | null
+  readonly subcategory: string | null
+}
+
+/** One list of the rankings: order, window (both days inclusive) and filter. */
+export interface Question extends Filter {
+  readonly sort: 'popular' | 'trending'
+  readonly start: string
+  readonly end: string
+}
+
+export interface Rank {
+  readonly rank: bigint
+  readonly app_id: bigint
+  readonly app_name: string
+  readonly total_requests: bigint
+  readonly total_tokens: bigint
+  /** Rounded down; only in trending. */
+  readonly excess_tokens: bigint | null
+}
+
+interface App {
+  readonly app_name: string
+  readonly visibility: string
+  readonly subcategories: readonly string[]
+  readonly alias_of: bigint | null
+}
+
+interface Usage {
+  readonly ts: number
+  readonly app_id: bigint
+  readonly prompt_tokens: bigint
+  readonly completion_tokens: bigint
+  readonly requests: bigint
+  readonly request_id: string | null
+}
+
+/** A raw row that does not count; `field` is the first of its fields at fault, or `line` when it has none. */
+export interface Reject {
+  readonly day: string
+  readonly file: string
+  readonly field: string
+}
+
+interface Volume {
+  readonly requests: bigint
+  readonly prompt_tokens: bigint
+  readonly completion_tokens: bigint
+}
+
+/** What the raw folder says, all apps included: the private view from which the public tables follow. */
+export interface Dataset {
+  readonly registry: ReadonlyMap<bigint, App>
+  /** Day, then canonical app. */
+  readonly days: ReadonlyMap<string, ReadonlyMap<bigint, Volume>>
+  readonly rejects: readonly Reject[]
+  readonly dataThrough: string
+}
+
+/** The dataset of a raw folder (CONTRACT 7) as a run at `asOf` sees it. */
+export function computeDataset(raw: string, asOf: string): Dataset {
+  const registry = readRegistry(join(raw, 'apps'))
+  const rejects: Reject[] = []
+  const days = new Map<string, Map<bigint, Volume>>()
+  for (const folder of visibleNames(join(raw, 'usage'))) {
+    const day = folder.replace('date=', '')
+    if (day < FLOOR || day >= asOf.slice(0, 10)) continue
+    const rows = visibleNames(join(raw, 'usage', folder)).flatMap((file) =>
+      readUsage(join(raw, 'usage', folder, file), day, rejects),
+    )
+    if (rows.length > 0) days.set(day, sumByApp(withoutDuplicates(rows), registry))
+  }
+  return { registry, days, rejects, dataThrough: [...days.keys()].toSorted().at(-1) ?? '' }
+}
+
+/** The table `apps`: public apps that are no alias, by id. */
+export function publicApps(dataset: Dataset): (App & { readonly app_id: bigint })[] {
+  return [...dataset.registry]
+    .filter(([, app]) => app.visibility === 'public' && app.alias_of === null)
+    .map(([app_id, app]) => ({ app_id, ...app, subcategories: app.subcategories.toSorted() }))
+    .toSorted((left, right) => ascending(left.app_id, right.app_id))
+}
+
+/** The table `app_daily`, by day and app. */
+export function publicDays(dataset: Dataset): (Volume & { readonly day: string; readonly app_id: bigint })[] {
+  const published = new Set(publicApps(dataset).map((app) => app.app_id))
+  return [...dataset.days]
+    .toSorted(([left], [right]) => left.localeCompare(right))
+    .flatMap(([day, apps]) =>
+      [...apps]
+        .filter(([app_id]) => published.has(app_id))
+        .toSorted(([left], [right]) => ascending(left, right))
+        .map(([app_id, volume]) => ({ day, app_id, ...volume })),
+    )
+}
+
+/** The table `coverage`; `before` is the dataset of the snapshot that was published before, where there was one. */
+export function coverage(dataset: Dataset, before?: Dataset) {
+  const published = publicDays(dataset)
+  const restated = new Set(before && restatements(dataset, before).map((row) => row.day))
+  return daysBetween(FLOOR, dataset.dataThrough).map((day) => {
+    const volumes = published.filter((row) => row.day === day)
+    return {
+      day,
+      status: status(dataset, day, restated),
+      total_requests: sum(volumes, (row) => row.requests),
+      total_tokens: sum(volumes, (row) => row.prompt_tokens + row.completion_tokens),
+    }
+  })
+}
+
+function status(dataset: Dataset, day: string, restated: ReadonlySet<string>): string {
+  if (!dataset.days.has(day)) return 'missing'
+  if (restated.has(day)) return 'restated'
+  return dataset.rejects.some((reject) => reject.day === day) ? 'partial' : 'complete'
+}
+
+/** The days of `before` whose published figures are others now, with both figures. */
+export function restatements(dataset: Dataset, before: Dataset) {
+  return daysBetween(FLOOR, before.dataThrough).flatMap((day) => {
+    const old = new Map(publicDays(before).flatMap((row) => (row.day === day ? [[row.app_id, row]] : [])))
+    const now = new Map(publicDays(dataset).flatMap((row) => (row.day === day ? [[row.app_id, row]] : [])))
+    const changed = [...new Set([...old.keys(), ...now.keys()])].filter(
+      (app) => figures(old.get(app)) !== figures(now.get(app)),
+    )
+    if (changed.length === 0) return []
+    return {
+      day,
+      apps_changed: BigInt(changed.length),
+      requests_before: sum([...old.values()], (row) => row.requests),
+      requests_after: sum([...now.values()], (row) => row.requests),
+      tokens_before: sum([...old.values()], (row) => row.prompt_tokens + row.completion_tokens),
+      tokens_after: sum([...now.values()], (row) => row.prompt_tokens + row.completion_tokens),
+    }
+  })
+}
+
+function figures(row: Volume | undefined): string {
+  return row === undefined ? 'none' : [row.requests, row.prompt_tokens, row.completion_tokens].join()
+}
+
+/** The whole ranking that a question asks for, by the rules of CONTRACT 4.2. */
+export function ranking(dataset: Dataset, question: Question): Rank[] {
+  const { start, end } = question
+  const length = daysBetween(start, end).length
+  const published = publicDays(dataset)
+  const inside = published.filter((row) => row.day >= start && row.day <= end)
+  const earlier = published.filter((row) => row.day >= shifted(start, -3 * length) && row.day < start)
+  return publicApps(dataset)
+    .filter((app) => passes(app, question))
+    .map((app) => {
+      const own = inside.filter((row) => row.app_id === app.app_id)
+      const total_tokens = sum(own, (row) => row.prompt_tokens + row.completion_tokens)
+      const tokensBefore = sum(
+        earlier.filter((row) => row.app_id === app.app_id),
+        (row) => row.prompt_tokens + row.completion_tokens,
+      )
+      const tripleExcess = 3n * total_tokens - tokensBefore
+      return { app, total_requests: sum(own, (row) => row.requests), total_tokens, tripleExcess }
+    })
+    .filter((row) => row.total_requests > 0n)
+    .filter((row) => question.sort === 'popular' || row.tripleExcess > 0n)
+    .toSorted(
+      (left, right) =>
+        (question.sort === 'trending' ? ascending(right.tripleExcess, left.tripleExcess) : 0) ||
+        ascending(right.total_tokens, left.total_tokens) ||
+        ascending(left.app.app_id, right.app.app_id),
+    )
+    .map(({ app, total_requests, total_tokens, tripleExcess }, index) => ({
+      rank: BigInt(index + 1),
+      app_id: app.app_id,
+      app_name: app.app_name,
+      total_requests,
+      total_tokens,
+      excess_tokens: question.sort === 'trending' ? tripleExcess / 3n : null,
+    }))
+}
+
+function passes(app: App, { category, subcategory }: Filter): boolean {
+  if (subcategory !== null) return app.subcategories.includes(subcategory)
+  if (category !== null) return app.subcategories.some((tag) => TAXONOMY[category]?.includes(tag))
+  return true
+}
+
+function readRegistry(folder: string): Map<bigint, App> {
+  const newest = new Map<bigint, App & { updated: number }>()
+  for (const file of visibleNames(folder)) {
+    for (const record of readRecords(join(folder, file))) {
+      if (record === null) throw new Error(`${file}: the registry has a line that cannot be read`)
+      const updated = Date.parse(text(record['updated_at']))
+      const id = BigInt(text(record['app_id']))
+      // On a tie the later file and row counts.
+      if (updated < (newest.get(id)?.updated ?? -Infinity)) continue
+      const alias = text(record['alias_of'])
+      newest.set(id, {
+        app_name: text(record['app_name']),
+        visibility: text(record['visibility']),
+        subcategories: tags(record['subcategories']),
+        alias_of: alias === '' ? null : BigInt(alias),
+        updated,
+      })
+    }
+  }
+  return newest
+}
+
+function tags(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(text) : text(value).split('|').filter(Boolean)
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function canonical(id: bigint, registry: ReadonlyMap<bigint, App>): bigint {
+  const next = registry.get(id)?.alias_of ?? null
+  return next === null ? id : canonical(next, registry)
+}
+
+function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
+  return readRecords(path).flatMap((record) => {
+    const usage = record === null ? 'line' : toUsage(record, day)
+    if (typeof usage !== 'string') return usage
+    rejects.push({ day, file: path.slice(path.lastIndexOf('date=')), field: usage })
+    return []
+  })
+}
+
+/** The row, or the name of its first field at fault. */
+function toUsage(record: Fields, day: string): Usage | string {
+  const ts = instant(record['ts'])
+  if (ts === null || new Date(ts).toISOString().slice(0, 10) !== day) return 'ts'
+  const app_id = whole(record['app_id'])
+  if (typeof app_id !== 'bigint') return 'app_id'
+  const tokens = tokensOf(record)
+  if (typeof tokens === 'string') return tokens
+  const requests = whole(record['requests'])
+  if (requests === undefined) return 'requests'
+  return { ts, app_id, ...tokens, requests: requests ?? 1n, request_id: requestId(record['request_id']) }
+}
+
+/** Both token counts, or the name of the one at fault; both may be absent, one alone may not. */
+function tokensOf(record: Fields) {
+  const prompt = whole(record['prompt_tokens'])
+  const completion = whole(record['completion_tokens'])
+  if (prompt === null && completion === null) return { prompt_tokens: 0n, completion_tokens: 0n }
+  if (typeof prompt !== 'bigint') return 'prompt_tokens'
+  if (typeof completion !== 'bigint') return 'completion_tokens'
+  return { prompt_tokens: prompt, completion_tokens: completion }
+}
+
+function requestId(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+/** Milliseconds since 1970; a time without a zone is UTC. */
+function instant(value: unknown): number | null {
+  if (typeof value !== 'string') return null
+  const [, date, time, zone] =
+    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$/.exec(value) ?? []
+  const parsed = Date.parse(`${date}T${time}${zone ?? 'Z'}`)
+  return Number.isNaN(parsed) ? null : parsed
+}
+
+/** A whole number of 0 or more; null when there is none; undefined when the value is something else. */
+function whole(value: unknown): bigint | null | undefined {
+  if (value === null || value === undefined) return null
+  const digits = typeof value === 'string' ? /^(\d+)(?:\.0+)?$/.exec(value)?.[1] : undefined
+  return digits === undefined ? undefined : BigInt(digits)
+}
+
+function withoutDuplicates(rows: readonly Usage[]): Usage[] {
+  const single = rows.filter((row) => row.request_id === null)
+  const byId = Map.groupBy(
+    rows.filter((row) => row.request_id !== null),
+    (row) => row.request_id,
+  )
+  return [...single, ...[...byId.values()].flatMap((same) => same.toSorted(newestFirst).slice(0, 1))]
+}
+
+function newestFirst(left: Usage, right: Usage): number {
+  return (
+    right.ts - left.ts ||
+    ascending(right.app_id, left.app_id) ||
+    ascending(right.prompt_tokens, left.prompt_tokens) ||
+    ascending(right.completion_tokens, left.completion_tokens) ||
+    ascending(right.requests, left.requests)
+  )
+}
+
+function sumByApp(rows: readonly Usage[], registry: ReadonlyMap<bigint, App>): Map<bigint, Volume> {
+  const byApp = Map.groupBy(rows, (row) => canonical(row.app_id, registry))
+  return new Map(
+    [...byApp].map(([app, own]) => [
+      app,
+      {
+        requests: sum(own, (row) => row.requests),
+        prompt_tokens: sum(own, (row) => row.prompt_tokens),
+        completion_tokens: sum(own, (row) => row.completion_tokens),
+      },
+    ]),
+  )
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The records of a text file; null for a line that has not the form of the file. Numbers come as their digits. */
+function readRecords(path: string): (Fields | null)[] {
+  const content = readFileSync(path, 'utf8')
+  if (path.endsWith('.csv')) return parseCsv(content)
+  if (path.endsWith('.ndjson')) return content.split('\n').filter(Boolean).map(parseJsonLine)
+  throw new Error(`The oracle reads .csv and .ndjson, not ${path}`)
+}
+
+/** The records of a CSV text, an empty cell as null, a line with too few or many cells as null. */
+export function parseCsv(content: string): (Readonly<Record<string, string | null>> | null)[] {
+  const [header = [], ...lines] = content.trimEnd().split('\n').map(parseCsvLine)
+  return lines.map((cells) =>
+    cells.length === header.length
+      ? Object.fromEntries(header.map((column, index) => [column, cells[index] || null]))
+      : null,
+  )
+}
+
+function parseCsvLine(line: string): string[] {
+  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, inQuotes, plain]) => inQuotes?.replaceAll('""', '"') ?? plain ?? '',
+  )
+}
+
+function parseJsonLine(line: string): Fields | null {
+  try {
+    // Numbers as text: a JavaScript number would round them past 2^53.
+    const value: unknown = JSON.parse(line.replaceAll(/":\s*(-?\d[\d.]*)/g, '":"$1"'))
+    return typeof value === 'object' && value !== null ? { ...value } : null
+  } catch {
+    return null
+  }
+}
+
+/** File and folder names in order, without those that begin with `.` or `_`. */
+function visibleNames(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => !/^[._]/.test(name))
+    .toSorted()
+}
+
+function shifted(day: string, days: number): string {
+  return new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
+}
+
+/** All days from `start` to `end`, both inclusive. */
+function daysBetween(start: string, end: string): string[] {
+  return start > end ? [] : [start, ...daysBetween(shifted(start, 1), end)]
+}
+
+function ascending(left: bigint, right: bigint): number {
+  if (left === right) return 0
+  return left < right ? -1 : 1
+}
+
+function sum<Item>(items: readonly Item[], amountOf: (item: Item) => bigint): bigint {
+  return items.reduce((total, item) => total + amountOf(item), 0n)
+}
