@@ -168,7 +168,7 @@ function readTable(path: string, columns: readonly string[]): Row[] {
 
 /** The cells of one CSV line; a quoted cell may hold commas and doubled quotes, but no line break. */
 function cells(line: string): string[] {
-  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+  return [...`,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, inQuotes, plain]) => inQuotes?.replaceAll('""', '"') ?? plain ?? '',
   )
 }

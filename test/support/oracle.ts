@@ -4,7 +4,7 @@
  * taxonomy and the floor date are written down again.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 const FLOOR = '2025-01-01'
 
@@ -66,6 +66,8 @@ interface Usage {
 export interface Reject {
   readonly day: string
   readonly file: string
+  /** Line of the file, from 1. */
+  readonly line: bigint
   readonly field: string
 }
 
@@ -245,10 +247,11 @@ function canonical(id: bigint, registry: ReadonlyMap<bigint, App>): bigint {
 }
 
 function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
-  return readRecords(path).flatMap((record) => {
+  const firstLine = path.endsWith('.csv') ? 2 : 1
+  return readRecords(path).flatMap((record, index) => {
     const usage = record === null ? 'line' : toUsage(record, day)
     if (typeof usage !== 'string') return usage
-    rejects.push({ day, file: path.slice(path.lastIndexOf('date=')), field: usage })
+    rejects.push({ day, file: basename(path), line: BigInt(firstLine + index), field: usage })
     return []
   })
 }
@@ -335,7 +338,7 @@ type Fields = Readonly<Record<string, unknown>>
 function readRecords(path: string): (Fields | null)[] {
   const content = readFileSync(path, 'utf8')
   if (path.endsWith('.csv')) return parseCsv(content)
-  if (path.endsWith('.ndjson')) return content.split('\n').filter(Boolean).map(parseJsonLine)
+  if (path.endsWith('.ndjson')) return content.trimEnd().split('\n').map(parseJsonLine)
   throw new Error(`The oracle reads .csv and .ndjson, not ${path}`)
 }
 
@@ -350,7 +353,7 @@ export function parseCsv(content: string): (Readonly<Record<string, string | nul
 }
 
 function parseCsvLine(line: string): string[] {
-  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+  return [...`,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, inQuotes, plain]) => inQuotes?.replaceAll('""', '"') ?? plain ?? '',
   )
 }

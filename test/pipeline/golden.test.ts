@@ -1,0 +1,373 @@
+/**
+ * A hand-made folder of raw input that holds every rule, in two states: the first run, and a later run after files
+ * were added. The expected tables beside it come from test/support/oracle.ts, never from the pipeline; the figures of
+ * the tests under "checked by hand" were added up on paper.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  copyRaw,
+  currentSnapshot,
+  publish,
+  query,
+  REPOSITORY,
+  TemporaryFolders,
+  writeRaw,
+} from '../support/nightly.ts'
+import type { TextRow } from '../support/nightly.ts'
+import {
+  computeDataset,
+  coverage,
+  FILTERS,
+  publicApps,
+  publicDays,
+  ranking,
+  restatements,
+} from '../support/oracle.ts'
+import type { Dataset, Question, Rank } from '../support/oracle.ts'
+
+const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
+
+/** The day of the rejects; they are 32 of its 3200 rows, so exactly the 1 % that is still allowed. */
+const REJECTS_DAY = '2025-01-05'
+const FILLER_ROWS = 3_200 - 23 - 12
+
+const NO_FILTER = { category: null, subcategory: null }
+
+/** The lists whose rows are written down in expected/rankings.csv. */
+const QUESTIONS: readonly Question[] = [
+  { sort: 'popular', start: '2025-01-14', end: '2025-01-20', ...NO_FILTER },
+  { sort: 'trending', start: '2025-01-14', end: '2025-01-20', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-01', end: '2025-01-20', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-01', end: '2025-01-20', category: 'coding', subcategory: null },
+  { sort: 'popular', start: '2025-01-01', end: '2025-01-20', category: 'entertainment', subcategory: null },
+  { sort: 'popular', start: '2025-01-01', end: '2025-01-20', category: null, subcategory: 'cli-agent' },
+  { sort: 'popular', start: '2025-01-01', end: '2025-01-20', category: 'coding', subcategory: 'cli-agent' },
+  { sort: 'trending', start: '2025-01-01', end: '2025-01-20', category: 'coding', subcategory: null },
+  { sort: 'trending', start: '2025-01-03', end: '2025-01-05', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-10', end: '2025-01-12', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-12', end: '2025-01-12', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-12', end: '2025-01-13', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-07', end: '2025-01-07', ...NO_FILTER },
+  { sort: 'popular', start: '2025-01-15', end: '2025-01-21', ...NO_FILTER },
+]
+
+/** How the published tables are read for the comparison; the columns are those of the expected files. */
+const TABLES = {
+  apps: "SELECT app_id, app_name, array_to_string(subcategories, '|') AS subcategories FROM apps ORDER BY app_id",
+  app_daily:
+    'SELECT day, app_id, requests, prompt_tokens, completion_tokens FROM app_daily ORDER BY day, app_daily.app_id',
+  coverage: 'SELECT day, status, total_requests, total_tokens FROM coverage ORDER BY coverage.day',
+  restatements:
+    'SELECT day, apps_changed, requests_before, requests_after, tokens_before, tokens_after ' +
+    'FROM restatements ORDER BY restatements.day',
+} as const
+
+type Table = keyof typeof TABLES
+type Cell = string | bigint | null
+
+interface State {
+  readonly asOf: string
+  readonly expected: string
+  snapshot: string
+  dataset: Dataset
+  before: Dataset | undefined
+}
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+const states = {
+  first: pending('2025-01-21T02:00:00Z', join(RULES, 'expected')),
+  later: pending('2025-01-22T02:00:00Z', join(RULES, 'later', 'expected')),
+}
+
+function pending(asOf: string, expected: string): State {
+  const nothing = { registry: new Map(), days: new Map(), rejects: [], dataThrough: '' }
+  return { asOf, expected, snapshot: '', dataset: nothing, before: undefined }
+}
+
+beforeAll(async () => {
+  copyRaw(dataDir, join(RULES, 'raw'))
+  writeRaw(dataDir, `usage/date=${REJECTS_DAY}/filler.csv`, filler(FILLER_ROWS))
+  await run(states.first)
+  copyRaw(dataDir, join(RULES, 'later', 'raw'))
+  states.later.before = states.first.dataset
+  await run(states.later)
+})
+
+afterAll(() => folders.removeAll())
+
+async function run(state: State): Promise<void> {
+  state.dataset = computeDataset(join(dataDir, 'raw'), state.asOf)
+  await publish(dataDir, state.asOf)
+  state.snapshot = currentSnapshot(dataDir)
+}
+
+function filler(rows: number): string {
+  return `ts,app_id,prompt_tokens,completion_tokens\n${`${REJECTS_DAY}T12:00:00Z,104,1,0\n`.repeat(rows)}`
+}
+
+describe.each(['first', 'later'] as const)('state %s', (name) => {
+  const state = states[name]
+
+  it.each(['apps', 'app_daily', 'coverage', 'restatements'] as const)(
+    'the table %s is as expected',
+    async (table) => {
+      const file = join(state.expected, `${table}.csv`)
+      await expect(toCsv(oracleRows(state, table))).toMatchFileSnapshot(file)
+      expect(toCsv(await ask(state, TABLES[table]), header(file))).toBe(readFileSync(file, 'utf8'))
+    },
+  )
+
+  it('the macros give the expected rankings', async () => {
+    const file = join(state.expected, 'rankings.csv')
+    await expect(toCsv(QUESTIONS.flatMap((question) => oracleRanking(state, question)))).toMatchFileSnapshot(
+      file,
+    )
+    const lists = await Promise.all(QUESTIONS.map((question) => ask(state, rankingSql(question))))
+    expect(toCsv(lists.flat(), header(file))).toBe(readFileSync(file, 'utf8'))
+  })
+
+  it('the table rankings holds the top 200 of every usual list', async () => {
+    const published = await ask(state, `SELECT * FROM rankings`)
+    const expected = usualQuestions(state.dataset.dataThrough).flatMap(([days, question]) =>
+      ranking(state.dataset, question)
+        .slice(0, 200)
+        .map((row) => asLine(rankingsRow(days, question, row))),
+    )
+    expect(published.map(asLine).toSorted()).toEqual(expected.toSorted())
+  })
+
+  it('meta names the time of the run and the last day', async () => {
+    const [meta] = await ask(state, 'SELECT as_of, data_through, first_day, version FROM meta')
+    expect(meta).toEqual({
+      as_of: state.asOf.replace('T', ' ').replace('Z', '+00'),
+      data_through: state.dataset.dataThrough,
+      first_day: '2025-01-01',
+      version: 'v1',
+    })
+  })
+})
+
+it('quarantines exactly the expected rows', async () => {
+  const file = join(states.first.expected, 'rejects.csv')
+  const rejects = states.first.dataset.rejects.map(({ file: name, line, field }) => ({
+    file: name,
+    line,
+    field,
+  }))
+  expect(rejects).toHaveLength(32)
+  await expect(toCsv(rejects)).toMatchFileSnapshot(file)
+  const quarantine = await query(
+    join(dataDir, 'warehouse.duckdb'),
+    `SELECT regexp_extract(file, '[^/]+$') AS file, "row" AS line FROM quarantine ORDER BY quarantine.file, quarantine.row`,
+  )
+  expect(quarantine.map(asLine).toSorted()).toEqual(
+    rejects.map((reject) => asLine({ file: reject.file, line: reject.line })).toSorted(),
+  )
+})
+
+describe('checked by hand', () => {
+  it('aliases count for the canonical app, over the whole chain', async () => {
+    // 104: 1000 + 2000 + 4000 + 8000 and 0 + 1 + 2 + 4; 106: 10 + 20 + 40 and 1 + 2 + 4.
+    expect(await appsOfDay('2025-01-03', 104, 106)).toEqual([
+      { app_id: '104', requests: '4', prompt_tokens: '15000', completion_tokens: '7' },
+      { app_id: '106', requests: '3', prompt_tokens: '70', completion_tokens: '7' },
+    ])
+  })
+
+  it('of rows with the same request_id the newest counts, then the larger', async () => {
+    // 101: exact 1, newest-row 20, newest-file 300. 102: newest-here 3. 103 loses larger-app to 104.
+    // 104: 4 + 41 + 0 + 0 and 0 + 0 + 600 + 7000, requests 1 + 1 + 1 + 3. 106: seven rows without a twin that day.
+    expect(await appsOfDay('2025-01-04', 101, 102, 103, 104, 106)).toEqual([
+      { app_id: '101', requests: '3', prompt_tokens: '321', completion_tokens: '0' },
+      { app_id: '102', requests: '1', prompt_tokens: '3', completion_tokens: '0' },
+      { app_id: '104', requests: '6', prompt_tokens: '45', completion_tokens: '7600' },
+      { app_id: '106', requests: '7', prompt_tokens: '232', completion_tokens: '0' },
+    ])
+  })
+
+  it('rejected rows do not count, their neighbours do', async () => {
+    // 101: 7 + 9 and 70 + 90. 102: the valid row of a pair whose newer row is no valid one.
+    expect(await appsOfDay('2025-01-05', 101, 102)).toEqual([
+      { app_id: '101', requests: '2', prompt_tokens: '16', completion_tokens: '160' },
+      { app_id: '102', requests: '1', prompt_tokens: '5', completion_tokens: '50' },
+    ])
+  })
+
+  it('all spellings of time and number are read', async () => {
+    // 101: 12 + 100 + 40 + 400 and 3 + 0 + 4 + 0, requests 1 + 1 + 10 + 1. 103: requests 1 + 5 + 7, no tokens.
+    expect(await appsOfDay('2025-01-06', 101, 102, 103, 106)).toEqual([
+      { app_id: '101', requests: '13', prompt_tokens: '552', completion_tokens: '7' },
+      { app_id: '102', requests: '6', prompt_tokens: '3000', completion_tokens: '3' },
+      { app_id: '103', requests: '13', prompt_tokens: '0', completion_tokens: '0' },
+      { app_id: '106', requests: '1', prompt_tokens: '8', completion_tokens: '0' },
+    ])
+  })
+
+  it('sums past 2^63 keep every digit', async () => {
+    // 2 * (2^63 - 1) and one; 6000000000000000001 + 6000000000000000002.
+    const rows = await ask(
+      states.first,
+      "SELECT app_id, total_tokens FROM popular('2025-01-10', '2025-01-12')",
+    )
+    expect(rows).toEqual([
+      { app_id: '601', total_tokens: '18446744073709551615' },
+      { app_id: '605', total_tokens: '18446744073709551614' },
+      { app_id: '602', total_tokens: '12000000000000000003' },
+    ])
+  })
+
+  it('trending orders by thirds of a token, then by total, then by id', async () => {
+    const rows = await ask(
+      states.first,
+      "SELECT app_id, total_tokens, excess_tokens FROM trending('2025-01-14', '2025-01-20', subcategory := 'video-gen')",
+    )
+    // Threefold excess: 505 has 3 * 1001 - 2, 503 has 3 * 1010 - 30, 501 and 502 have 3 * 1000, 504 has 3 * 1000 - 1.
+    expect(rows).toEqual([
+      { app_id: '505', total_tokens: '1001', excess_tokens: '1000' },
+      { app_id: '503', total_tokens: '1010', excess_tokens: '1000' },
+      { app_id: '501', total_tokens: '1000', excess_tokens: '1000' },
+      { app_id: '502', total_tokens: '1000', excess_tokens: '1000' },
+      { app_id: '504', total_tokens: '1000', excess_tokens: '999' },
+    ])
+  })
+
+  it('an app without a request in the window is not in the list', async () => {
+    const lists = ["popular('2025-01-12', '2025-01-12')", "popular('2025-01-12', '2025-01-13')"]
+    const ids = lists.map((list) =>
+      ask(states.first, `SELECT app_id FROM ${list} WHERE app_id IN (701, 702)`),
+    )
+    expect(await Promise.all(ids)).toEqual([[], [{ app_id: '701' }]])
+  })
+
+  it('a late file restates its day, and so does a hidden app', async () => {
+    const rows = await ask(states.later, TABLES.restatements)
+    // 102 is hidden now: its 55 tokens leave the first day; 301 brings 16008 to the third.
+    expect(rows.map((row) => row['day'])).toEqual([
+      '2025-01-01',
+      '2025-01-03',
+      '2025-01-04',
+      '2025-01-05',
+      '2025-01-06',
+      '2025-01-14',
+    ])
+    const [first, third] = rows
+    expect([first?.['tokens_before'], first?.['tokens_after']]).toEqual(['385', '330'])
+    expect(BigInt(third?.['tokens_after'] ?? 0) - BigInt(third?.['tokens_before'] ?? 0)).toBe(16_008n)
+  })
+})
+
+function ask(state: State, sql: string): Promise<TextRow[]> {
+  return query(join(state.snapshot, 'app-rankings.duckdb'), sql)
+}
+
+function appsOfDay(day: string, ...apps: readonly number[]): Promise<TextRow[]> {
+  return ask(
+    states.first,
+    `SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily
+     WHERE day = '${day}' AND app_id IN (${apps.join()}) ORDER BY app_daily.app_id`,
+  )
+}
+
+function oracleRows({ dataset, before }: State, table: Table): Readonly<Record<string, Cell>>[] {
+  switch (table) {
+    case 'apps':
+      return publicApps(dataset).map(({ app_id, app_name, subcategories }) => ({
+        app_id,
+        app_name,
+        subcategories: subcategories.join('|'),
+      }))
+    case 'app_daily':
+      return publicDays(dataset).map(({ day, app_id, requests, prompt_tokens, completion_tokens }) => ({
+        day,
+        app_id,
+        requests,
+        prompt_tokens,
+        completion_tokens,
+      }))
+    case 'coverage':
+      return coverage(dataset, before)
+    case 'restatements':
+      return before === undefined ? [] : restatements(dataset, before)
+  }
+}
+
+function oracleRanking({ dataset }: State, question: Question): Readonly<Record<string, Cell>>[] {
+  return ranking(dataset, question).map((row) => ({ ...question, ...row }))
+}
+
+function rankingSql({ sort, start, end, category, subcategory }: Question): string {
+  const excess = sort === 'trending' ? 'excess_tokens' : 'NULL'
+  const filter = `category := ${literal(category)}, subcategory := ${literal(subcategory)}`
+  return `SELECT '${sort}' AS sort, '${start}' AS start, '${end}' AS "end", ${literal(category)} AS category,
+      ${literal(subcategory)} AS subcategory, rank, app_id, app_name, total_requests, total_tokens,
+      ${excess} AS excess_tokens
+    FROM ${sort}('${start}', DATE '${end}', ${filter})`
+}
+
+function literal(text: string | null): string {
+  return text === null ? 'NULL' : `'${text}'`
+}
+
+/** The lists of the table rankings: four windows that end on the last day, clamped to the floor. */
+function usualQuestions(end: string): [number, Question][] {
+  return [1, 7, 30, 90].flatMap((days) => {
+    const first = new Date(Date.parse(end) - (days - 1) * 86_400_000).toISOString().slice(0, 10)
+    const start = first < '2025-01-01' ? '2025-01-01' : first
+    return (['popular', 'trending'] as const).flatMap((sort) =>
+      FILTERS.map((filter): [number, Question] => [days, { sort, start, end, ...filter }]),
+    )
+  })
+}
+
+function rankingsRow(
+  days: number,
+  { start, end, ...list }: Question,
+  row: Rank,
+): Readonly<Record<string, Cell>> {
+  const { rank, app_id, app_name, total_requests, total_tokens } = row
+  return {
+    window_days: BigInt(days),
+    start_date: start,
+    end_date: end,
+    ...list,
+    rank,
+    app_id,
+    app_name,
+    total_requests,
+    total_tokens,
+  }
+}
+
+/** A row as one line of `column=value`, by column name. */
+function asLine(row: Readonly<Record<string, unknown>>): string {
+  return Object.entries(row)
+    .map(([column, value]) => `${column}=${String(value)}`)
+    .toSorted()
+    .join(' ')
+}
+
+function header(file: string): string {
+  return readFileSync(file, 'utf8').split('\n', 1)[0] ?? ''
+}
+
+/** Rows as CSV under the columns of `columns`, or of the first row. */
+function toCsv(
+  rows: readonly Readonly<Record<string, Cell>>[],
+  columns = Object.keys(rows[0] ?? {}).join(),
+): string {
+  const lines = rows.map((row) =>
+    columns
+      .split(',')
+      .map((column) => cell(row[column] ?? null))
+      .join(),
+  )
+  return [columns, ...lines].join('\n') + '\n'
+}
+
+function cell(value: Cell): string {
+  const text = value === null ? '' : String(value)
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
