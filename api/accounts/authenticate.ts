@@ -1,0 +1,44 @@
+/** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
+import type { Caller, Gate } from '../call.ts'
+import { ApiError } from '../errors.ts'
+import type { Store } from '../store.ts'
+import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
+import { findKey } from './key-store.ts'
+
+/** Which keys a route takes: none needed, any valid one, or one kind. */
+export type Access = 'open' | 'any' | KeyKind
+
+/** Lets callers with a fitting key pass and notes who they are. */
+export function authenticate(store: Store, access: Access): Gate {
+  return async (request, reply, next) => {
+    if (access !== 'open') {
+      const caller = await identify(store, request.headers.authorization)
+      // Noted before the kind is judged: the caller is known even where its key does not fit.
+      reply.locals.caller = caller
+      if (access !== 'any' && caller.kind !== access) {
+        throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${caller.kind}`)
+      }
+    }
+    next()
+  }
+}
+
+async function identify(store: Store, header: string | undefined): Promise<Caller> {
+  if (header === undefined) {
+    throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
+  }
+  const token = bearerToken(header)
+  if (token === undefined) {
+    throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')
+  }
+  if (!isKeyForm(token)) throw unauthorized('Malformed key: what was sent is not a key of this service')
+
+  const key = await findKey(store, token)
+  if (key === undefined) throw unauthorized('Unknown key')
+  if (key.revoked_at !== null) throw unauthorized('This key was revoked')
+  return { accountId: key.account_id, keyId: key.id, kind: key.kind }
+}
+
+function unauthorized(message: string): ApiError {
+  return new ApiError(401, message, { headers: { 'WWW-Authenticate': 'Bearer' } })
+}

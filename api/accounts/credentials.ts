@@ -1,0 +1,41 @@
+/**
+ * What a key looks like and how it is kept: 32 random bytes behind a readable prefix, stored only as a hash.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+
+/** The kinds of key (CONTRACT 2). */
+export const KEY_KINDS = ['inference', 'management'] as const
+export type KeyKind = (typeof KEY_KINDS)[number]
+
+const SECRET_BYTES = 32
+const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
+const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`, 'g')
+const BEARER = /^bearer +(\S+) *$/i
+
+/** A new secret key of this kind, `sk-inference-…`. */
+export function makeKey(kind: KeyKind): string {
+  return `sk-${kind}-${randomBytes(SECRET_BYTES).toString('base64url')}`
+}
+
+/** Whether the text has the form of a key; it says nothing about whether the key exists. */
+export function isKeyForm(text: string): boolean {
+  return KEY_FORM.test(text)
+}
+
+/**
+ * SHA-256 of a key, in hexadecimal: what is stored and looked up. A slow password hash would add nothing,
+ * since a key is 256 random bits and cannot be guessed.
+ */
+export function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex')
+}
+
+/** The token of an `Authorization: Bearer …` header; undefined for any other scheme or form. */
+export function bearerToken(header: string): string | undefined {
+  return BEARER.exec(header)?.[1]
+}
+
+/** The text with every key in it replaced, for logs. */
+export function hideKeys(text: string): string {
+  return text.replaceAll(KEY_ANYWHERE, 'sk-$1-[hidden]')
+}

@@ -1,0 +1,27 @@
+import type { NextFunction, Request, Response } from 'express'
+import type { KeyKind } from './accounts/credentials.ts'
+
+/** Tells the time; comes in as a parameter so that tests can move it. */
+export type Clock = () => Date
+
+/** Who sent the request, once its key was accepted. */
+export interface Caller {
+  readonly accountId: string
+  readonly keyId: string
+  readonly kind: KeyKind
+}
+
+/** What is known of one request while it is being answered. */
+export type CallLocals = {
+  requestId: string
+  caller?: Caller
+}
+
+/** A reply under way; `locals` carries what is known of the call. */
+export type Reply = Response<unknown, CallLocals>
+
+/** Answers a request, or throws an ApiError. */
+export type Handler = (request: Request, reply: Reply) => void | Promise<void>
+
+/** Looks at a request and lets it pass with `next()`, or throws an ApiError. */
+export type Gate = (request: Request, reply: Reply, next: NextFunction) => void | Promise<void>

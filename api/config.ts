@@ -1,0 +1,48 @@
+/**
+ * The settings of the service: one table, read from the environment once at start (CONTRACT 9).
+ */
+import { validate } from 'node-cron'
+import { z } from 'zod'
+import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
+import { OperatorError } from './errors.ts'
+
+/** How much the log tells, from most to least. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** Every setting with its check, its default and the sentence that explains it. */
+export const SETTINGS = {
+  DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
+  PORT: z
+    .string()
+    .regex(/^\d{1,5}$/, 'must be a whole number from 0 to 65535')
+    .transform(Number)
+    .pipe(z.number().max(65_535, 'must be a whole number from 0 to 65535'))
+    .default(3000)
+    .describe('TCP port the API listens on; 0 takes any free one.'),
+  HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
+  LOG_LEVEL: z
+    .enum(LOG_LEVELS)
+    .default('info')
+    .describe(`How much the log on stderr tells: ${LOG_LEVELS.join(', ')}.`),
+  NIGHTLY_SCHEDULE: z
+    .string()
+    .refine(validate, 'must be a cron expression, for instance "0 2 * * *"')
+    .default(DEFAULT_SCHEDULE)
+    .describe('When the nightly run starts: a cron expression in UTC.'),
+} as const
+
+const settingsSchema = z.object(SETTINGS)
+export type Settings = z.infer<typeof settingsSchema>
+
+/**
+ * Reads all settings. An empty variable counts as not set.
+ * @throws {OperatorError} that lists every fault at once.
+ */
+export function readSettings(environment: NodeJS.ProcessEnv): Settings {
+  const given = Object.fromEntries(
+    Object.keys(SETTINGS).flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])),
+  )
+  const parsed = settingsSchema.safeParse(given)
+  if (parsed.success) return parsed.data
+  throw new OperatorError(`Invalid settings in the environment:\n${z.prettifyError(parsed.error)}`)
+}

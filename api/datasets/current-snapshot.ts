@@ -1,0 +1,105 @@
+/** Follows the pointer to the newest snapshot and swaps it under running requests. */
+import { join } from 'node:path'
+import { CURRENT_POINTER } from '../../pipeline/contract.ts'
+import type { Log } from '../log.ts'
+import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from './snapshot.ts'
+
+/** The snapshot that is served at the moment. */
+export interface CurrentSnapshot {
+  /** The facts of the snapshot served now; undefined while none has been published. */
+  facts(): SnapshotFacts | undefined
+  /**
+   * Gives `work` the snapshot served now (undefined while there is none) and keeps it open until `work` is
+   * done, even when a newer one takes its place meanwhile.
+   */
+  use<Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>): Promise<Result>
+  /** Stops following the pointer and closes the snapshot once the last `use` is done. */
+  close(): Promise<void>
+}
+
+interface FollowOptions {
+  readonly log: Log
+  /** Pause between two looks at the pointer. */
+  readonly intervalMs?: number
+}
+
+interface Holding {
+  readonly folder: string
+  readonly snapshot: Snapshot
+  users: number
+  retired: boolean
+}
+
+const LOOK_EVERY_MS = 1000
+
+/** Opens the snapshot that `dataDir`'s pointer names and follows the pointer from then on. */
+export async function followSnapshots(
+  dataDir: string,
+  { log, intervalMs = LOOK_EVERY_MS }: FollowOptions,
+): Promise<CurrentSnapshot> {
+  const pointer = join(dataDir, CURRENT_POINTER)
+  let holding: Holding | undefined
+  let lastFault: string | undefined
+  let closed = false
+
+  async function look(): Promise<void> {
+    try {
+      const folder = snapshotFolder(pointer)
+      if (folder === undefined || folder === holding?.folder) return
+      const snapshot = await openSnapshot(folder)
+      const former = holding
+      holding = { folder, snapshot, users: 0, retired: false }
+      lastFault = undefined
+      log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
+      if (former !== undefined) retire(former, log)
+    } catch (error) {
+      // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
+      if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
+      lastFault = String(error)
+    }
+  }
+
+  let looking = look()
+  await looking
+  const timer = setInterval(() => {
+    looking = looking.then(() => (closed ? undefined : look()))
+  }, intervalMs)
+  timer.unref()
+
+  return {
+    facts: () => holding?.snapshot,
+    use: (work) => (holding === undefined ? work(undefined) : useHolding(holding, work, log)),
+    async close() {
+      closed = true
+      clearInterval(timer)
+      await looking
+      if (holding !== undefined) retire(holding, log)
+      holding = undefined
+    },
+  }
+}
+
+async function useHolding<Result>(
+  held: Holding,
+  work: (snapshot: Snapshot) => Promise<Result>,
+  log: Log,
+): Promise<Result> {
+  held.users += 1
+  try {
+    return await work(held.snapshot)
+  } finally {
+    held.users -= 1
+    closeIfUnused(held, log)
+  }
+}
+
+function retire(held: Holding, log: Log): void {
+  held.retired = true
+  closeIfUnused(held, log)
+}
+
+function closeIfUnused(held: Holding, log: Log): void {
+  if (!held.retired || held.users > 0) return
+  held.snapshot.close()
+  log.info({ snapshot: held.snapshot.id }, 'snapshot closed')
+}

@@ -1,0 +1,107 @@
+/** One published snapshot, opened for reading: its facts, read once, and its SQL. */
+import { realpathSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { daySchema, SNAPSHOT_FILE, wholeSeconds } from '../../pipeline/contract.ts'
+
+export type SqlValue = string | number | null
+export type SqlRow = Readonly<Record<string, unknown>>
+
+/** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
+export interface SnapshotFacts {
+  /** Identifier: as_of in basic form, the name of the folder. */
+  readonly id: string
+  /** When it was computed, ISO 8601 UTC in whole seconds. */
+  readonly asOf: string
+  /** The most recent completed day in the data. */
+  readonly dataThrough: string
+  /** Days of which no usage was delivered. */
+  readonly daysMissing: readonly string[]
+}
+
+export interface Snapshot extends SnapshotFacts {
+  /** Runs one statement with `values` bound by name to `$name`. */
+  query(sql: string, values: Readonly<Record<string, SqlValue>>): Promise<readonly SqlRow[]>
+  /** Closes the file; queries must have ended. */
+  close(): void
+}
+
+const META = `
+  SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through
+  FROM meta`
+const DAYS_MISSING = `
+  SELECT CAST(c.day AS VARCHAR) AS day
+  FROM coverage AS c, meta AS m
+  WHERE c.status = 'missing' AND c.day BETWEEN m.first_day AND m.data_through
+  ORDER BY c.day`
+
+const metaSchema = z.tuple([z.object({ as_of: z.bigint(), data_through: daySchema })])
+const missingSchema = z.array(z.object({ day: daySchema }))
+
+/** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
+export function snapshotFolder(pointer: string): string | undefined {
+  try {
+    return realpathSync(pointer)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/**
+ * Opens the snapshot in `folder`, which must be its real path: DuckDB knows a file by its name, and a name
+ * that passes through the pointer would stand for another file tomorrow.
+ * @throws when the file is missing, damaged or not a snapshot.
+ */
+export async function openSnapshot(folder: string): Promise<Snapshot> {
+  const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), {
+    access_mode: 'READ_ONLY',
+    autoinstall_known_extensions: 'false',
+    autoload_known_extensions: 'false',
+    enable_external_access: 'false',
+  })
+  try {
+    await onConnection(instance, (connection) => connection.run("SET GLOBAL TimeZone = 'UTC'"))
+    const query: Snapshot['query'] = (sql, values) =>
+      onConnection(instance, (connection) => readRows(connection, sql, values))
+    const [meta] = metaSchema.parse(await query(META, {}))
+    const missing = missingSchema.parse(await query(DAYS_MISSING, {}))
+    return {
+      id: basename(folder),
+      asOf: wholeSeconds(new Date(Number(meta.as_of))),
+      dataThrough: meta.data_through,
+      daysMissing: missing.map(({ day }) => day),
+      query,
+      close: () => instance.closeSync(),
+    }
+  } catch (error) {
+    instance.closeSync()
+    throw error
+  }
+}
+
+// A connection runs one query at a time, so each query gets its own; opening one is cheap beside the query.
+async function onConnection<Result>(
+  instance: DuckDBInstance,
+  work: (connection: DuckDBConnection) => Promise<Result>,
+): Promise<Result> {
+  const connection = await instance.connect()
+  try {
+    return await work(connection)
+  } finally {
+    connection.closeSync()
+  }
+}
+
+async function readRows(
+  connection: DuckDBConnection,
+  sql: string,
+  values: Readonly<Record<string, SqlValue>>,
+): Promise<readonly SqlRow[]> {
+  // A bare null has no type, and a macro's argument needs one.
+  const nulls = Object.keys(values).filter((name) => values[name] === null)
+  const types = Object.fromEntries(nulls.map((name) => [name, VARCHAR]))
+  const reader = await connection.runAndReadAll(sql, { ...values }, types)
+  return reader.getRowObjectsJS()
+}

@@ -1,0 +1,41 @@
+/** How replies are written: JSON with exact integers, and the query string before anything interprets it. */
+import type { Request } from 'express'
+import type { Reply } from './call.ts'
+import { errorEnvelope, type ApiError } from './errors.ts'
+
+declare global {
+  interface JSON {
+    /** Part of the runtime, not yet of TypeScript's library: a value that is written as this very text. */
+    rawJSON(text: string): unknown
+  }
+}
+
+/** JSON text of a body; a bigint becomes an integer with all its digits. */
+export function jsonText(body: unknown): string {
+  return JSON.stringify(body, (_key, value: unknown) =>
+    typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value,
+  )
+}
+
+/** Ends the reply with this body; a HEAD gets the same headers without it. */
+export function sendJson(reply: Reply, status: number, body: unknown): void {
+  const bytes = Buffer.from(jsonText(body))
+  reply.status(status)
+  reply.set({
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(bytes.length),
+  })
+  reply.end(bytes)
+}
+
+/** Ends the reply with the error envelope (CONTRACT 3). */
+export function sendError(reply: Reply, fault: ApiError): void {
+  reply.set(fault.headers)
+  sendJson(reply, fault.status, errorEnvelope(fault, reply.locals.caller?.accountId))
+}
+
+/** What follows the `?` of the request's address, still encoded; empty when there is none. */
+export function queryString(request: Request): string {
+  const start = request.originalUrl.indexOf('?')
+  return start === -1 ? '' : request.originalUrl.slice(start + 1)
+}

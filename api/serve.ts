@@ -1,0 +1,79 @@
+/** The running service: store, snapshots and HTTP server, opened in order and closed in the reverse one. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApp } from './app.ts'
+import type { Clock } from './call.ts'
+import type { Settings } from './config.ts'
+import { followSnapshots } from './datasets/current-snapshot.ts'
+import { OperatorError } from './errors.ts'
+import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
+import type { Log } from './log.ts'
+import { migrate } from './migrate.ts'
+import { createRoutes } from './routes.ts'
+import { openSqlite, type Store } from './store.ts'
+
+/** A service that answers requests. */
+export interface Service {
+  /** Where it listens, `http://host:port`. */
+  readonly origin: string
+  readonly store: Store
+  /** Finishes requests in flight, then closes snapshot and store. */
+  close(): Promise<void>
+}
+
+interface ServeEffects {
+  readonly log: Log
+  readonly clock?: Clock
+  readonly limits?: HttpLimits
+}
+
+/**
+ * Opens everything the API stands on and listens.
+ * @throws {OperatorError} when the data folder or the address cannot be had.
+ */
+export async function serve(
+  settings: Settings,
+  { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
+): Promise<Service> {
+  const store = await openStore(settings.DATA_DIR, clock())
+  const snapshots = await followSnapshots(settings.DATA_DIR, { log })
+  const closeData = async () => {
+    await snapshots.close()
+    await store.close()
+  }
+  const routes = createRoutes({ store, snapshots, clock, schedule: settings.NIGHTLY_SCHEDULE })
+  const app = createApp({ routes, store, clock, log })
+
+  let server: HttpServer
+  try {
+    server = await listen(app, { host: settings.HOST, port: settings.PORT, log, limits })
+  } catch (error) {
+    await closeData()
+    throw error
+  }
+  log.info({ origin: server.origin }, 'listening')
+  return {
+    origin: server.origin,
+    store,
+    async close() {
+      await server.close()
+      await closeData()
+      log.info('stopped')
+    },
+  }
+}
+
+/**
+ * Opens the service's store in `dataDir`, which is made where it is missing, and brings its tables up to date.
+ * @throws {OperatorError} when the folder cannot be written.
+ */
+export async function openStore(dataDir: string, now: Date): Promise<Store> {
+  try {
+    mkdirSync(dataDir, { recursive: true })
+    const store = openSqlite(join(dataDir, 'service.sqlite'))
+    await migrate(store, now)
+    return store
+  } catch (error) {
+    throw new OperatorError(`DATA_DIR "${dataDir}" cannot be written: ${String(error)}`, { cause: error })
+  }
+}

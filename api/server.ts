@@ -1,0 +1,14 @@
+/** Entry of `npm run serve`: the API alone. */
+import { readSettings } from './config.ts'
+import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
+import { createLog } from './log.ts'
+import { serve } from './serve.ts'
+
+try {
+  const settings = readSettings(process.env)
+  const service = await serve(settings, { log: createLog(settings.LOG_LEVEL) })
+  onStopSignal(() => void service.close())
+} catch (error) {
+  process.stderr.write(`${failureText(error)}\n`)
+  process.exit(EXIT_USAGE)
+}

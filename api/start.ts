@@ -1,0 +1,63 @@
+/**
+ * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
+ * nightly schedule beside it, and a first request to try.
+ */
+import { createFirstKey } from './accounts/key-store.ts'
+import { keepRunning, runProgram, type Ending } from './child-processes.ts'
+import { readSettings, type Settings } from './config.ts'
+import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
+import { createLog, type Log } from './log.ts'
+import { BASE_PATH } from './routes.ts'
+import { serve } from './serve.ts'
+
+const NIGHTLY = new URL('../pipeline/nightly.ts', import.meta.url)
+const SCHEDULE = new URL('../pipeline/schedule.ts', import.meta.url)
+
+const RESTART_DELAY_MS = 5000
+const FIRST_ACCOUNT = 'default'
+const KEY_WAS_SHOWN =
+  'the first one was shown when it was made; another one: ' +
+  `npm run -s keys -- create --account ${FIRST_ACCOUNT} --kind inference`
+
+try {
+  const settings = readSettings(process.env)
+  await start(settings, createLog(settings.LOG_LEVEL))
+} catch (error) {
+  process.stderr.write(`${failureText(error)}\n`)
+  process.exit(EXIT_USAGE)
+}
+
+async function start(settings: Settings, log: Log): Promise<void> {
+  const running = new AsyncDisposableStack()
+  onStopSignal(() => void running.disposeAsync())
+
+  const run = runProgram(NIGHTLY, ['run', '--with-sample'])
+  running.defer(() => run.stop())
+  const ending = await run.ended
+  if (running.disposed) return
+  // A run that fails is told, and the API starts all the same, with what was published before if anything was.
+  if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving what was published before')
+
+  const service = await serve(settings, { log })
+  if (running.disposed) return await service.close()
+  running.defer(() => service.close())
+  const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
+  const firstKey = await createFirstKey(service.store, wanted)
+  const schedule = keepRunning(SCHEDULE, {
+    delayMs: RESTART_DELAY_MS,
+    onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),
+  })
+  running.defer(() => schedule.stop())
+  process.stdout.write(welcome(service.origin, firstKey))
+}
+
+function isSuccess(ending: Ending): boolean {
+  return 'code' in ending && ending.code === 0
+}
+
+function welcome(origin: string, firstKey: string | undefined): string {
+  const address = `${origin}${BASE_PATH}`
+  const keyLine = firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`
+  const request = `curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${address}/datasets/app-rankings?limit=5'`
+  return `\nAddress:  ${address}\nAPI key:  ${keyLine}\nTry it:   ${request}\n\n`
+}

@@ -1,0 +1,83 @@
+/**
+ * The transactional store of accounts, keys and quotas: an SQLite file that several processes may share.
+ * Queries are written with `$1`, `$2` … and in the SQL that PostgreSQL understands too.
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+
+export type Value = string | number | null
+export type Row = Readonly<Record<string, unknown>>
+
+/** Runs SQL; rows come back as the database gives them and are parsed by the caller. */
+export interface Queries {
+  /** Runs one statement with `values` bound to `$1`, `$2` … */
+  query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
+  /** Runs several statements without parameters, such as a migration. */
+  script(sql: string): Promise<void>
+}
+
+export interface Store extends Queries {
+  /** Runs `work` as one transaction that excludes other writers; it is undone when `work` throws. */
+  transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
+  /** Waits for what is under way and closes the file. */
+  close(): Promise<void>
+}
+
+// How long a statement waits for another process that is writing.
+const BUSY_TIMEOUT_MS = 10_000
+
+/** Opens (or creates) the SQLite file at `path`. */
+export function openSqlite(path: string): Store {
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+  // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON')
+  const queries = sqliteQueries(database)
+  const inTurn = createQueue()
+
+  return {
+    query: (sql, values) => inTurn(() => queries.query(sql, values)),
+    script: (sql) => inTurn(() => queries.script(sql)),
+    transaction: (work) => inTurn(() => runTransaction(database, queries, work)),
+    close: () => inTurn(async () => database.close()),
+  }
+}
+
+function sqliteQueries(database: DatabaseSync): Queries {
+  const prepared = new Map<string, StatementSync>()
+  return {
+    async query(sql, values = []) {
+      const statement = prepared.get(sql) ?? database.prepare(sql)
+      prepared.set(sql, statement)
+      return statement.all(Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value])))
+    },
+    async script(sql) {
+      database.exec(sql)
+    },
+  }
+}
+
+async function runTransaction<Result>(
+  database: DatabaseSync,
+  queries: Queries,
+  work: (queries: Queries) => Promise<Result>,
+): Promise<Result> {
+  // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const result = await work(queries)
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+// One connection, so a query of another request must not slip into a transaction that awaits something.
+function createQueue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const result = last.then(work)
+    last = result.catch(() => undefined)
+    return result
+  }
+}
