@@ -1,0 +1,45 @@
+/** The settings of the pipeline: one table, checked once, all faults reported together (CONTRACT 9). */
+import { validate } from 'node-cron'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { DEFAULT_SCHEDULE } from './contract.ts'
+import { UsageError } from './errors.ts'
+
+/** Every environment variable the pipeline reads, with its default and its meaning. */
+export const pipelineSettings = z.object({
+  DATA_DIR: z
+    .string()
+    .min(1)
+    .default('data')
+    .describe('Folder of the raw input, the warehouse and the snapshots'),
+  PIPELINE_MEMORY: z
+    .string()
+    .regex(/^\d+(\.\d+)? ?[KMGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
+    .default('2GB')
+    .describe('Memory DuckDB may use in a run before it spills to disk'),
+  NIGHTLY_SCHEDULE: z
+    .string()
+    .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
+    .default(DEFAULT_SCHEDULE)
+    .describe('When the nightly run starts, cron form, UTC'),
+  PUBLISHER: z.string().min(1).default('App Rankings').describe('Publisher named in the attribution line'),
+})
+
+export type Config = {
+  readonly dataDir: string
+  readonly memory: string
+  readonly schedule: string
+  readonly publisher: string
+}
+
+/** The checked settings; throws a UsageError that lists every fault. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const settings = pipelineSettings.safeParse(environment)
+  if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
+  return {
+    dataDir: resolve(settings.data.DATA_DIR),
+    memory: settings.data.PIPELINE_MEMORY,
+    schedule: settings.data.NIGHTLY_SCHEDULE,
+    publisher: settings.data.PUBLISHER,
+  }
+}

@@ -1,0 +1,8 @@
+/** What a run may do to the world besides its files: read the clock and tell the operator. */
+import type { Progress } from './progress.ts'
+
+export type Effects = {
+  /** The present; tests and `--as-of` set it. */
+  readonly now: () => Date
+  readonly progress: Progress
+}

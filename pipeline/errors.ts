@@ -1,0 +1,34 @@
+/**
+ * The decisions a failed run leaves to its caller, one class each; the exit codes are those of CONTRACT 9.
+ * Anything else that is thrown is a crash (exit 2, with its stack).
+ */
+
+/** The data broke a promise: nothing was published, yesterday's snapshot stays. Exit 1. */
+export class DataError extends Error {
+  override readonly name = 'DataError'
+  readonly exitCode = 1
+}
+
+/** The command or a setting is wrong; the message names the remedy. Exit 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  readonly exitCode = 2
+}
+
+/** Another run holds the warehouse; try again later. Exit 75 (EX_TEMPFAIL). */
+export class LockedError extends Error {
+  override readonly name = 'LockedError'
+  readonly exitCode = 75
+}
+
+/** The errors whose message alone tells the operator what to do. */
+export type ExpectedError = DataError | UsageError | LockedError
+
+export function isExpected(error: unknown): error is ExpectedError {
+  return error instanceof DataError || error instanceof UsageError || error instanceof LockedError
+}
+
+/** The text of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,134 @@
+/** Stage 1: counts the raw usage of each new or changed day into the warehouse. */
+import { z } from 'zod'
+import { FLOOR_DATE } from './contract.ts'
+import { DataError, isExpected, messageOf } from './errors.ts'
+import { fingerprintOf, listUsageDays } from './sources/drop-folder.ts'
+import type { UsageDay } from './sources/drop-folder.ts'
+import { countDay } from './sources/files.ts'
+import type { Run, StageResult } from './stage.ts'
+import { dateValue, execute, row, rows, setVariables, timeValue, transaction } from './warehouse.ts'
+
+/** Raised when the rules of counting change, so that every day is counted again. */
+const COUNTING_VERSION = 1
+
+/** More rejected rows than this share of a day fail the run (CONTRACT 7). */
+const REJECT_LIMIT_PERCENT = 1n
+
+const wholeNumber = z.string().transform(BigInt)
+const ledgerRow = z.object({ day: z.string(), fingerprint: z.string() })
+const rejectsRow = z.object({ rows_read: wholeNumber, rows_rejected: wholeNumber })
+const worstRow = z.object({
+  file: z.string(),
+  reason: z.string(),
+  rows: z.string(),
+  first_row: z.string(),
+  example: z.string(),
+})
+const totalsRow = z.object({
+  days: z.string().transform(Number),
+  rows_read: z.string().transform(Number),
+  rows_rejected: z.string().transform(Number),
+  rows_duplicate: z.string().transform(Number),
+  rows_without_tokens: z.string().transform(Number),
+  tokens_read: z.string(),
+  tokens_rejected: z.string(),
+  tokens_duplicate: z.string(),
+})
+const reasonRow = z.object({ reason: z.string(), rows: z.string().transform(Number) })
+
+/**
+ * Counts every day whose files changed since it was last counted; days without files are forgotten.
+ * All days are tried, so that one run names every broken one.
+ * @throws DataError when a file cannot be read or a day has too many rejected rows.
+ */
+export async function load(run: Run): Promise<StageResult> {
+  const found = listUsageDays(run.rawFolder)
+  const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= run.lastDay)
+  const ledger = new Map(
+    (await rows(run.connection, 'load/ledger.sql', ledgerRow)).map(({ day, fingerprint }) => [
+      day,
+      fingerprint,
+    ]),
+  )
+  const changed = days.filter((day) => ledger.get(day.day) !== dayFingerprint(day))
+  const onDisk = new Set(found.map(({ day }) => day))
+  const gone = [...ledger.keys()].filter((day) => !onDisk.has(day))
+  for (const day of gone) await forgetDay(run, day)
+  await countDays(run, changed)
+  return summarise(run, {
+    days_loaded: changed.length,
+    days_unchanged: days.length - changed.length,
+    days_removed: gone.length,
+    days_before_floor: found.filter(({ day }) => day < FLOOR_DATE).length,
+    days_not_completed: found.filter(({ day }) => day > run.lastDay).length,
+  })
+}
+
+async function summarise(run: Run, dayCounts: Record<string, number>): Promise<StageResult> {
+  const totals = await row(run.connection, 'load/totals.sql', totalsRow)
+  const reasons = await rows(run.connection, 'load/reject-reasons.sql', reasonRow)
+  const summary =
+    `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged; ` +
+    `${totals.rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`
+  return { summary, facts: { ...dayCounts, ...totals, reject_reasons: reasons } }
+}
+
+async function countDays(run: Run, days: readonly UsageDay[]): Promise<void> {
+  const faults: string[] = []
+  for (const [index, day] of days.entries()) {
+    try {
+      await loadDay(run, day)
+    } catch (error) {
+      faults.push(isExpected(error) ? error.message : `Day ${day.day} cannot be counted: ${messageOf(error)}`)
+    }
+    run.effects.progress.step('load', index + 1, days.length)
+  }
+  if (faults.length > 0) throw new DataError(faults.join('\n'))
+}
+
+function dayFingerprint({ files }: UsageDay): string {
+  return `v${COUNTING_VERSION}\n${fingerprintOf(files)}`
+}
+
+/** Replaces a day as a whole, in one transaction. */
+async function loadDay(run: Run, day: UsageDay): Promise<void> {
+  await setDay(run, day.day)
+  await countDay(run.connection, day)
+  const { rows_read, rows_rejected } = await row(run.connection, 'load/rejects.sql', rejectsRow)
+  const tooMany = rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT
+  await transaction(run.connection, async () => {
+    await run.connection.run("DELETE FROM quarantine WHERE day = getvariable('day')")
+    if (rows_rejected > 0n) await execute(run.connection, 'load/quarantine.sql')
+    if (!tooMany) await storeDay(run, day)
+  })
+  if (tooMany) throw await tooManyRejects(run, day.day, rows_rejected, rows_read)
+}
+
+async function storeDay(run: Run, day: UsageDay): Promise<void> {
+  await setVariables(run.connection, {
+    fingerprint: dayFingerprint(day),
+    counted_at: timeValue(run.effects.now()),
+  })
+  await execute(run.connection, 'load/store-day.sql')
+}
+
+async function tooManyRejects(run: Run, day: string, rejected: bigint, read: bigint): Promise<DataError> {
+  const worst = await rows(run.connection, 'load/worst.sql', worstRow, { day })
+  const lines = worst.map(
+    ({ file, reason, rows: count, first_row, example }) =>
+      `  ${file}: ${count} rows: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
+  )
+  return new DataError(
+    `Day ${day}: ${rejected} of ${read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
+      `Correct or remove the files; the rejected rows are in the warehouse's table quarantine\n${lines.join('\n')}`,
+  )
+}
+
+async function forgetDay(run: Run, day: string): Promise<void> {
+  await setDay(run, day)
+  await transaction(run.connection, () => execute(run.connection, 'load/forget-day.sql'))
+}
+
+async function setDay(run: Run, day: string): Promise<void> {
+  await setVariables(run.connection, { day: dateValue(day) })
+}

@@ -1,0 +1,92 @@
+/** Stage 2: reads the app registry and finds for every app where its usage counts and whether it is public. */
+import { DuckDBListValue } from '@duckdb/node-api'
+import { z } from 'zod'
+import { SUBCATEGORIES } from './contract.ts'
+import { DataError } from './errors.ts'
+import type { Columns } from './sources/columns.ts'
+import { listRegistryFiles } from './sources/drop-folder.ts'
+import { createStagingTable, stageFile } from './sources/staging.ts'
+import type { Run, StageResult } from './stage.ts'
+import { execute, row, rows, transaction } from './warehouse.ts'
+
+/** The columns of the registry (CONTRACT 7). */
+const REGISTRY_COLUMNS: Columns = {
+  required: ['app_id', 'visibility', 'updated_at'],
+  optional: ['app_name', 'subcategories', 'alias_of'],
+}
+
+/** Faults shown in the message; a broken file may have thousands. */
+const FAULTS_SHOWN = 20
+
+const faultRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
+const aliasFaultRow = z.object({ fault: z.string() })
+const totalsRow = z.object({
+  apps_registered: z.string().transform(Number),
+  aliases: z.string().transform(Number),
+  apps_public: z.string().transform(Number),
+  apps_unregistered: z.string().transform(Number),
+  requests_unregistered: z.string().transform(Number),
+  tokens_unregistered: z.string(),
+  tokens_hidden: z.string(),
+  tokens_published: z.string(),
+})
+const unregisteredRow = z.object({ app_id: z.string(), requests: z.string(), tokens: z.string() })
+
+/**
+ * Reads the registry anew and resolves every alias.
+ * @throws DataError that names file and row of a broken entry, or the ids of a broken alias chain.
+ */
+export async function resolve(run: Run): Promise<StageResult> {
+  await stageRegistry(run)
+  await transaction(run.connection, async () => {
+    await execute(run.connection, 'resolve/registry.sql')
+    await refuseBrokenRows(run)
+    await execute(run.connection, 'resolve/aliases.sql')
+    await refuseBrokenAliases(run)
+  })
+  const totals = await row(run.connection, 'resolve/totals.sql', totalsRow)
+  const unregistered = await rows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
+  return {
+    summary:
+      `${totals.apps_registered} apps registered, ${totals.aliases} aliases, ${totals.apps_public} public; ` +
+      `${totals.apps_unregistered} with usage are not registered`,
+    facts: totals,
+    privateFacts: { unregistered },
+  }
+}
+
+async function stageRegistry(run: Run): Promise<void> {
+  const files = listRegistryFiles(run.rawFolder)
+  if (files.length === 0) {
+    throw new DataError(
+      `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${run.rawFolder}/apps`,
+    )
+  }
+  await createStagingTable(run.connection, REGISTRY_COLUMNS)
+  for (const file of files) await stageFile(run.connection, file, REGISTRY_COLUMNS)
+}
+
+async function refuseBrokenRows(run: Run): Promise<void> {
+  const faults = await rows(run.connection, 'resolve/faults.sql', faultRow, {
+    subcategories: new DuckDBListValue([...SUBCATEGORIES]),
+  })
+  refuse(
+    'The app registry has broken rows; correct them, or append a newer row for the app',
+    faults.map(({ file, row: line, reason }) => `${file}, row ${line}: ${reason}`),
+  )
+}
+
+async function refuseBrokenAliases(run: Run): Promise<void> {
+  const faults = await rows(run.connection, 'resolve/alias-faults.sql', aliasFaultRow)
+  refuse(
+    'The app registry has broken aliases; append a newer row that corrects alias_of',
+    faults.map(({ fault }) => fault),
+  )
+}
+
+function refuse(problem: string, faults: readonly string[]): void {
+  if (faults.length === 0) return
+  const shown = faults.slice(0, FAULTS_SHOWN).map((fault) => `\n  ${fault}`)
+  const more = faults.length > FAULTS_SHOWN ? `\n  and ${faults.length - FAULTS_SHOWN} more` : ''
+  throw new DataError(`${problem}:${shown.join('')}${more}`)
+}

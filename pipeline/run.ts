@@ -1,0 +1,167 @@
+/** One nightly run: the stages in order, timed and reported. */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { check } from './check.ts'
+import type { Config } from './config.ts'
+import {
+  FLOOR_DATE,
+  SNAPSHOTS_FOLDER,
+  asOfFromId,
+  lastCompletedDay,
+  snapshotId,
+  wholeSeconds,
+} from './contract.ts'
+import type { Effects } from './effects.ts'
+import { DataError, messageOf } from './errors.ts'
+import { load } from './load.ts'
+import { publish } from './publish.ts'
+import { rank } from './rank.ts'
+import { resolve } from './resolve.ts'
+import { BUILD_PREFIX, listSnapshots, removeUnfinished } from './snapshots.ts'
+import type { Outcome, Run, Stage, StageResult } from './stage.ts'
+import { dateValue, execute, openWarehouse, setVariables, timeValue } from './warehouse.ts'
+
+const STAGES: readonly Stage[] = [
+  { name: 'load', run: load },
+  { name: 'resolve', run: resolve },
+  { name: 'rank', run: rank },
+  { name: 'check', run: check },
+  { name: 'publish', run: publish },
+]
+
+/** The report of a run beside the snapshot it made. */
+const REPORT_FILE = 'report.json'
+
+/** How far the clock may stand behind the newest snapshot; runs in quick succession need a second or so. */
+const CLOCK_TOLERANCE_MS = 60_000
+
+/** What a run did; `message` says why it failed. Durations in milliseconds. */
+export type Report = {
+  readonly as_of: string
+  readonly started_at: string
+  readonly finished_at: string
+  readonly outcome: Outcome
+  readonly snapshot: string | null
+  readonly message: string | null
+  readonly stages: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A stage that is over. */
+type Done = { readonly name: string; readonly ms: number; readonly result: StageResult }
+
+/**
+ * Runs the pipeline once over DATA_DIR.
+ * @throws DataError when the data broke a promise, LockedError when another run is under way. Either way nothing
+ * is published and the current snapshot stays.
+ */
+export async function runNightly(config: Config, effects: Effects): Promise<Report> {
+  mkdirSync(join(config.dataDir, SNAPSHOTS_FOLDER), { recursive: true })
+  const warehouse = await openWarehouse(config.dataDir, config.memory)
+  try {
+    removeUnfinished(config.dataDir)
+    const run = await prepare(config, effects, warehouse.connection)
+    return await runStages(run)
+  } finally {
+    warehouse.close()
+  }
+}
+
+async function prepare(config: Config, effects: Effects, connection: Run['connection']): Promise<Run> {
+  const now = effects.now()
+  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1))
+  const lastDay = lastCompletedDay(now)
+  await setVariables(connection, {
+    as_of: timeValue(asOf),
+    floor: dateValue(FLOOR_DATE),
+    last_day: dateValue(lastDay),
+  })
+  const snapshotsFolder = join(config.dataDir, SNAPSHOTS_FOLDER)
+  return {
+    config,
+    effects,
+    connection,
+    asOf,
+    lastDay,
+    rawFolder: join(config.dataDir, 'raw'),
+    snapshotsFolder,
+    buildFolder: join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`),
+  }
+}
+
+/**
+ * The time the snapshot states: now in whole seconds, but after the newest snapshot, whose identifier is its time.
+ * @throws DataError when the clock stands far behind the newest snapshot.
+ */
+export function settleAsOf(now: Date, newest: string | undefined): Date {
+  const asOf = new Date(Math.floor(now.getTime() / 1000) * 1000)
+  const newestAsOf = newest === undefined ? undefined : asOfFromId(newest)
+  if (newestAsOf === undefined || asOf > newestAsOf) return asOf
+  if (newestAsOf.getTime() - asOf.getTime() > CLOCK_TOLERANCE_MS) {
+    throw new DataError(
+      `The clock says ${wholeSeconds(asOf)}, but the newest snapshot was computed at ${wholeSeconds(newestAsOf)}. ` +
+        'Set the clock right, or pass a later --as-of',
+    )
+  }
+  return new Date(newestAsOf.getTime() + 1000)
+}
+
+async function runStages(run: Run): Promise<Report> {
+  const startedAt = run.effects.now()
+  const done: Done[] = []
+  try {
+    for (const { name, run: runStage } of STAGES) {
+      const start = performance.now()
+      const result = await runStage(run)
+      const ms = Math.round(performance.now() - start)
+      done.push({ name, ms, result })
+      run.effects.progress.finished(name, result.summary, ms)
+      leaveReport(run, report(run, startedAt, done))
+      if (result.finished) break
+    }
+    return await record(run, startedAt, done)
+  } catch (error) {
+    await abandon(run, startedAt, done, messageOf(error))
+    throw error
+  }
+}
+
+/** The report so far lies beside the snapshot being built, so that what is published carries it. */
+function leaveReport(run: Run, soFar: Report): void {
+  if (!existsSync(run.buildFolder)) return
+  writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(soFar, null, 2)}\n`)
+}
+
+function report(run: Run, startedAt: Date, done: readonly Done[], failure?: string): Report {
+  const finished = done.at(-1)?.result.finished
+  return {
+    as_of: wholeSeconds(run.asOf),
+    started_at: startedAt.toISOString(),
+    finished_at: run.effects.now().toISOString(),
+    // A snapshot that is read carries the report from just before it was published.
+    outcome: failure === undefined ? (finished?.outcome ?? 'published') : 'failed',
+    snapshot: failure === undefined ? (finished?.snapshot ?? snapshotId(run.asOf)) : null,
+    message: failure ?? null,
+    stages: done.map(({ name, ms, result }) => ({ stage: name, ms, ...result.facts })),
+  }
+}
+
+/** Keeps the report in the warehouse, there with what must not become public. */
+async function record(run: Run, startedAt: Date, done: readonly Done[], failure?: string): Promise<Report> {
+  const told = report(run, startedAt, done, failure)
+  const details = Object.assign({}, ...done.map(({ result }) => result.privateFacts))
+  await execute(run.connection, 'record-run.sql', {
+    started_at: told.started_at,
+    finished_at: told.finished_at,
+    outcome: told.outcome,
+    snapshot: told.snapshot,
+    report: JSON.stringify({ ...told, ...details }),
+  })
+  return told
+}
+
+/** Throws the half-built snapshot away and keeps the report of the failure. */
+async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: string): Promise<void> {
+  await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
+  rmSync(run.buildFolder, { recursive: true, force: true })
+  await record(run, startedAt, done, failure)
+}

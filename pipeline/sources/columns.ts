@@ -1,0 +1,22 @@
+/** The columns a kind of raw input has. */
+import { DataError } from '../errors.ts'
+import type { RawFile } from './drop-folder.ts'
+
+/** Names in lower case; further columns of a file are ignored. */
+export type Columns = {
+  readonly required: readonly string[]
+  readonly optional: readonly string[]
+}
+
+export function allColumns({ required, optional }: Columns): readonly string[] {
+  return [...required, ...optional]
+}
+
+/** Throws a DataError that names the columns a file lacks. */
+export function requireColumns(file: RawFile, found: readonly string[], required: readonly string[]): void {
+  const missing = required.filter((column) => !found.includes(column))
+  if (missing.length === 0) return
+  throw new DataError(
+    `${file.name} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}`,
+  )
+}

@@ -1,0 +1,91 @@
+/** The drop folder, DATA_DIR/raw: which files there are, of which day and format (CONTRACT 7). */
+import { readdirSync, statSync } from 'node:fs'
+import type { Dirent } from 'node:fs'
+import { join } from 'node:path'
+import { daySchema } from '../contract.ts'
+import { DataError } from '../errors.ts'
+
+export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
+export type Compression = 'none' | 'gz' | 'zst'
+
+export type RawFile = {
+  /** Absolute path. */
+  readonly path: string
+  /** Path below raw/, as reports and the quarantine name it. */
+  readonly name: string
+  readonly format: Format
+  readonly compression: Compression
+  /** Changes when the file does: size in bytes and modification time in nanoseconds. */
+  readonly stamp: string
+}
+
+export type UsageDay = {
+  readonly day: string
+  readonly files: readonly RawFile[]
+}
+
+const DAY_FOLDER = /^date=(\d{4}-\d{2}-\d{2})$/
+const FILE_NAME = /\.(?:(parquet)|(arrow)|(?:(csv)|(?:ndjson|jsonl|json))(?:\.(gz|zst))?)$/i
+const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'
+
+/**
+ * The days of raw/usage, oldest first; none when the folder does not exist.
+ * @throws DataError for a folder that names no day and for a file of no known format: usage that is not read
+ * must not go unnoticed. Names that begin with `.` or `_` are unfinished or for others, and are passed over.
+ */
+export function listUsageDays(rawFolder: string): UsageDay[] {
+  return entries(join(rawFolder, 'usage'))
+    .map((entry) => {
+      const day = DAY_FOLDER.exec(entry.name)?.[1]
+      if (!entry.isDirectory() || day === undefined || !daySchema.safeParse(day).success) {
+        throw new DataError(
+          `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it`,
+        )
+      }
+      return { day, files: listFiles(rawFolder, join('usage', entry.name)) }
+    })
+    .filter(({ files }) => files.length > 0)
+}
+
+/** The files of the app registry, raw/apps, in the order of their names. */
+export function listRegistryFiles(rawFolder: string): RawFile[] {
+  return listFiles(rawFolder, 'apps')
+}
+
+/** The same files give the same text; a file added, removed or changed gives another. */
+export function fingerprintOf(files: readonly RawFile[]): string {
+  return files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n')
+}
+
+function listFiles(rawFolder: string, folder: string): RawFile[] {
+  return entries(join(rawFolder, folder)).map((entry) => {
+    const path = join(rawFolder, folder, entry.name)
+    const name = join(folder, entry.name)
+    const found = entry.isDirectory() ? null : FILE_NAME.exec(entry.name)
+    if (found === null) throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
+    const { size, mtimeNs } = statSync(path, { bigint: true })
+    return {
+      path,
+      name,
+      format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
+      compression: compressionOf(found[4]),
+      stamp: `${size} ${mtimeNs}`,
+    }
+  })
+}
+
+function compressionOf(ending: string | undefined): Compression {
+  const lower = ending?.toLowerCase()
+  return lower === 'gz' || lower === 'zst' ? lower : 'none'
+}
+
+function entries(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter(({ name }) => !/^[._]/.test(name))
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw new DataError(`Cannot read the folder ${folder}: ${String(error)}`, { cause: error })
+  }
+}

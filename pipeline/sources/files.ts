@@ -1,0 +1,44 @@
+/**
+ * Usage counted from the files of the drop folder by DuckDB. Parquet is counted where it lies; text and Arrow
+ * files are staged first. Either way the rows appear in the temporary view `incoming`, one column per input
+ * column, with file, row, fault and payload beside them, and the SQL under sql/load/ does the rest.
+ */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { execute, row } from '../warehouse.ts'
+import type { Columns } from './columns.ts'
+import type { UsageDay } from './drop-folder.ts'
+import { selectParquet } from './parquet-file.ts'
+import { createStagingTable, stageFile } from './staging.ts'
+
+/** The columns of raw usage (CONTRACT 7). */
+const USAGE_COLUMNS: Columns = {
+  required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
+  optional: ['requests', 'request_id'],
+}
+
+const STAGED_SELECT = `
+  SELECT file, row, lines, fault, utc_from_text(ts) AS ts, id_from_text(app_id) AS app_id,
+    count_from_text(prompt_tokens) AS prompt_tokens, count_from_text(completion_tokens) AS completion_tokens,
+    coalesce(count_from_text(requests), 1) AS requests, nullif(request_id, '') AS request_id,
+    coalesce(payload, CAST(to_json({ts: ts, app_id: app_id, prompt_tokens: prompt_tokens,
+      completion_tokens: completion_tokens, requests: requests, request_id: request_id}) AS VARCHAR)) AS payload
+  FROM staged`
+
+/**
+ * Counts one day into the temporary tables `counted` and `surplus`; expects the session variable `day`.
+ * The view `incoming` stays, for the quarantine.
+ * @throws DataError that names the file which cannot be read.
+ */
+export async function countDay(connection: DuckDBConnection, { files }: UsageDay): Promise<void> {
+  await createStagingTable(connection, USAGE_COLUMNS)
+  const parquet = files.filter(({ format }) => format === 'parquet')
+  for (const file of files) {
+    if (file.format !== 'parquet') await stageFile(connection, file, USAGE_COLUMNS)
+  }
+  const selects = [STAGED_SELECT, ...(await selectParquet(connection, parquet))]
+  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
+  await execute(connection, 'load/count.sql')
+  const { suspicious } = await row(connection, 'load/suspicion.sql', z.object({ suspicious: z.boolean() }))
+  await execute(connection, suspicious ? 'load/surplus.sql' : 'load/no-surplus.sql')
+}

@@ -1,0 +1,120 @@
+/** Parquet files of raw usage, counted where they lie: which expression reads which column of which type. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { DataError, messageOf } from '../errors.ts'
+import { literal } from '../warehouse.ts'
+import { requireColumns } from './columns.ts'
+import type { RawFile } from './drop-folder.ts'
+import { pathLiteral } from './path-literal.ts'
+
+/** Name (lower case) and DuckDB type of the columns of a file. */
+type ColumnTypes = ReadonlyMap<string, string>
+
+/** Files with the same columns and types; they are read in one pass. */
+type SchemaGroup = {
+  readonly types: ColumnTypes
+  readonly files: RawFile[]
+}
+
+/** An expression that reads a column of a type; undefined where the type cannot hold such a value. */
+type Reading = (column: string, type: string) => string | undefined
+
+const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
+const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
+const TIME_WITHOUT_ZONE = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
+
+const readTime: Reading = (column, type) => {
+  if (TIME_WITHOUT_ZONE.test(type)) return `CAST(${column} AS TIMESTAMP)`
+  if (type === 'TIMESTAMP WITH TIME ZONE') return `${column} AT TIME ZONE 'UTC'`
+  return type === 'VARCHAR' ? `utc_from_text(${column})` : undefined
+}
+
+const readId: Reading = (column, type) => {
+  if (FITS_64_BITS.test(type)) return `CAST(${column} AS BIGINT)`
+  if (OTHER_NUMBER.test(type)) return `id_from_number(${column})`
+  return type === 'VARCHAR' ? `id_from_text(${column})` : undefined
+}
+
+const readCount: Reading = (column, type) => {
+  if (FITS_64_BITS.test(type)) return column
+  if (OTHER_NUMBER.test(type)) return `count_from_number(${column})`
+  return type === 'VARCHAR' ? `count_from_text(${column})` : undefined
+}
+
+const readRequests: Reading = (column, type) => {
+  const count = readCount(column, type)
+  return count && `coalesce(${count}, 1)`
+}
+
+const readText: Reading = (column) => `nullif(CAST(${column} AS VARCHAR), '')`
+
+/** The columns of `incoming`; `missing` is what stands where a file lacks an optional one. */
+const USAGE_READINGS: readonly { column: string; read: Reading; missing?: string }[] = [
+  { column: 'ts', read: readTime },
+  { column: 'app_id', read: readId },
+  { column: 'prompt_tokens', read: readCount },
+  { column: 'completion_tokens', read: readCount },
+  { column: 'requests', read: readRequests, missing: '1' },
+  { column: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+]
+
+const REQUIRED = USAGE_READINGS.filter(({ missing }) => missing === undefined).map(({ column }) => column)
+
+/**
+ * One SELECT per schema among the files, each giving the columns of `incoming`.
+ * @throws DataError that names the file which cannot be read, or whose columns cannot hold usage.
+ */
+export async function selectParquet(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+): Promise<string[]> {
+  const groups = new Map<string, SchemaGroup>()
+  for (const file of files) {
+    const types = await describeParquet(connection, file)
+    requireColumns(file, [...types.keys()], REQUIRED)
+    const signature = JSON.stringify([...types])
+    const group = groups.get(signature) ?? { types, files: [] }
+    group.files.push(file)
+    groups.set(signature, group)
+  }
+  return [...groups.values()].map(selectGroup)
+}
+
+/** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
+export async function describeParquet(connection: DuckDBConnection, file: RawFile): Promise<ColumnTypes> {
+  try {
+    const reader = await connection.runAndReadAll(`DESCRIBE FROM read_parquet(${pathLiteral(file.path)})`)
+    const columns = reader.getRowObjectsJson()
+    return new Map(
+      columns.map(({ column_name, column_type }) => [String(column_name).toLowerCase(), String(column_type)]),
+    )
+  } catch (error) {
+    const [firstLine] = messageOf(error).split('\n', 1)
+    throw new DataError(`${file.name} cannot be read as Parquet: ${firstLine}`, { cause: error })
+  }
+}
+
+function selectGroup({ types, files }: SchemaGroup): string {
+  const paths = files.map(({ path }) => pathLiteral(path)).join(', ')
+  const names = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
+  const inputs = USAGE_READINGS.map(
+    (reading) => `${inputExpression(reading, types, files)} AS ${reading.column}`,
+  )
+  const present = USAGE_READINGS.filter(({ column }) => types.has(column))
+  const payload = present.map(({ column }) => `${column}: ${column}`).join(', ')
+  return `
+    SELECT map_extract_value(MAP {${names}}, filename) AS file, file_row_number + 1 AS row, 1 AS lines,
+      CAST(NULL AS VARCHAR) AS fault, ${inputs.join(', ')}, CAST(to_json({${payload}}) AS VARCHAR) AS payload
+    FROM read_parquet([${paths}], filename = true, file_row_number = true)`
+}
+
+function inputExpression(
+  { column, read, missing }: (typeof USAGE_READINGS)[number],
+  types: ColumnTypes,
+  files: readonly RawFile[],
+): string {
+  const type = types.get(column)
+  const expression = type === undefined ? missing : read(column, type)
+  if (expression !== undefined) return expression
+  const names = files.map(({ name }) => name).join(', ')
+  throw new DataError(`${names}: the column ${column} is of type ${type}, which cannot hold it`)
+}

@@ -1,0 +1,162 @@
+/**
+ * Brings the rows of raw files into one temporary table as text, with file and row number, broken lines
+ * included, so that every later step sees the same bytes and the judgement of values stands in SQL alone.
+ */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { DataError, messageOf } from '../errors.ts'
+import { execute, identifier, literal, row } from '../warehouse.ts'
+import { readArrow } from './arrow-file.ts'
+import { allColumns, requireColumns } from './columns.ts'
+import type { Columns } from './columns.ts'
+import type { RawFile } from './drop-folder.ts'
+import { describeParquet } from './parquet-file.ts'
+import { pathLiteral } from './path-literal.ts'
+import { readCsvHeader, verifyWhole } from './text-file.ts'
+
+/** Columns of the staging table before those of the input. */
+const PLACE_COLUMNS = ['file VARCHAR', 'row BIGINT', 'lines BIGINT', 'fault VARCHAR', 'payload VARCHAR']
+
+const brokenRow = z.object({ broken: z.boolean() })
+
+/** Makes the empty temporary table `staged` for the given columns. */
+export async function createStagingTable(connection: DuckDBConnection, columns: Columns): Promise<void> {
+  const inputs = allColumns(columns).map((column) => `${column} VARCHAR`)
+  await connection.run(`CREATE OR REPLACE TEMP TABLE staged (${[...PLACE_COLUMNS, ...inputs].join(', ')})`)
+}
+
+/**
+ * Appends the rows of a file to `staged`.
+ * @throws DataError that names the file, when it cannot be read or lacks a required column.
+ */
+export async function stageFile(
+  connection: DuckDBConnection,
+  file: RawFile,
+  columns: Columns,
+): Promise<void> {
+  switch (file.format) {
+    case 'csv':
+      return stageCsv(connection, file, columns)
+    case 'ndjson':
+      return stageNdjson(connection, file, columns)
+    case 'arrow':
+      return stageArrow(connection, file, columns)
+    case 'parquet':
+      return stageParquet(connection, file, columns)
+  }
+}
+
+/** Runs a statement that reads a file, and names the file when it cannot be read. */
+async function runOver(connection: DuckDBConnection, file: RawFile, statement: string): Promise<void> {
+  try {
+    await connection.run(statement)
+  } catch (error) {
+    const [firstLine] = messageOf(error).split('\n', 1)
+    throw new DataError(`${file.name} cannot be read: ${firstLine}`, { cause: error })
+  }
+}
+
+async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  const header = await readCsvHeader(file)
+  requireColumns(file, header, columns.required)
+  const declared = header.map((name) => `${literal(name)}: 'VARCHAR'`).join(', ')
+  const selected = allColumns(columns).map((name) => (header.includes(name) ? identifier(name) : 'NULL'))
+  await runOver(
+    connection,
+    file,
+    `INSERT INTO staged
+     SELECT ${literal(file.name)}, row_number() OVER () + 1, 1, NULL, NULL, ${selected.join(', ')}
+     FROM read_csv(${pathLiteral(file.path)}, columns = {${declared}}, header = true, auto_detect = false,
+       delim = ',', quote = '"', escape = '"', comment = '', store_rejects = true)`,
+  )
+  await stageBrokenLines(connection, file, 1)
+}
+
+/**
+ * Lines are taken as text first: a line that is not JSON then has its number and its bytes, like any other. A
+ * required key must be there, if only with null: a misspelt key is a fault.
+ */
+async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  await verifyWhole(file)
+  const path = (name: string) => literal(`$.${name}`)
+  const missing = columns.required.map(
+    (name) => `WHEN NOT json_exists(object, ${path(name)}) THEN ${literal(`the key ${name} is missing`)}`,
+  )
+  const values = allColumns(columns).map((name) => `json_extract_string(object, ${path(name)})`)
+  await runOver(
+    connection,
+    file,
+    `INSERT INTO staged
+     WITH lines AS (
+       SELECT row_number() OVER () AS row, line
+       FROM read_csv(${pathLiteral(file.path)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
+         delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true)
+     ),
+     objects AS (
+       SELECT row, line, CASE WHEN json_valid(line) AND json_type(line) = 'OBJECT' THEN line END AS object
+       FROM lines
+       WHERE trim(line) <> ''
+     ),
+     judged AS (
+       SELECT *, CASE WHEN object IS NULL THEN 'not a JSON object' ${missing.join(' ')} END AS fault
+       FROM objects
+     )
+     SELECT ${literal(file.name)}, row, 1, fault, CASE WHEN fault IS NOT NULL THEN line END, ${values.join(', ')}
+     FROM judged`,
+  )
+  await stageBrokenLines(connection, file, 0)
+}
+
+/** Lines that the reader could not even split; DuckDB keeps them in temporary tables of its own. */
+async function stageBrokenLines(
+  connection: DuckDBConnection,
+  file: RawFile,
+  headerLines: number,
+): Promise<void> {
+  const header = { header_lines: headerLines }
+  const { broken } = await row(connection, 'load/broken-count.sql', brokenRow, header)
+  if (broken) {
+    await execute(connection, 'load/broken-lines.sql', { file: file.name, ...header })
+    await execute(connection, 'load/renumber-lines.sql', { file: file.name, ...header })
+  }
+  await connection.run('DROP TABLE reject_errors; DROP TABLE reject_scans')
+}
+
+async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  const appender = await connection.createAppender('staged', 'main', 'temp')
+  let row = 0n
+  for await (const batch of readArrow(file, allColumns(columns), columns.required)) {
+    for (const values of batch) {
+      row += 1n
+      appender.appendVarchar(file.name)
+      appender.appendBigInt(row)
+      appender.appendBigInt(1n)
+      appender.appendNull()
+      appender.appendNull()
+      for (const value of values) {
+        if (value === null) appender.appendNull()
+        else appender.appendVarchar(value)
+      }
+      appender.endRow()
+    }
+    appender.flushSync()
+  }
+  appender.closeSync()
+}
+
+async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  const types = await describeParquet(connection, file)
+  requireColumns(file, [...types.keys()], columns.required)
+  const selected = allColumns(columns).map((name) => {
+    const type = types.get(name)
+    if (type === undefined) return 'NULL'
+    return type.endsWith('[]') ? `CAST(to_json(${name}) AS VARCHAR)` : `CAST(${name} AS VARCHAR)`
+  })
+  await runOver(
+    connection,
+    file,
+    `INSERT INTO staged
+     SELECT ${literal(file.name)}, file_row_number + 1, 1, NULL, NULL, ${selected.join(', ')}
+     FROM read_parquet(${pathLiteral(file.path)}, file_row_number = true)`,
+  )
+}

@@ -1,0 +1,76 @@
+/** First look at a text file: is a compressed one whole, and which columns does a CSV header name? */
+import { createReadStream } from 'node:fs'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { DataError, messageOf } from '../errors.ts'
+import type { Compression, RawFile } from './drop-folder.ts'
+
+/** Far more than any header; a file without a line break in so many bytes is not CSV. */
+const HEADER_BYTES = 65_536
+const BYTE_ORDER_MARK = /^\uFEFF/
+const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/y
+
+function decompressor(compression: Compression): Transform {
+  switch (compression) {
+    case 'gz':
+      return createGunzip()
+    case 'zst':
+      return createZstdDecompress()
+    case 'none':
+      return new Transform({ transform: (chunk, _encoding, next) => next(null, chunk) })
+  }
+}
+
+/**
+ * Reads a compressed file to its end, a plain one to its first line, and returns the first bytes as text.
+ * DuckDB takes the end of a truncated .gz or .zst for the end of the data, without an error; zlib does not.
+ * @throws DataError that names the file.
+ */
+async function readStart(file: RawFile): Promise<string> {
+  const start: Buffer[] = []
+  let kept = 0
+  const source = createReadStream(
+    file.path,
+    file.compression === 'none' ? { end: HEADER_BYTES - 1 } : undefined,
+  )
+  try {
+    await pipeline(source, decompressor(file.compression), async (chunks: AsyncIterable<Buffer>) => {
+      for await (const chunk of chunks) {
+        if (kept >= HEADER_BYTES) continue
+        start.push(chunk)
+        kept += chunk.length
+      }
+    })
+  } catch (error) {
+    throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. Deliver the file again, whole`, {
+      cause: error,
+    })
+  }
+  return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')
+}
+
+/** Proves that a text file can be read to its end. */
+export async function verifyWhole(file: RawFile): Promise<void> {
+  if (file.compression !== 'none') await readStart(file)
+}
+
+/**
+ * The column names in the first line of a CSV file, lower case.
+ * @throws DataError when there is no header or it names a column twice.
+ */
+export async function readCsvHeader(file: RawFile): Promise<string[]> {
+  const [line = ''] = (await readStart(file)).split(/\r\n|\n|\r/, 1)
+  const names = splitCsvLine(line).map((name) => name.trim().toLowerCase())
+  if (line.trim() === '')
+    throw new DataError(`${file.name} is empty: expected a first line with the column names`)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new DataError(`${file.name} names the column "${twice}" twice`)
+  return names
+}
+
+function splitCsvLine(line: string): string[] {
+  return [...line.matchAll(new RegExp(CSV_FIELD, 'g'))]
+    .slice(0, line.endsWith(',') ? undefined : -1)
+    .map(([, field = '']) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field))
+}

@@ -1,0 +1,6 @@
+-- An app stands once in a list, also when it carries several tags of a group.
+SELECT r.window_days, r.sort, r.category, r.subcategory, r.app_id, count(*) AS times
+FROM snapshot.rankings AS r
+GROUP BY r.window_days, r.sort, r.category, r.subcategory, r.app_id
+HAVING count(*) > 1
+ORDER BY ALL;

@@ -1,0 +1,15 @@
+-- Every tag of an app and every filter of a list is in the taxonomy.
+SELECT a.app_id, NULL AS category, t.tag AS subcategory
+FROM snapshot.apps AS a, unnest(a.subcategories) AS t (tag)
+WHERE t.tag NOT IN (SELECT c.subcategory FROM snapshot.categories AS c)
+UNION ALL
+SELECT DISTINCT NULL, r.category, r.subcategory
+FROM snapshot.rankings AS r
+WHERE r.category NOT IN (SELECT c.category FROM snapshot.categories AS c)
+  OR (
+    r.subcategory IS NOT NULL
+    AND NOT EXISTS (
+      SELECT 1 FROM snapshot.categories AS c WHERE c.subcategory = r.subcategory AND c.category = r.category
+    )
+  )
+ORDER BY ALL;

@@ -1,0 +1,14 @@
+-- In a popular list nobody has more tokens than the app above, and among equals the lower app_id stands first.
+WITH neighbours AS (
+  SELECT
+    r.*,
+    lag(r.total_tokens) OVER list AS tokens_above,
+    lag(r.app_id) OVER list AS app_above
+  FROM snapshot.rankings AS r
+  WHERE r.sort = 'popular'
+  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+)
+SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.total_tokens, n.app_above, n.tokens_above
+FROM neighbours AS n
+WHERE n.total_tokens > n.tokens_above OR (n.total_tokens = n.tokens_above AND n.app_id < n.app_above)
+ORDER BY ALL;

@@ -1,0 +1,36 @@
+-- Replaces the figures of the day by what was counted, surplus taken off.
+DELETE FROM usage_daily WHERE day = getvariable('day');
+INSERT INTO usage_daily
+SELECT
+  getvariable('day'),
+  c.app_id,
+  c.requests - coalesce(s.requests, 0),
+  c.prompt_tokens - coalesce(s.prompt_tokens, 0),
+  c.completion_tokens - coalesce(s.completion_tokens, 0)
+FROM counted AS c
+LEFT JOIN surplus AS s ON s.app_id = c.app_id
+WHERE c.app_id IS NOT NULL AND c.rows > coalesce(s.rows, 0);
+
+DELETE FROM days WHERE day = getvariable('day');
+INSERT INTO days
+SELECT
+  getvariable('day'),
+  getvariable('fingerprint'),
+  -- Equal figures give an equal hash, whatever files they came from.
+  (
+    SELECT concat_ws(
+      '-', count(*), bit_xor(hash(u.app_id, u.requests, u.prompt_tokens, u.completion_tokens)),
+      sum(hash(u.app_id, u.requests, u.prompt_tokens, u.completion_tokens))
+    )
+    FROM usage_daily AS u
+    WHERE u.day = getvariable('day')
+  ),
+  getvariable('counted_at'),
+  coalesce(sum(c.rows), 0),
+  coalesce(sum(c.rows) FILTER (c.app_id IS NULL), 0),
+  (SELECT coalesce(sum(s.rows), 0) FROM surplus AS s),
+  coalesce(sum(c.rows_without_tokens), 0) - (SELECT coalesce(sum(s.rows_without_tokens), 0) FROM surplus AS s),
+  coalesce(sum(c.prompt_tokens) + sum(c.completion_tokens), 0),
+  coalesce(sum(c.prompt_tokens + c.completion_tokens) FILTER (c.app_id IS NULL), 0),
+  (SELECT coalesce(sum(s.prompt_tokens) + sum(s.completion_tokens), 0) FROM surplus AS s)
+FROM counted AS c;

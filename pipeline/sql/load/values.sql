@@ -1,0 +1,25 @@
+-- How a raw value becomes a number or a time. A count is NULL where the value is null and -1 where it is broken,
+-- so that one comparison tells good from bad; more than 10^27 is a broken counter, and sums stay inside HUGEINT.
+
+CREATE OR REPLACE TEMP MACRO count_from_text(t) AS CASE
+  WHEN t IS NULL THEN CAST(NULL AS HUGEINT)
+  WHEN regexp_full_match(t, '\s*\d{1,27}(\.0*)?\s*') THEN TRY_CAST(split_part(trim(t), '.', 1) AS HUGEINT)
+  ELSE CAST(-1 AS HUGEINT)
+END;
+
+-- For DOUBLE, DECIMAL and integers wider than 64 bits: whole numbers only.
+CREATE OR REPLACE TEMP MACRO count_from_number(n) AS CASE
+  WHEN n IS NULL THEN CAST(NULL AS HUGEINT)
+  WHEN n >= 0 AND n <= 1e27 AND n = floor(n) THEN TRY_CAST(n AS HUGEINT)
+  ELSE CAST(-1 AS HUGEINT)
+END;
+
+-- Identifiers: any 64-bit integer, NULL where broken.
+CREATE OR REPLACE TEMP MACRO id_from_text(t) AS CASE
+  WHEN regexp_full_match(t, '\s*-?\d{1,19}(\.0*)?\s*') THEN TRY_CAST(split_part(trim(t), '.', 1) AS BIGINT)
+END;
+
+CREATE OR REPLACE TEMP MACRO id_from_number(n) AS CASE WHEN n = floor(n) THEN TRY_CAST(n AS BIGINT) END;
+
+-- A time with an offset is converted, one without is UTC already; NULL where broken.
+CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC';

@@ -1,0 +1,7 @@
+-- First and last day with usage among the completed days, and whether any day may pass 2^63 tokens in one app.
+SELECT
+  CAST(min(d.day) AS VARCHAR) AS first_day,
+  CAST(max(d.day) AS VARCHAR) AS data_through,
+  coalesce(max(d.tokens_read) > 9223372036854775807, false) AS wide
+FROM days AS d
+WHERE d.day <= getvariable('last_day') AND d.rows_read > d.rows_rejected;

@@ -1,0 +1,28 @@
+-- Registry rows that break their type or range. Only what cannot be superseded or what wins is a fault: an
+-- old wrong row is corrected by appending a better one. A fault fails the run, since falling back to an older
+-- row could publish an app that was just hidden.
+WITH judged AS (
+  SELECT
+    r.file,
+    r.row,
+    CASE
+      WHEN r.fault IS NOT NULL THEN r.fault
+      WHEN r.app_id IS NULL THEN 'app_id is not an integer'
+      WHEN r.updated_at IS NULL THEN 'updated_at is not a UTC timestamp'
+      WHEN NOT r.wins THEN NULL
+      WHEN coalesce(r.visibility NOT IN ('public', 'hidden', 'private'), true)
+        THEN 'visibility "' || coalesce(r.visibility, '') || '" is none of public, hidden, private'
+      WHEN r.alias_text IS NOT NULL AND r.alias_of IS NULL THEN 'alias_of "' || r.alias_text || '" is not an integer'
+      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty'
+      WHEN r.subcategories IS NULL THEN 'subcategories is not a list'
+      WHEN NOT list_has_all(CAST($subcategories AS VARCHAR[]), r.subcategories)
+        THEN 'unknown subcategories: ' || array_to_string(
+          list_filter(r.subcategories, lambda t: NOT list_contains(CAST($subcategories AS VARCHAR[]), t)), ', '
+        )
+    END AS reason
+  FROM registry_rows AS r
+)
+SELECT j.file, CAST(j.row AS INTEGER) AS row, j.reason
+FROM judged AS j
+WHERE j.reason IS NOT NULL
+ORDER BY j.file, j.row;

@@ -1,0 +1,33 @@
+-- Registry rows with their values decoded, the winning row of each app marked: the newest updated_at counts, and
+-- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`.
+CREATE OR REPLACE TEMP TABLE registry_rows AS
+WITH decoded AS (
+  SELECT
+    s.file,
+    s.row,
+    s.fault,
+    id_from_text(s.app_id) AS app_id,
+    nullif(trim(s.app_name), '') AS app_name,
+    trim(s.visibility) AS visibility,
+    CASE
+      WHEN s.subcategories LIKE '[%' THEN TRY_CAST(s.subcategories AS JSON)::VARCHAR[]
+      ELSE string_split(coalesce(s.subcategories, ''), '|')
+    END AS tags,
+    nullif(trim(s.alias_of), '') AS alias_text,
+    id_from_text(s.alias_of) AS alias_of,
+    utc_from_text(s.updated_at) AS updated_at
+  FROM staged AS s
+)
+SELECT
+  d.* EXCLUDE (tags),
+  list_sort(list_distinct(list_filter(list_transform(d.tags, lambda t: trim(t)), lambda t: t <> ''))) AS subcategories,
+  row_number() OVER (
+    PARTITION BY d.app_id ORDER BY d.updated_at DESC NULLS LAST, d.file DESC, d.row DESC
+  ) = 1 AS wins
+FROM decoded AS d;
+
+DELETE FROM registry;
+INSERT INTO registry
+SELECT r.app_id, r.app_name, r.visibility, r.subcategories, r.alias_of, r.updated_at, r.file, r.row
+FROM registry_rows AS r
+WHERE r.wins AND r.app_id IS NOT NULL AND r.updated_at IS NOT NULL AND r.visibility IS NOT NULL;

@@ -1,0 +1,18 @@
+-- The registry and what of the usage it leaves out, for the run's report. Token totals as text.
+WITH usage AS (
+  SELECT u.app_id, sum(u.requests) AS requests, sum(u.prompt_tokens) + sum(u.completion_tokens) AS tokens
+  FROM usage_daily AS u
+  WHERE u.day <= getvariable('last_day')
+  GROUP BY u.app_id
+)
+SELECT
+  (SELECT count(*) FROM registry) AS apps_registered,
+  (SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS aliases,
+  (SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS apps_public,
+  count(*) FILTER (r.app_id IS NULL) AS apps_unregistered,
+  coalesce(CAST(sum(u.requests) FILTER (r.app_id IS NULL) AS BIGINT), 0) AS requests_unregistered,
+  CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL), 0) AS VARCHAR) AS tokens_unregistered,
+  CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR) AS tokens_hidden,
+  CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published
+FROM usage AS u
+LEFT JOIN resolved AS r ON r.app_id = u.app_id;

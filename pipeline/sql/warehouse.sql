@@ -1,0 +1,62 @@
+-- The private warehouse: every app, per day, with the ledger of what was read and what was rejected.
+-- It can be rebuilt from raw/ at any time; nothing of it is public.
+
+-- One row per day that was counted. The same fingerprint means the same files, so the day is not read again.
+CREATE TABLE IF NOT EXISTS days (
+  day DATE NOT NULL,
+  fingerprint VARCHAR NOT NULL,
+  content_hash VARCHAR NOT NULL,
+  counted_at TIMESTAMPTZ NOT NULL,
+  rows_read BIGINT NOT NULL,
+  rows_rejected BIGINT NOT NULL,
+  rows_duplicate BIGINT NOT NULL,
+  rows_without_tokens BIGINT NOT NULL,
+  tokens_read HUGEINT NOT NULL,
+  tokens_rejected HUGEINT NOT NULL,
+  tokens_duplicate HUGEINT NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS usage_daily (
+  day DATE NOT NULL,
+  app_id BIGINT NOT NULL,
+  requests BIGINT NOT NULL,
+  prompt_tokens HUGEINT NOT NULL,
+  completion_tokens HUGEINT NOT NULL
+);
+
+-- Rejected rows as they were read. `row` is the line in a text file, the row number (from 1) in a binary one.
+CREATE TABLE IF NOT EXISTS quarantine (
+  day DATE NOT NULL,
+  file VARCHAR NOT NULL,
+  row BIGINT NOT NULL,
+  reason VARCHAR NOT NULL,
+  payload VARCHAR NOT NULL,
+  rows BIGINT NOT NULL
+);
+
+-- The registry's winning rows, newest updated_at per app.
+CREATE TABLE IF NOT EXISTS registry (
+  app_id BIGINT NOT NULL,
+  app_name VARCHAR,
+  visibility VARCHAR NOT NULL,
+  subcategories VARCHAR[] NOT NULL,
+  alias_of BIGINT,
+  updated_at TIMESTAMP NOT NULL,
+  file VARCHAR NOT NULL,
+  row BIGINT NOT NULL
+);
+
+-- Where the usage of each registered app counts, and whether that app is public.
+CREATE TABLE IF NOT EXISTS resolved (
+  app_id BIGINT NOT NULL,
+  canonical_id BIGINT NOT NULL,
+  published BOOLEAN NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS runs (
+  started_at TIMESTAMPTZ NOT NULL,
+  finished_at TIMESTAMPTZ NOT NULL,
+  outcome VARCHAR NOT NULL,
+  snapshot VARCHAR,
+  report JSON NOT NULL
+);

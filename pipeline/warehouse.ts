@@ -1,0 +1,150 @@
+/**
+ * The private warehouse, DATA_DIR/warehouse.duckdb, and the SQL files that work on it. DuckDB's lock on the
+ * file is the lock of the run: a second run gets a LockedError.
+ */
+import { DuckDBDateValue, DuckDBInstance, DuckDBTimestampTZValue } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { z } from 'zod'
+import { DataError, LockedError, messageOf } from './errors.ts'
+
+export type Parameters = Readonly<Record<string, DuckDBValue>>
+
+export type Warehouse = {
+  readonly connection: DuckDBConnection
+  /** Closes the file and so gives the lock back. */
+  close(): void
+}
+
+const SQL_FOLDER = new URL('sql/', import.meta.url)
+
+/** DuckDB has no error code for a held lock, only this sentence. */
+const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
+
+/**
+ * Opens the warehouse and makes its tables where they are missing.
+ * @param memory DuckDB's memory limit, such as `2GB`; what does not fit is spilled beside the file.
+ * @throws LockedError when another process has the file open; DataError when it is not a DuckDB file.
+ */
+export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
+  mkdirSync(dataDir, { recursive: true })
+  const path = join(dataDir, 'warehouse.duckdb')
+  const instance = await createInstance(path, memory)
+  const connection = await instance.connect()
+  await connection.run("SET TimeZone = 'UTC'")
+  for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql'])
+    await execute(connection, name)
+  return {
+    connection,
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+
+async function createInstance(path: string, memory: string): Promise<DuckDBInstance> {
+  try {
+    return await DuckDBInstance.create(path, {
+      memory_limit: memory,
+      // Nothing is downloaded at run time; what is needed is built in.
+      autoinstall_known_extensions: 'false',
+    })
+  } catch (error) {
+    throw openingError(path, error)
+  }
+}
+
+function openingError(path: string, error: unknown): Error {
+  const held = LOCK_HELD.exec(messageOf(error))
+  if (held !== null) {
+    const holder = held[1] === undefined ? 'Another process' : `Process ${held[1]}`
+    return new LockedError(
+      `${holder} has ${path} open: another run is under way, or somebody looks into the warehouse. ` +
+        'Nothing was changed; run again when it has finished',
+      { cause: error },
+    )
+  }
+  return new DataError(
+    `Cannot open the warehouse ${path}: ${messageOf(error)}. It can be rebuilt: move the file away and run again`,
+    { cause: error },
+  )
+}
+
+/** The text of a file under sql/. */
+export function sqlFile(name: string): string {
+  return readFileSync(new URL(name, SQL_FOLDER), 'utf8')
+}
+
+/** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */
+export async function execute(
+  connection: DuckDBConnection,
+  name: string,
+  parameters?: Parameters,
+): Promise<void> {
+  await connection.run(sqlFile(name), parameters && { ...parameters })
+}
+
+/** The rows of a SQL file's one query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
+export async function rows<T>(
+  connection: DuckDBConnection,
+  name: string,
+  schema: z.ZodType<T>,
+  parameters?: Parameters,
+): Promise<T[]> {
+  const reader = await connection.runAndReadAll(sqlFile(name), parameters && { ...parameters })
+  return reader.getRowObjectsJson().map((row) => schema.parse(row))
+}
+
+/** The one row of a SQL file's query. */
+export async function row<T>(
+  connection: DuckDBConnection,
+  name: string,
+  schema: z.ZodType<T>,
+  parameters?: Parameters,
+): Promise<T> {
+  const [only] = await rows(connection, name, schema, parameters)
+  if (only === undefined) throw new Error(`${name} gave no row`)
+  return only
+}
+
+/** Sets session variables, which SQL files read with getvariable(). */
+export async function setVariables(connection: DuckDBConnection, values: Parameters): Promise<void> {
+  for (const [name, value] of Object.entries(values)) {
+    await connection.run(`SET VARIABLE ${identifier(name)} = $1`, [value])
+  }
+}
+
+/** A UTC day, `YYYY-MM-DD`, as DuckDB DATE. */
+export function dateValue(day: string): DuckDBDateValue {
+  return new DuckDBDateValue(Date.parse(`${day}T00:00:00Z`) / 86_400_000)
+}
+
+/** A time as DuckDB TIMESTAMPTZ. */
+export function timeValue(time: Date): DuckDBTimestampTZValue {
+  return new DuckDBTimestampTZValue(BigInt(time.getTime()) * 1000n)
+}
+
+/** Runs `work` in a transaction that is rolled back when it throws. */
+export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
+  await connection.run('BEGIN')
+  try {
+    const result = await work()
+    await connection.run('COMMIT')
+    return result
+  } catch (error) {
+    await connection.run('ROLLBACK')
+    throw error
+  }
+}
+
+/** A text as SQL literal, for the few places where DuckDB takes no parameter. */
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/** An identifier for SQL, quoted. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
