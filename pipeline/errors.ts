@@ -32,3 +32,8 @@ export function isExpected(error: unknown): error is ExpectedError {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** The text of a crash, with its stack. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

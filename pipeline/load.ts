@@ -6,7 +6,7 @@ import { fingerprintOf, listUsageDays } from './sources/drop-folder.ts'
 import type { UsageDay } from './sources/drop-folder.ts'
 import { countDay } from './sources/files.ts'
 import type { Run, StageResult } from './stage.ts'
-import { dateValue, execute, row, rows, setVariables, timeValue, transaction } from './warehouse.ts'
+import { dateValue, execute, readRow, readRows, setVariables, timeValue, transaction } from './warehouse.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 1
@@ -45,7 +45,7 @@ export async function load(run: Run): Promise<StageResult> {
   const found = listUsageDays(run.rawFolder)
   const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= run.lastDay)
   const ledger = new Map(
-    (await rows(run.connection, 'load/ledger.sql', ledgerRow)).map(({ day, fingerprint }) => [
+    (await readRows(run.connection, 'load/ledger.sql', ledgerRow)).map(({ day, fingerprint }) => [
       day,
       fingerprint,
     ]),
@@ -65,8 +65,8 @@ export async function load(run: Run): Promise<StageResult> {
 }
 
 async function summarise(run: Run, dayCounts: Record<string, number>): Promise<StageResult> {
-  const totals = await row(run.connection, 'load/totals.sql', totalsRow)
-  const reasons = await rows(run.connection, 'load/reject-reasons.sql', reasonRow)
+  const totals = await readRow(run.connection, 'load/totals.sql', totalsRow)
+  const reasons = await readRows(run.connection, 'load/reject-reasons.sql', reasonRow)
   const summary =
     `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged; ` +
     `${totals.rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`
@@ -94,7 +94,7 @@ function dayFingerprint({ files }: UsageDay): string {
 async function loadDay(run: Run, day: UsageDay): Promise<void> {
   await setDay(run, day.day)
   await countDay(run.connection, day)
-  const { rows_read, rows_rejected } = await row(run.connection, 'load/rejects.sql', rejectsRow)
+  const { rows_read, rows_rejected } = await readRow(run.connection, 'load/rejects.sql', rejectsRow)
   const tooMany = rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT
   await transaction(run.connection, async () => {
     await run.connection.run("DELETE FROM quarantine WHERE day = getvariable('day')")
@@ -113,7 +113,7 @@ async function storeDay(run: Run, day: UsageDay): Promise<void> {
 }
 
 async function tooManyRejects(run: Run, day: string, rejected: bigint, read: bigint): Promise<DataError> {
-  const worst = await rows(run.connection, 'load/worst.sql', worstRow, { day })
+  const worst = await readRows(run.connection, 'load/worst.sql', worstRow, { day })
   const lines = worst.map(
     ({ file, reason, rows: count, first_row, example }) =>
       `  ${file}: ${count} rows: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,

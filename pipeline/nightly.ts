@@ -1,9 +1,9 @@
 /** Entry of `npm run nightly`: reads the command line, runs the pipeline once, sets the exit code (CONTRACT 9). */
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { onStopSignal, parseCommandLine } from './command-line.ts'
 import { readConfig } from './config.ts'
 import type { Config } from './config.ts'
-import { UsageError, isExpected } from './errors.ts'
+import { UsageError, isExpected, stackOf } from './errors.ts'
 import { createProgress } from './progress.ts'
 import type { Progress } from './progress.ts'
 import { runNightly } from './run.ts'
@@ -33,35 +33,26 @@ type Arguments = {
   readonly asOf: Date | undefined
 }
 
-function readArguments(args: readonly string[]): Arguments {
-  const { values, positionals } = parse(args)
+function readArguments(args: string[]): Arguments {
+  const { values, positionals } = parseCommandLine({
+    args,
+    allowPositionals: true,
+    options: {
+      'as-of': { type: 'string' },
+      'with-sample': { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
   const [command = 'run', ...rest] = positionals
   if (command !== 'run') throw new UsageError(`Unknown command "${command}": expected run. See --help`)
   if (rest.length > 0) throw new UsageError(`Unexpected "${rest.join(' ')}" after ${command}. See --help`)
+  const asOf = values['as-of']
   return {
     help: values.help,
     json: values.json,
     withSample: values['with-sample'],
-    asOf: values['as-of'] === undefined ? undefined : readTime(values['as-of']),
-  }
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        'as-of': { type: 'string' },
-        'with-sample': { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message : String(error)}. See --help`, {
-      cause: error,
-    })
+    asOf: asOf === undefined ? undefined : readTime(asOf),
   }
 }
 
@@ -81,14 +72,15 @@ async function run({ json, withSample, asOf }: Arguments, config: Config, progre
 
 async function main(): Promise<void> {
   const progress = createProgress(process.stderr)
+  onStopSignal((signal) =>
+    progress.note(`Stopped by ${signal}. What is published stays; the next run begins anew`),
+  )
   try {
     const args = readArguments(process.argv.slice(2))
     if (args.help) process.stdout.write(HELP)
     else await run(args, readConfig(process.env), progress)
   } catch (error) {
-    progress.note(
-      isExpected(error) ? error.message : `The run crashed: ${String((error as Error).stack ?? error)}`,
-    )
+    progress.note(isExpected(error) ? error.message : `The run crashed: ${stackOf(error)}`)
     process.exitCode = isExpected(error) ? error.exitCode : 2
   }
 }

@@ -17,7 +17,7 @@ import {
 import { DataError } from './errors.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, literal, row, sqlFile } from './warehouse.ts'
+import { execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
@@ -41,6 +41,7 @@ const extentRow = z.object({
   data_through: z.string().nullable(),
   wide: z.boolean(),
 })
+const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const totalsRow = z.object({
   apps: z.string().transform(Number),
   app_days: z.string().transform(Number),
@@ -68,7 +69,7 @@ export async function rank(run: Run): Promise<StageResult> {
   await fillTables(run, extent, newest)
   await fillRankings(run, extent)
   await describe(run, extent, { sources, fingerprint })
-  const totals = await row(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
+  const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {
     summary: `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, data through ${extent.dataThrough}`,
     facts: { first_day: extent.firstDay, data_through: extent.dataThrough, ...totals },
@@ -76,7 +77,7 @@ export async function rank(run: Run): Promise<StageResult> {
 }
 
 async function readExtent(run: Run): Promise<Extent> {
-  const { first_day, data_through, wide } = await row(run.connection, 'rank/extent.sql', extentRow)
+  const { first_day, data_through, wide } = await readRow(run.connection, 'rank/extent.sql', extentRow)
   if (first_day === null || data_through === null) {
     throw new DataError(
       `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
@@ -93,21 +94,15 @@ function readSources(run: Run): string | null {
 
 async function fingerprintOf(run: Run, sources: string | null): Promise<string> {
   const rules = JSON.stringify([SNAPSHOT_RULES, run.config.publisher, sources])
-  const parameters = { rules }
-  const { fingerprint } = await row(
-    run.connection,
-    'rank/fingerprint.sql',
-    z.object({ fingerprint: z.string() }),
-    parameters,
-  )
-  return fingerprint
+  const row = await readRow(run.connection, 'rank/fingerprint.sql', fingerprintRow, { rules })
+  return row.input_fingerprint
 }
 
-async function readFingerprint(run: Run, id: string): Promise<string> {
+async function readFingerprint(run: Run, id: string): Promise<string | undefined> {
   await attach(run, join(run.snapshotsFolder, id), 'newest (READ_ONLY)')
-  const reader = await run.connection.runAndReadAll('SELECT input_fingerprint FROM newest.meta')
+  const [meta] = await queryRows(run.connection, 'SELECT input_fingerprint FROM newest.meta', fingerprintRow)
   await run.connection.run('DETACH newest')
-  return String(reader.getRowObjectsJson()[0]?.['input_fingerprint'])
+  return meta?.input_fingerprint
 }
 
 /** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */

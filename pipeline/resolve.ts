@@ -7,7 +7,7 @@ import type { Columns } from './sources/columns.ts'
 import { listRegistryFiles } from './sources/drop-folder.ts'
 import { createStagingTable, stageFile } from './sources/staging.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, row, rows, transaction } from './warehouse.ts'
+import { execute, readRow, readRows, transaction } from './warehouse.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
@@ -44,8 +44,8 @@ export async function resolve(run: Run): Promise<StageResult> {
     await execute(run.connection, 'resolve/aliases.sql')
     await refuseBrokenAliases(run)
   })
-  const totals = await row(run.connection, 'resolve/totals.sql', totalsRow)
-  const unregistered = await rows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
+  const totals = await readRow(run.connection, 'resolve/totals.sql', totalsRow)
+  const unregistered = await readRows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
   return {
     summary:
       `${totals.apps_registered} apps registered, ${totals.aliases} aliases, ${totals.apps_public} public; ` +
@@ -67,7 +67,7 @@ async function stageRegistry(run: Run): Promise<void> {
 }
 
 async function refuseBrokenRows(run: Run): Promise<void> {
-  const faults = await rows(run.connection, 'resolve/faults.sql', faultRow, {
+  const faults = await readRows(run.connection, 'resolve/faults.sql', faultRow, {
     subcategories: new DuckDBListValue([...SUBCATEGORIES]),
   })
   refuse(
@@ -77,7 +77,7 @@ async function refuseBrokenRows(run: Run): Promise<void> {
 }
 
 async function refuseBrokenAliases(run: Run): Promise<void> {
-  const faults = await rows(run.connection, 'resolve/alias-faults.sql', aliasFaultRow)
+  const faults = await readRows(run.connection, 'resolve/alias-faults.sql', aliasFaultRow)
   refuse(
     'The app registry has broken aliases; append a newer row that corrects alias_of',
     faults.map(({ fault }) => fault),

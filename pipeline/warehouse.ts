@@ -87,26 +87,36 @@ export async function execute(
 }
 
 /** The rows of a SQL file's one query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
-export async function rows<T>(
+export async function readRows<T>(
   connection: DuckDBConnection,
   name: string,
   schema: z.ZodType<T>,
   parameters?: Parameters,
 ): Promise<T[]> {
-  const reader = await connection.runAndReadAll(sqlFile(name), parameters && { ...parameters })
-  return reader.getRowObjectsJson().map((row) => schema.parse(row))
+  return queryRows(connection, sqlFile(name), schema, parameters)
 }
 
 /** The one row of a SQL file's query. */
-export async function row<T>(
+export async function readRow<T>(
   connection: DuckDBConnection,
   name: string,
   schema: z.ZodType<T>,
   parameters?: Parameters,
 ): Promise<T> {
-  const [only] = await rows(connection, name, schema, parameters)
+  const [only] = await readRows(connection, name, schema, parameters)
   if (only === undefined) throw new Error(`${name} gave no row`)
   return only
+}
+
+/** The rows of a query that names a file or a database, which cannot be bound as parameters. */
+export async function queryRows<T>(
+  connection: DuckDBConnection,
+  sql: string,
+  schema: z.ZodType<T>,
+  parameters?: Parameters,
+): Promise<T[]> {
+  const reader = await connection.runAndReadAll(sql, parameters && { ...parameters })
+  return reader.getRowObjectsJson().map((row) => schema.parse(row))
 }
 
 /** Sets session variables, which SQL files read with getvariable(). */

@@ -80,7 +80,7 @@ function textColumn(batch: RecordBatch, position: number): (index: number) => st
 /** Read from the 64-bit values themselves: the library's own accessor rounds to floating milliseconds. */
 function timestampText(vector: Vector, unit: TimeUnit): (index: number) => string {
   const toMicroseconds = MICROSECONDS[unit]
-  const values = vector.data.flatMap(({ values: chunk }) => [...(chunk as BigInt64Array)])
+  const values = BigInt64Array.from(vector.data.flatMap(({ values: chunk }) => Array.from<bigint>(chunk)))
   return (index) => microsecondsText(toMicroseconds(values[index] ?? 0n))
 }
 
@@ -96,6 +96,8 @@ function valueText(vector: Vector): (index: number) => string {
   return (index) => {
     const value: unknown = vector.get(index)
     if (value instanceof Date) return value.toISOString()
-    return typeof value === 'object' ? JSON.stringify(value) : String(value)
+    return typeof value === 'bigint' || typeof value === 'number' || typeof value === 'string'
+      ? `${value}`
+      : JSON.stringify(value)
   }
 }

@@ -5,7 +5,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { execute, row } from '../warehouse.ts'
+import { execute, readRow } from '../warehouse.ts'
 import type { Columns } from './columns.ts'
 import type { UsageDay } from './drop-folder.ts'
 import { selectParquet } from './parquet-file.ts'
@@ -39,6 +39,10 @@ export async function countDay(connection: DuckDBConnection, { files }: UsageDay
   const selects = [STAGED_SELECT, ...(await selectParquet(connection, parquet))]
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
   await execute(connection, 'load/count.sql')
-  const { suspicious } = await row(connection, 'load/suspicion.sql', z.object({ suspicious: z.boolean() }))
+  const { suspicious } = await readRow(
+    connection,
+    'load/suspicion.sql',
+    z.object({ suspicious: z.boolean() }),
+  )
   await execute(connection, suspicious ? 'load/surplus.sql' : 'load/no-surplus.sql')
 }

@@ -1,7 +1,8 @@
 /** Parquet files of raw usage, counted where they lie: which expression reads which column of which type. */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
 import { DataError, messageOf } from '../errors.ts'
-import { literal } from '../warehouse.ts'
+import { literal, queryRows } from '../warehouse.ts'
 import { requireColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { pathLiteral } from './path-literal.ts'
@@ -57,6 +58,8 @@ const USAGE_READINGS: readonly { column: string; read: Reading; missing?: string
   { column: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
 ]
 
+const columnRow = z.object({ column_name: z.string(), column_type: z.string() })
+
 const REQUIRED = USAGE_READINGS.filter(({ missing }) => missing === undefined).map(({ column }) => column)
 
 /**
@@ -82,11 +85,9 @@ export async function selectParquet(
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
 export async function describeParquet(connection: DuckDBConnection, file: RawFile): Promise<ColumnTypes> {
   try {
-    const reader = await connection.runAndReadAll(`DESCRIBE FROM read_parquet(${pathLiteral(file.path)})`)
-    const columns = reader.getRowObjectsJson()
-    return new Map(
-      columns.map(({ column_name, column_type }) => [String(column_name).toLowerCase(), String(column_type)]),
-    )
+    const sql = `DESCRIBE FROM read_parquet(${pathLiteral(file.path)})`
+    const columns = await queryRows(connection, sql, columnRow)
+    return new Map(columns.map((column) => [column.column_name.toLowerCase(), column.column_type]))
   } catch (error) {
     const [firstLine] = messageOf(error).split('\n', 1)
     throw new DataError(`${file.name} cannot be read as Parquet: ${firstLine}`, { cause: error })

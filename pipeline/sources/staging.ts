@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, messageOf } from '../errors.ts'
-import { execute, identifier, literal, row } from '../warehouse.ts'
+import { execute, identifier, literal, readRow } from '../warehouse.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
@@ -78,11 +78,10 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
  */
 async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
   await verifyWhole(file)
-  const path = (name: string) => literal(`$.${name}`)
   const missing = columns.required.map(
-    (name) => `WHEN NOT json_exists(object, ${path(name)}) THEN ${literal(`the key ${name} is missing`)}`,
+    (name) => `WHEN NOT json_exists(object, ${jsonPath(name)}) THEN ${literal(`the key ${name} is missing`)}`,
   )
-  const values = allColumns(columns).map((name) => `json_extract_string(object, ${path(name)})`)
+  const values = allColumns(columns).map((name) => `json_extract_string(object, ${jsonPath(name)})`)
   await runOver(
     connection,
     file,
@@ -107,6 +106,10 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
   await stageBrokenLines(connection, file, 0)
 }
 
+function jsonPath(key: string): string {
+  return literal(`$.${key}`)
+}
+
 /** Lines that the reader could not even split; DuckDB keeps them in temporary tables of its own. */
 async function stageBrokenLines(
   connection: DuckDBConnection,
@@ -114,7 +117,7 @@ async function stageBrokenLines(
   headerLines: number,
 ): Promise<void> {
   const header = { header_lines: headerLines }
-  const { broken } = await row(connection, 'load/broken-count.sql', brokenRow, header)
+  const { broken } = await readRow(connection, 'load/broken-count.sql', brokenRow, header)
   if (broken) {
     await execute(connection, 'load/broken-lines.sql', { file: file.name, ...header })
     await execute(connection, 'load/renumber-lines.sql', { file: file.name, ...header })

@@ -14,5 +14,5 @@ apps AS (
     ) AS content
   FROM registry AS r
 )
-SELECT sha256(concat_ws('|', $rules, usage.content, apps.content)) AS fingerprint
+SELECT sha256(concat_ws('|', $rules, usage.content, apps.content)) AS input_fingerprint
 FROM usage, apps;

@@ -1,0 +1,62 @@
+/**
+ * Entry of `npm run schedule`: starts the nightly run at its hour (NIGHTLY_SCHEDULE, UTC), each run as a process
+ * of its own, never two at a time. A night that was missed is made up for at the start, since a run publishes
+ * every completed day that is not yet published and is harmless otherwise.
+ */
+import { schedule } from 'node-cron'
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { onStopSignal, parseCommandLine } from './command-line.ts'
+import { readConfig } from './config.ts'
+import { isExpected, stackOf } from './errors.ts'
+
+const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
+
+const HELP = `Usage: npm run schedule -- [--no-catch-up]
+
+Starts the nightly run at its hour and, unless --no-catch-up is given, once right away.
+
+Settings (environment): NIGHTLY_SCHEDULE and those of the nightly run; see README.md
+`
+
+let running: ChildProcess | undefined
+
+function tell(text: string): void {
+  process.stderr.write(`schedule: ${text}\n`)
+}
+
+async function runOnce(): Promise<void> {
+  if (running !== undefined) return tell('the last run is still under way; this one is left out')
+  running = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
+  await once(running, 'exit')
+  const { exitCode, signalCode } = running
+  running = undefined
+  if (exitCode !== 0) tell(`the run ended with ${signalCode ?? `exit code ${exitCode}`}`)
+}
+
+function startSchedule(expression: string): void {
+  const task = schedule(expression, runOnce, { timezone: 'UTC', noOverlap: true, name: 'nightly' })
+  // A machine that slept through the hour runs as soon as it wakes.
+  task.on('execution:missed', runOnce)
+  onStopSignal(() => running?.kill('SIGTERM'))
+  tell(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
+}
+
+async function main(): Promise<void> {
+  const { values } = parseCommandLine({
+    options: { help: { type: 'boolean' }, 'catch-up': { type: 'boolean', default: true } },
+    allowNegative: true,
+  })
+  if (values.help === true) return void process.stdout.write(HELP)
+  startSchedule(readConfig(process.env).schedule)
+  if (values['catch-up']) await runOnce()
+}
+
+try {
+  await main()
+} catch (error) {
+  tell(isExpected(error) ? error.message : stackOf(error))
+  process.exitCode = 2
+}
