@@ -1,16 +1,13 @@
 /** The running service: store, snapshots and HTTP server, opened in order and closed in the reverse one. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { createApp } from './app.ts'
 import type { Clock } from './call.ts'
 import type { Settings } from './config.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
-import { OperatorError } from './errors.ts'
 import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
-import { migrate } from './migrate.ts'
+import { openStore } from './open-store.ts'
 import { createRoutes } from './routes.ts'
-import { openSqlite, type Store } from './store.ts'
+import type { Store } from './store.ts'
 
 /** A service that answers requests. */
 export interface Service {
@@ -60,20 +57,5 @@ export async function serve(
       await closeData()
       log.info('stopped')
     },
-  }
-}
-
-/**
- * Opens the service's store in `dataDir`, which is made where it is missing, and brings its tables up to date.
- * @throws {OperatorError} when the folder cannot be written.
- */
-export async function openStore(dataDir: string, now: Date): Promise<Store> {
-  try {
-    mkdirSync(dataDir, { recursive: true })
-    const store = openSqlite(join(dataDir, 'service.sqlite'))
-    await migrate(store, now)
-    return store
-  } catch (error) {
-    throw new OperatorError(`DATA_DIR "${dataDir}" cannot be written: ${String(error)}`, { cause: error })
   }
 }

@@ -3,6 +3,7 @@
  * Queries are written with `$1`, `$2` … and in the SQL that PostgreSQL understands too.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Value = string | number | null
 export type Row = Readonly<Record<string, unknown>>
@@ -22,20 +23,24 @@ export interface Store extends Queries {
   close(): Promise<void>
 }
 
-// How long a statement waits for another process that is writing.
+// How long to wait for another process that is writing, and how often to look.
 const BUSY_TIMEOUT_MS = 10_000
+const BUSY_PAUSE_MS = 2
+const SQLITE_BUSY = 5
 
 /** Opens (or creates) the SQLite file at `path`. */
 export function openSqlite(path: string): Store {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
   // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON')
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+  // From here on a lock is waited for without holding up the event loop (see whenFree).
+  database.exec('PRAGMA busy_timeout = 0')
   const queries = sqliteQueries(database)
   const inTurn = createQueue()
 
   return {
-    query: (sql, values) => inTurn(() => queries.query(sql, values)),
-    script: (sql) => inTurn(() => queries.script(sql)),
+    query: (sql, values) => inTurn(() => whenFree(() => queries.query(sql, values))),
+    script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
     transaction: (work) => inTurn(() => runTransaction(database, queries, work)),
     close: () => inTurn(async () => database.close()),
   }
@@ -61,7 +66,7 @@ async function runTransaction<Result>(
   work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
-  database.exec('BEGIN IMMEDIATE')
+  await whenFree(() => queries.script('BEGIN IMMEDIATE'))
   try {
     const result = await work(queries)
     database.exec('COMMIT')
@@ -70,6 +75,23 @@ async function runTransaction<Result>(
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }
+}
+
+// Runs one statement once no other process is writing. A statement that met a lock has done nothing yet.
+async function whenFree<Result>(statement: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS
+  for (;;) {
+    try {
+      return await statement()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error
+      await sleep(BUSY_PAUSE_MS)
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
 // One connection, so a query of another request must not slip into a transaction that awaits something.

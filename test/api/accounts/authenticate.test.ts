@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import express from 'express'
+import { createApp } from '../../../api/app.ts'
+import { makeKey } from '../../../api/accounts/credentials.ts'
+import { createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http-server.ts'
+import { openStore } from '../../../api/open-store.ts'
+import type { Route } from '../../../api/routes.ts'
+import type { Store } from '../../../api/store.ts'
+import { memoryLog } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+const now = new Date()
+const ACCESSES = ['open', 'any', 'inference', 'management'] as const
+const routes: readonly Route[] = ACCESSES.map((access) => ({
+  method: 'GET',
+  path: `/${access}`,
+  access,
+  handle: (_request, reply) => void reply.json({ account: reply.locals.caller?.accountId ?? null }),
+}))
+
+let store: Store
+let server: HttpServer
+
+beforeAll(async () => {
+  store = await openStore(folders.make(), now)
+  const { log } = memoryLog()
+  const app = express().use(createApp({ routes, store, clock: () => now, log }))
+  server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
+})
+
+afterAll(async () => {
+  await server.close()
+  await store.close()
+  folders.removeAll()
+})
+
+function get(path: string, authorization?: string): Promise<Response> {
+  return fetch(`${server.origin}${path}`, authorization ? { headers: { authorization } } : {})
+}
+
+async function refusal(path: string, authorization?: string) {
+  const response = await get(path, authorization)
+  expect(response.status).toBe(401)
+  expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
+  const body = (await response.json()) as { error: { code: number; message: string }; user_id: string | null }
+  expect(body.error.code).toBe(401)
+  return { message: body.error.message, userId: body.user_id }
+}
+
+describe('authenticate', () => {
+  it.each([
+    ['inference', ['open', 'any', 'inference'], ['management']],
+    ['management', ['open', 'any', 'management'], ['inference']],
+  ] as const)('lets a key of kind %s pass where it fits', async (kind, fitting, others) => {
+    const key = await createKey(store, { account: 'acme', kind, now })
+    for (const access of fitting) expect((await get(`/${access}`, `Bearer ${key}`)).status).toBe(200)
+    for (const access of others) {
+      const { message, userId } = await refusal(`/${access}`, `Bearer ${key}`)
+      expect(message).toContain(`of kind ${access}`)
+      expect(userId).not.toBeNull()
+    }
+  })
+
+  it('takes the scheme in any case', async () => {
+    const key = await createKey(store, { account: 'acme', kind: 'inference', now })
+    for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+      expect((await get('/any', `${scheme} ${key}`)).status).toBe(200)
+    }
+  })
+
+  it('does not look at credentials where none are needed', async () => {
+    expect((await get('/open', 'nonsense')).status).toBe(200)
+  })
+
+  it('refuses missing, malformed, unknown and revoked credentials with messages that tell them apart', async () => {
+    const revoked = await createKey(store, { account: 'gone', kind: 'inference', now })
+    const id = (await listKeys(store)).find((key) => key.account === 'gone')?.id ?? ''
+    expect((await get('/any', `Bearer ${revoked}`)).status).toBe(200)
+    expect(await revokeKey(store, id, now)).toBe(true)
+
+    const refusals = await Promise.all([
+      refusal('/any'),
+      refusal('/any', 'Basic dTpw'),
+      refusal('/any', 'Bearer not-a-key'),
+      refusal('/any', `Bearer ${makeKey('inference')}`),
+      refusal('/any', `Bearer ${revoked}`),
+    ])
+    expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
+    for (const { message, userId } of refusals) {
+      expect(message).not.toContain('sk-')
+      expect(userId).toBeNull()
+    }
+  })
+})
+
+describe('createKey', () => {
+  it('stores a hash and four characters of the key, never the key', async () => {
+    const key = await createKey(store, { account: 'acme', kind: 'management', now })
+    const rows = await store.query('SELECT * FROM api_keys')
+    const dump = JSON.stringify(rows)
+    expect(dump).not.toContain(key)
+    expect(dump).not.toContain(key.slice(-5))
+    expect(dump).toContain(key.slice(-4))
+  })
+
+  it('finds the account of a name again', async () => {
+    await createKey(store, { account: 'twice', kind: 'inference', now })
+    await createKey(store, { account: 'twice', kind: 'management', now })
+    const accounts = (await listKeys(store)).filter((key) => key.account === 'twice')
+    expect(accounts).toHaveLength(2)
+    expect(new Set(accounts.map((key) => key.account_id)).size).toBe(1)
+  })
+})
+
+describe('findKey', () => {
+  it('looks a key up through the unique index', async () => {
+    const plan = await store.query('EXPLAIN QUERY PLAN SELECT id FROM api_keys WHERE key_hash = $1', ['x'])
+    expect(JSON.stringify(plan)).toMatch(/SEARCH api_keys USING INDEX \S+ \(key_hash=\?\)/)
+  })
+})

@@ -1,0 +1,159 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { quotaHeaders, tooManyRequests } from '../../../api/accounts/quota-headers.ts'
+import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
+import type { Caller } from '../../../api/call.ts'
+import { openStore } from '../../../api/open-store.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+
+function after(time: Date, seconds: number): Date {
+  return new Date(time.getTime() + seconds * 1000)
+}
+
+function caller(keyId: string, accountId = 'account'): Caller {
+  return { keyId, accountId, kind: 'inference' }
+}
+
+async function openLimiter(dataDir = folders.make()) {
+  const store = await openStore(dataDir, NOON)
+  const limiter = createRateLimiter(store)
+  return { ...limiter, dataDir, [Symbol.asyncDispose]: () => store.close() }
+}
+
+function left({ quotas }: Verdict): number[] {
+  return quotas.map((quota) => quota.remaining)
+}
+
+function waits({ quotas }: Verdict): number[] {
+  return quotas.map((quota) => quota.resetSeconds)
+}
+
+/** Takes `count` requests, each by a key of its own, so that only the account's day is used up. */
+async function useDay(
+  limiter: { take: (who: Caller, now: Date) => Promise<Verdict> },
+  count: number,
+  now = NOON,
+) {
+  for (let taken = 0; taken < count; taken += 1) {
+    const verdict = await limiter.take(caller(`key-${Math.floor(taken / 30)}`), now)
+    expect(verdict.exhausted).toBeUndefined()
+  }
+}
+
+describe('RateLimiter.take', () => {
+  it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
+    await using limiter = await openLimiter()
+    for (let taken = 1; taken <= 30; taken += 1) {
+      const verdict = await limiter.take(caller('key'), after(NOON, taken))
+      expect(verdict.exhausted).toBeUndefined()
+      expect(left(verdict)).toEqual([30 - taken, 500 - taken])
+      expect(waits(verdict)[0]).toBe(61 - taken)
+    }
+    const refused = await limiter.take(caller('key'), after(NOON, 60))
+    expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
+    const next = await limiter.take(caller('key'), after(NOON, 61))
+    expect(left(next)).toEqual([29, 469])
+    expect(waits(next)[0]).toBe(60)
+  })
+
+  it('anchors the next window at the first request after the former one ended', async () => {
+    await using limiter = await openLimiter()
+    await limiter.take(caller('key'), NOON)
+    await limiter.take(caller('key'), after(NOON, 100))
+    expect(waits(await limiter.take(caller('key'), after(NOON, 130)))[0]).toBe(30)
+  })
+
+  it('uses up neither limit when it refuses', async () => {
+    await using limiter = await openLimiter()
+    for (let taken = 0; taken < 40; taken += 1) await limiter.take(caller('key'), NOON)
+    expect(left(await limiter.take(caller('other key'), NOON))).toEqual([29, 469])
+  })
+
+  it('counts the minute per key and the day per account', async () => {
+    await using limiter = await openLimiter()
+    await limiter.take(caller('one', 'a'), NOON)
+    expect(left(await limiter.take(caller('two', 'a'), NOON))).toEqual([29, 498])
+    expect(left(await limiter.take(caller('three', 'b'), NOON))).toEqual([29, 499])
+  })
+
+  it('lets 500 requests of an account pass in a UTC day, and again from midnight on', async () => {
+    await using limiter = await openLimiter()
+    await useDay(limiter, 500)
+    const refused = await limiter.take(caller('fresh'), after(NOON, 1))
+    expect(refused.exhausted).toMatchObject({ policy: { name: 'per-day' }, resetSeconds: 43_199 })
+    expect(left(refused)).toEqual([30, 0])
+
+    const last = await limiter.take(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
+    expect(last.exhausted?.resetSeconds).toBe(1)
+    const first = await limiter.take(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
+    expect(left(first)).toEqual([29, 499])
+    expect(waits(first)[1]).toBe(86_400)
+  })
+
+  it('names the limit with the longer wait when both are used up', async () => {
+    await using limiter = await openLimiter()
+    await useDay(limiter, 500)
+    await using other = await openLimiter(limiter.dataDir)
+    const refused = await other.take(caller('key-0'), after(NOON, 1))
+    expect(left(refused)).toEqual([0, 0])
+    expect(refused.exhausted?.policy.name).toBe('per-day')
+  })
+
+  it('keeps counting after a restart', async () => {
+    const dataDir = folders.make()
+    {
+      await using limiter = await openLimiter(dataDir)
+      await limiter.take(caller('key'), NOON)
+    }
+    await using limiter = await openLimiter(dataDir)
+    expect(left(await limiter.take(caller('key'), after(NOON, 1)))).toEqual([28, 498])
+  })
+
+  it('lets exactly 30 of many simultaneous requests to several servers pass', async () => {
+    await using first = await openLimiter()
+    await using second = await openLimiter(first.dataDir)
+    const verdicts = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).take(caller('key'), NOON)),
+    )
+    expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
+  })
+})
+
+describe('RateLimiter.peek', () => {
+  it('counts nothing and sees what is left', async () => {
+    await using limiter = await openLimiter()
+    expect(await limiter.peek(caller('key'), NOON)).toEqual({
+      quotas: fullQuotas(NOON),
+      exhausted: undefined,
+    })
+    for (let taken = 0; taken < 30; taken += 1) await limiter.take(caller('key'), NOON)
+    const verdict = await limiter.peek(caller('key'), after(NOON, 10))
+    expect(left(verdict)).toEqual([0, 470])
+    expect(verdict.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
+    expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
+  })
+})
+
+describe('quotaHeaders', () => {
+  it('states policies and quotas in the form of the IETF draft', () => {
+    expect(quotaHeaders(fullQuotas(NOON))).toEqual({
+      'RateLimit-Policy': '"per-minute";q=30;w=60, "per-day";q=500;w=86400',
+      RateLimit: '"per-minute";r=30;t=60, "per-day";r=500;t=43200',
+    })
+  })
+})
+
+describe('tooManyRequests', () => {
+  it('says which limit, and the same moment in header and metadata', () => {
+    const [perMinute] = fullQuotas(NOON)
+    if (perMinute === undefined) throw new TypeError('There is no policy')
+    const fault = tooManyRequests({ ...perMinute, remaining: 0, resetSeconds: 41 })
+    expect(fault.status).toBe(429)
+    expect(fault.headers).toEqual({ 'Retry-After': '41' })
+    expect(fault.metadata).toEqual({ policy: 'per-minute', limit: 30, window_seconds: 60, retry_after: 41 })
+  })
+})

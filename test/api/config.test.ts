@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { readSettings, SETTINGS } from '../../api/config.ts'
+import { OperatorError } from '../../api/errors.ts'
+
+describe('readSettings', () => {
+  it('has a default for every setting', () => {
+    expect(readSettings({})).toEqual({
+      DATA_DIR: 'data',
+      PORT: 3000,
+      HOST: '127.0.0.1',
+      LOG_LEVEL: 'info',
+      NIGHTLY_SCHEDULE: '0 2 * * *',
+    })
+  })
+
+  it('takes an empty variable as not set', () => {
+    expect(readSettings({ PORT: '', DATA_DIR: '' })).toEqual(readSettings({}))
+  })
+
+  it.each([
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '80a'],
+    ['PORT', '3e3'],
+    ['LOG_LEVEL', 'loud'],
+    ['NIGHTLY_SCHEDULE', 'at night'],
+    ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
+  ])('refuses %s=%s', (name, value) => {
+    expect(() => readSettings({ [name]: value })).toThrow(name)
+  })
+
+  it('reports all faults at once', () => {
+    const read = () => readSettings({ PORT: 'x', LOG_LEVEL: 'y', NIGHTLY_SCHEDULE: 'z' })
+    expect(read).toThrow(OperatorError)
+    expect(read).toThrow(/PORT[^]*LOG_LEVEL[^]*NIGHTLY_SCHEDULE|LOG_LEVEL[^]*NIGHTLY_SCHEDULE[^]*PORT/)
+  })
+})
+
+describe('SETTINGS', () => {
+  it.each(Object.entries(SETTINGS))('describes %s', (_name, setting) => {
+    expect(setting.description).toMatch(/\.$/)
+  })
+})

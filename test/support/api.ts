@@ -1,0 +1,99 @@
+/** The API as its users meet it: a server on a real socket, in this process or in one of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createKey } from '../../api/accounts/key-store.ts'
+import type { KeyKind } from '../../api/accounts/credentials.ts'
+import { HTTP_LIMITS, type HttpLimits } from '../../api/http-server.ts'
+import { createLog } from '../../api/log.ts'
+import { BASE_PATH } from '../../api/routes.ts'
+import { readSettings } from '../../api/config.ts'
+import { serve } from '../../api/serve.ts'
+import { REPOSITORY } from './nightly.ts'
+
+/** A log that keeps its lines. */
+export function memoryLog() {
+  const lines: string[] = []
+  const log = createLog('debug', { write: (line: string) => void lines.push(line) })
+  return { log, lines, messages: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
+}
+
+interface ApiOptions {
+  readonly clock?: () => Date
+  readonly limits?: Partial<HttpLimits>
+}
+
+/** A running service over `dataDir` on a free port, with a request in short form and its log in memory. */
+export async function startApi(dataDir: string, { clock, limits }: ApiOptions = {}) {
+  const { log, lines, messages } = memoryLog()
+  const service = await serve(readSettings({ DATA_DIR: dataDir, PORT: '0' }), {
+    log,
+    ...(clock === undefined ? {} : { clock }),
+    limits: { ...HTTP_LIMITS, ...limits },
+  })
+  const now = clock ?? (() => new Date())
+  return {
+    origin: service.origin,
+    base: `${service.origin}${BASE_PATH}`,
+    lines,
+    messages,
+    close: () => service.close(),
+    [Symbol.asyncDispose]: () => service.close(),
+    makeKey: (kind: KeyKind = 'inference', account = 'test') =>
+      createKey(service.store, { account, kind, now: now() }),
+    /** A request to a path under the base address. */
+    get: (path: string, key?: string, init: RequestInit = {}) =>
+      fetch(`${service.origin}${BASE_PATH}${path}`, {
+        ...init,
+        headers: { ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }), ...init.headers },
+      }),
+  }
+}
+
+export type Api = Awaited<ReturnType<typeof startApi>>
+
+/** What a server answers to these very bytes, until it hangs up. */
+export async function sendRaw(origin: string, text: string): Promise<string> {
+  const { hostname, port } = new URL(origin)
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.setEncoding('utf8').on('data', (part: string) => (answer += part))
+  socket.on('error', () => undefined)
+  socket.write(text)
+  await once(socket, 'close')
+  return answer
+}
+
+/** Starts a program of api/ as a process of its own. */
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+) {
+  const child = spawn(process.execPath, [join(REPOSITORY, 'api', program), ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  const ended = once(child, 'close').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as string | null,
+    ...output,
+  }))
+  return { child, output, ended }
+}
+
+/** Waits until `probe` gives something other than undefined or false; the test's own time limit bounds it. */
+export async function until<Result>(
+  probe: () => Result | undefined | false | Promise<Result | undefined | false>,
+): Promise<Result> {
+  for (;;) {
+    const result = await probe()
+    if (result !== undefined && result !== false) return result
+    await sleep(10)
+  }
+}
