@@ -1,7 +1,9 @@
 /**
  * What others may know of the dataset: its calendar, its taxonomy, its shapes and where a snapshot lies.
- * The one file of the pipeline that api/ imports; it imports only zod.
+ * The one file of the pipeline that api/ imports; it imports nothing of ours.
  */
+import { UTCDate } from '@date-fns/utc'
+import { addDays as plusDays, isValid, lightFormat, parseISO } from 'date-fns'
 import { z } from 'zod'
 
 /** First day of the dataset (UTC). Usage before it is not part of the dataset; windows are clamped to it. */
@@ -56,17 +58,16 @@ export const CURRENT_POINTER = 'current'
 /** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
 export const DEFAULT_SCHEDULE = '0 2 * * *'
 
-const DAY_MS = 86_400_000
-const SNAPSHOT_ID = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/
+const SNAPSHOT_ID = /^\d{8}T\d{6}Z$/
 
 /** A calendar day in UTC, `YYYY-MM-DD`. */
 export function utcDay(time: Date): string {
-  return time.toISOString().slice(0, 10)
+  return lightFormat(new UTCDate(time), 'yyyy-MM-dd')
 }
 
 /** The day that lies `days` after `day` (before, when negative), both `YYYY-MM-DD`. */
 export function addDays(day: string, days: number): string {
-  return utcDay(new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS))
+  return utcDay(plusDays(new UTCDate(day), days))
 }
 
 /** The most recent UTC day that is over at `now`: what a run at `now` may publish up to (CONTRACT 7). */
@@ -76,21 +77,18 @@ export function lastCompletedDay(now: Date): string {
 
 /** Time in the dataset's one precision: ISO 8601 UTC, whole seconds, `2026-11-20T02:00:00Z`. */
 export function wholeSeconds(time: Date): string {
-  return time.toISOString().replace(/\.\d{3}Z$/, 'Z')
+  return lightFormat(new UTCDate(time), "yyyy-MM-dd'T'HH:mm:ss'Z'")
 }
 
 /** Identifier of the snapshot computed at `asOf`: the time in basic form, `20261120T020000Z`. */
 export function snapshotId(asOf: Date): string {
-  return wholeSeconds(asOf).replaceAll(/[-:]/g, '')
+  return lightFormat(new UTCDate(asOf), "yyyyMMdd'T'HHmmss'Z'")
 }
 
 /** The time a snapshot was computed, from its identifier; undefined for any other text. */
 export function asOfFromId(id: string): Date | undefined {
-  const parts = SNAPSHOT_ID.exec(id)
-  if (parts === null) return undefined
-  const [year, month, day, hour, minute, second] = parts.slice(1)
-  const time = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
-  return Number.isNaN(time.getTime()) ? undefined : time
+  const time = SNAPSHOT_ID.test(id) ? parseISO(id) : undefined
+  return isValid(time) ? time : undefined
 }
 
 /** A calendar date that exists, `YYYY-MM-DD`. */

@@ -45,6 +45,8 @@ export async function resolve(run: Run): Promise<StageResult> {
     await refuseBrokenAliases(run)
   })
   const totals = await readRow(run.connection, 'resolve/totals.sql', totalsRow)
+  if (totals.apps_registered === 0)
+    throw new DataError(`There is no app in the registry, ${run.rawFolder}/apps`)
   const unregistered = await readRows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
   return {
     summary:

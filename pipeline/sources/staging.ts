@@ -46,13 +46,22 @@ export async function stageFile(
   }
 }
 
+/** What a text file must be like beyond what a broken line can tell. */
+const CSV_REMEDY = 'Expected comma-separated text (RFC 4180) in UTF-8 with one kind of line end'
+const NDJSON_REMEDY = 'Expected one JSON object per line in UTF-8'
+
 /** Runs a statement that reads a file, and names the file when it cannot be read. */
-async function runOver(connection: DuckDBConnection, file: RawFile, statement: string): Promise<void> {
+async function runOver(
+  connection: DuckDBConnection,
+  file: RawFile,
+  remedy: string,
+  statement: string,
+): Promise<void> {
   try {
     await connection.run(statement)
   } catch (error) {
     const [firstLine] = messageOf(error).split('\n', 1)
-    throw new DataError(`${file.name} cannot be read: ${firstLine}`, { cause: error })
+    throw new DataError(`${file.name} cannot be read: ${firstLine} ${remedy}`, { cause: error })
   }
 }
 
@@ -64,6 +73,7 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
   await runOver(
     connection,
     file,
+    CSV_REMEDY,
     `INSERT INTO staged
      SELECT ${literal(file.name)}, row_number() OVER () + 1, 1, NULL, NULL, ${selected.join(', ')}
      FROM read_csv(${pathLiteral(file.path)}, columns = {${declared}}, header = true, auto_detect = false,
@@ -85,6 +95,7 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
   await runOver(
     connection,
     file,
+    NDJSON_REMEDY,
     `INSERT INTO staged
      WITH lines AS (
        SELECT row_number() OVER () AS row, line
@@ -158,6 +169,7 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
   await runOver(
     connection,
     file,
+    'Deliver the file again, whole',
     `INSERT INTO staged
      SELECT ${literal(file.name)}, file_row_number + 1, 1, NULL, NULL, ${selected.join(', ')}
      FROM read_parquet(${pathLiteral(file.path)}, file_row_number = true)`,

@@ -1,0 +1,200 @@
+/** Rejected rows are kept with file, row and reason, in every text format and whatever broke them. */
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
+
+const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n'
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
+const DAY = '2026-01-05'
+const AS_OF = '2026-01-10T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** So many good rows that a few bad ones stay below 1 %. */
+function goodCsv(rows: number): string {
+  return `${DAY}T00:00:00Z,1,1,1\n`.repeat(rows)
+}
+
+function folder(): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  return dataDir
+}
+
+describe('quarantine', () => {
+  const dataDir = folder()
+
+  beforeAll(async () => {
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/lines.csv.gz`,
+      gzipSync(
+        [
+          `\uFEFF${HEADER.trim()}`,
+          `${DAY}T00:00:00Z,1,1,1`,
+          `${DAY}T00:00:00Z,1,1`,
+          `"${DAY}T00:00:00Z","1","1","1"`,
+          'a,b,c,d,e',
+          `${DAY}T00:00:00Z,1,-1,1`,
+        ].join('\r\n'),
+      ),
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/quote.csv`,
+      `${HEADER}${DAY}T00:00:00Z,1,1,1\n"${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n`,
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/lines.ndjson`,
+      [
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`,
+        '',
+        'not json',
+        '[1,2]',
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt":1,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":null,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1.5,"completion_tokens":1}`,
+        `{"ts":"2026-01-06T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1,"requests":-1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_`,
+      ].join('\n'),
+    )
+    await runAt(dataDir, AS_OF)
+  })
+
+  it('names file, line and reason of broken CSV lines, header and broken lines counted', async () => {
+    expect(await rowsOf('lines.csv.gz')).toEqual([
+      ['3', 'broken line: missing columns', '1'],
+      ['5', 'broken line: too many columns', '1'],
+      ['6', 'prompt_tokens is not an integer, 0 or more', '1'],
+    ])
+  })
+
+  it('counts every line that an unclosed quote swallows', async () => {
+    expect(await rowsOf('quote.csv')).toEqual([['3', 'broken line: unquoted value', '3']])
+  })
+
+  it('names line and reason in NDJSON, blank lines counted', async () => {
+    expect(await rowsOf('lines.ndjson')).toEqual([
+      ['3', 'not a JSON object', '1'],
+      ['4', 'not a JSON object', '1'],
+      ['5', 'the key prompt_tokens is missing', '1'],
+      ['6', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['7', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['8', 'ts is not on the day of its folder', '1'],
+      ['9', 'requests is not an integer from 0 to 10^12', '1'],
+      ['10', 'not a JSON object', '1'],
+    ])
+  })
+
+  it('keeps the bytes of a broken line', async () => {
+    const [torn] = await queryWarehouse(dataDir, 'SELECT payload FROM quarantine WHERE row = 10')
+    expect(torn).toEqual({ payload: `{"ts":"${DAY}T00:00:00Z","app_` })
+  })
+
+  it('marks the day as partial and publishes the good rows', async () => {
+    expect(await queryCurrent(dataDir, `SELECT * FROM coverage WHERE day = '${DAY}'`)).toEqual([
+      { day: DAY, status: 'partial', total_requests: '2004', total_tokens: '4008' },
+    ])
+  })
+
+  async function rowsOf(name: string): Promise<unknown[]> {
+    const rows = await queryWarehouse(
+      dataDir,
+      `SELECT row, reason, rows FROM quarantine WHERE file = 'usage/date=${DAY}/${name}' ORDER BY quarantine.row`,
+    )
+    return rows.map(({ row, reason, rows: lines }) => [row, reason, lines])
+  }
+})
+
+describe('the limit of 1 %', () => {
+  it('is not passed by exactly 1 %', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(99)}${DAY}T00:00:00Z,1,x,1\n`)
+    const report = await runAt(dataDir, AS_OF)
+    expect(report.outcome).toBe('published')
+    expect(fact(report, 'load', 'rows_rejected')).toBe(1)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([
+      { reason: 'prompt_tokens is not an integer, 0 or more', rows: 1 },
+    ])
+  })
+
+  it('fails the run when it is passed, names the file, and keeps snapshot and quarantine', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
+    await runAt(dataDir, AS_OF)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(98)}${DAY}T00:00:00Z,1,x,1\n`)
+    await expect(runAt(dataDir, '2026-01-11T02:00:00Z')).rejects.toThrow(
+      /Day 2026-01-05: 1 of 99 rows are rejected, more than 1 %.*usage\/date=2026-01-05\/rows.csv: 1 rows: prompt_tokens/s,
+    )
+    expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '1' }])
+    expect(await queryCurrent(dataDir, 'SELECT max(day) AS day FROM app_daily')).toEqual([
+      { day: '2026-01-04' },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT outcome FROM runs ORDER BY finished_at')).toEqual([
+      { outcome: 'published' },
+      { outcome: 'failed' },
+    ])
+  })
+
+  it('is told for every broken day of the run at once', async () => {
+    const dataDir = folder()
+    for (const day of ['2026-01-03', '2026-01-04']) {
+      writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${HEADER}x,1,1,1\n`)
+    }
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/Day 2026-01-03.*Day 2026-01-04/s)
+  })
+})
+
+describe('files that cannot be counted', () => {
+  const cases = [
+    ['rows.csv', '', /rows\.csv is empty: expected a first line with the column names/],
+    [
+      'rows.csv',
+      'ts,app_id,prompt_tokens\n',
+      /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
+    ],
+    ['rows.csv', `${HEADER.trim()},ts\n`, /rows\.csv names the column "ts" twice/],
+    [
+      'rows.csv',
+      `${HEADER}${goodCsv(1)}${DAY},1,1,1\r\n${goodCsv(1)}`,
+      /rows\.csv cannot be read: .* one kind of line end/,
+    ],
+    [
+      'rows.csv.gz',
+      gzipSync(HEADER + goodCsv(9)).subarray(0, 40),
+      /rows\.csv\.gz cannot be read: unexpected end of file/,
+    ],
+    ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
+    ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
+    ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
+    ['rows.arrow', 'ARROW1', /rows\.arrow is not a whole Arrow IPC file/],
+    ['rows.xlsx', 'x', /rows\.xlsx is no file that can be read\. Expected \.parquet, \.arrow/],
+  ] as const
+
+  it.each(cases)('%s with %j', async (name, content, message) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/${name}`, content)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+  })
+
+  it('a folder that names no day', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, 'usage/date=2026-02-30/rows.csv', HEADER)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      'usage/date=2026-02-30 is not a day: expected a folder date=YYYY-MM-DD',
+    )
+  })
+
+  it('passes over names that begin with a dot or an underscore', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1))
+    writeRaw(dataDir, `usage/date=${DAY}/_SUCCESS`, '')
+    writeRaw(dataDir, `usage/date=${DAY}/.rows.csv.part`, 'half')
+    expect((await runAt(dataDir, AS_OF)).outcome).toBe('published')
+  })
+})
