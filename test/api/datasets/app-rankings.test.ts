@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { rankingMetaSchema, type RankingMeta, type RankingRow } from '../../../pipeline/contract.ts'
+import { startApi, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const AS_OF = new Date('2026-11-20T02:00:07Z')
+const LAST_DAY = '2026-11-19'
+const PATH = '/datasets/app-rankings'
+
+const CONTENT: SnapshotContent = {
+  asOf: AS_OF,
+  dataThrough: LAST_DAY,
+  apps: [
+    { id: 7, name: 'Größe "quoted" 😀', tags: ['cli-agent', 'game'] },
+    { id: 3, name: 'Third', tags: ['cli-agent'] },
+    { id: 5, name: 'Fifth', tags: ['legal'] },
+    { id: 9, name: 'Idle', tags: ['game'] },
+    { id: 11, name: 'Old', tags: ['ide-extension'] },
+  ],
+  daily: [
+    { day: LAST_DAY, app: 7, requests: 3, tokens: 2n ** 63n - 1n, completion: 2n ** 63n - 1n },
+    { day: '2026-11-18', app: 7, requests: 4, tokens: 2n ** 63n - 1n },
+    { day: LAST_DAY, app: 3, requests: 2, tokens: 60, completion: 40 },
+    { day: '2026-10-21', app: 5, requests: 1, tokens: 100 },
+    { day: '2026-10-20', app: 5, requests: 1, tokens: 1_000 },
+    { day: '2026-10-01', app: 11, requests: 1, tokens: 5_000 },
+  ],
+}
+
+interface Rankings {
+  readonly data: readonly {
+    readonly app_id: number
+    readonly app_name: string
+    readonly rank: number
+    readonly total_requests: number
+    readonly total_tokens: string
+  }[]
+  readonly meta: RankingMeta
+}
+
+let api: Api
+let now = AS_OF
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  await publishSnapshot(dataDir, CONTENT)
+  api = await startApi(dataDir, { clock: () => now })
+})
+
+afterAll(() => api.close())
+
+let keys = 0
+
+/** A request with a key and an account of its own, so that no test meets another one's limits. */
+async function ask(query = '', init: RequestInit = {}): Promise<Response> {
+  keys += 1
+  return api.get(`${PATH}${query}`, await api.makeKey('inference', `account ${keys}`), init)
+}
+
+async function rankings(query = ''): Promise<Rankings> {
+  const response = await ask(query)
+  expect(response.status).toBe(200)
+  return (await response.json()) as Rankings
+}
+
+async function ranked(query: string): Promise<string[]> {
+  return (await rankings(query)).data.map((row) => `${row.rank} ${row.app_id}`)
+}
+
+describe('GET /datasets/app-rankings', () => {
+  it('replies with these bytes', async () => {
+    const response = await ask('?limit=2')
+    expect(response.headers.get('Content-Type')).toBe('application/json; charset=utf-8')
+    expect(await response.text()).toBe(
+      '{"data":[' +
+        '{"app_id":7,"app_name":"Größe \\"quoted\\" 😀","rank":1,"total_requests":7,"total_tokens":"27670116110564327421"},' +
+        '{"app_id":3,"app_name":"Third","rank":2,"total_requests":2,"total_tokens":"100"}' +
+        '],"meta":{"as_of":"2026-11-20T02:00:07Z","start_date":"2026-10-21","end_date":"2026-11-19","version":"v1"}}',
+    )
+  })
+
+  it('gives the same bytes and headers to the same request', async () => {
+    const [first, second] = await Promise.all([ask('?sort=trending'), ask('?limit=50&sort=trending')])
+    expect(await first.text()).toBe(await second.text())
+    expect(first.headers.get('ETag')).toBe(second.headers.get('ETag'))
+  })
+
+  it('has the row and meta types of the contract', () => {
+    expectTypeOf<keyof RankingRow>().toEqualTypeOf<
+      'app_id' | 'app_name' | 'rank' | 'total_requests' | 'total_tokens'
+    >()
+    expectTypeOf<RankingRow['total_tokens']>().toEqualTypeOf<string>()
+    expectTypeOf<keyof RankingMeta>().toEqualTypeOf<'as_of' | 'start_date' | 'end_date' | 'version'>()
+  })
+
+  it('ranks by tokens, lower app_id first in a tie, without apps that were idle in the window', async () => {
+    expect(await ranked('')).toEqual(['1 7', '2 3', '3 5'])
+  })
+
+  it('ranks by growth, without apps that did not grow', async () => {
+    // App 5 had 1000 tokens in the window before: three times 100 is no growth.
+    expect(await ranked('?sort=trending')).toEqual(['1 7', '2 3'])
+  })
+
+  it.each([
+    ['?category=coding', ['1 7', '2 3']],
+    ['?category=entertainment', ['1 7']],
+    ['?category=productivity', ['1 5']],
+    ['?category=creative', []],
+    ['?subcategory=cli-agent', ['1 7', '2 3']],
+    ['?category=coding&subcategory=cli-agent', ['1 7', '2 3']],
+    ['?subcategory=ide-extension', []],
+    ['?subcategory=ide-extension&start_date=2026-10-01', ['1 11']],
+    ['?sort=trending&subcategory=legal', []],
+    ['?end_date=2026-11-18&start_date=2026-11-18', ['1 7']],
+    ['?start_date=2026-10-20&subcategory=legal', ['1 5']],
+    ['?limit=1', ['1 7']],
+    ['?offset=1', ['2 3', '3 5']],
+    ['?offset=1&limit=1', ['2 3']],
+    ['?offset=100', []],
+  ])('%s gives %j', async (query, expected) => {
+    expect(await ranked(query)).toEqual(expected)
+  })
+
+  it.each([
+    ['', '2026-10-21', '2026-11-19'],
+    ['?end_date=2027-06-01', '2026-10-21', '2026-11-19'],
+    ['?start_date=2020-01-01', '2025-01-01', '2026-11-19'],
+    ['?end_date=2025-01-05', '2025-01-01', '2025-01-05'],
+  ])('echoes the window that %j resolves to', async (query, start_date, end_date) => {
+    const { meta } = await rankings(query)
+    expect(rankingMetaSchema.parse(meta)).toMatchObject({ start_date, end_date })
+  })
+
+  it('refuses a start after the last day of the data', async () => {
+    const response = await ask('?start_date=2026-11-20')
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: { code: 400, metadata: { parameters: [{ parameter: 'start_date', sent: '2026-11-20' }] } },
+    })
+  })
+
+  it('accepts keys of both kinds', async () => {
+    expect((await api.get(PATH, await api.makeKey('management', 'managers'))).status).toBe(200)
+  })
+})
+
+describe('caching of GET /datasets/app-rankings', () => {
+  it('gives a strong tag, the time of the snapshot and how long to keep it', async () => {
+    const { headers } = await ask('?category=coding&subcategory=cli-agent')
+    expect(headers.get('ETag')).toBe('"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0"')
+    expect(headers.get('Last-Modified')).toBe('Fri, 20 Nov 2026 02:00:07 GMT')
+    expect(headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
+    expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Authorization')
+  })
+
+  it('gives different answers different tags', async () => {
+    const queries = [
+      '',
+      '?limit=49',
+      '?offset=1',
+      '?sort=trending',
+      '?category=coding',
+      '?end_date=2026-11-18',
+    ]
+    const tags = await Promise.all(queries.map(async (query) => (await ask(query)).headers.get('ETag')))
+    expect(new Set(tags).size).toBe(queries.length)
+  })
+
+  it('answers 304 without a body to who has it already', async () => {
+    const tag = (await ask()).headers.get('ETag') ?? ''
+    const response = await ask('', { headers: { 'If-None-Match': tag } })
+    expect(response.status).toBe(304)
+    expect(await response.text()).toBe('')
+    expect(response.headers.get('ETag')).toBe(tag)
+    expect(response.headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
+    expect((await ask('?limit=3', { headers: { 'If-None-Match': tag } })).status).toBe(200)
+  })
+
+  it('answers HEAD with the headers of GET and no body', async () => {
+    const [get, head] = await Promise.all([ask('?limit=3'), ask('?limit=3', { method: 'HEAD' })])
+    expect(head.status).toBe(200)
+    expect(await head.text()).toBe('')
+    for (const name of [
+      'ETag',
+      'Last-Modified',
+      'Cache-Control',
+      'Vary',
+      'Content-Type',
+      'RateLimit-Policy',
+    ]) {
+      expect(head.headers.get(name)).toBe(get.headers.get(name))
+    }
+  })
+})
+
+describe('rate limits of GET /datasets/app-rankings', () => {
+  const remaining = (response: Response) =>
+    /"per-minute";r=(\d+);t=\d+, "per-day";r=(\d+);t=\d+/
+      .exec(response.headers.get('RateLimit') ?? '')
+      ?.slice(1)
+
+  it('states the full quota on a 401, which has used nothing', async () => {
+    const response = await api.get(PATH)
+    expect(response.status).toBe(401)
+    expect(remaining(response)).toEqual(['30', '500'])
+    expect(response.headers.get('RateLimit-Policy')).toBe('"per-minute";q=30;w=60, "per-day";q=500;w=86400')
+  })
+
+  it('counts 200 and 400, but neither 304 nor HEAD', async () => {
+    const key = await api.makeKey('inference', 'counted')
+    const first = await api.get(PATH, key)
+    expect(remaining(first)).toEqual(['29', '499'])
+    const tag = first.headers.get('ETag') ?? ''
+    expect(remaining(await api.get(PATH, key, { headers: { 'If-None-Match': tag } }))).toEqual(['29', '499'])
+    expect(remaining(await api.get(PATH, key, { method: 'HEAD' }))).toEqual(['29', '499'])
+    expect(remaining(await api.get(`${PATH}?limit=0`, key, { method: 'HEAD' }))).toEqual(['29', '499'])
+    expect(remaining(await api.get(`${PATH}?limit=0`, key))).toEqual(['28', '498'])
+    expect(remaining(await api.get(PATH, key, { headers: { 'If-None-Match': '"x"' } }))).toEqual([
+      '27',
+      '497',
+    ])
+  })
+
+  it('refuses past the limit before it looks at parameters, and names the limit', async () => {
+    const key = await api.makeKey('inference', 'eager')
+    for (let taken = 0; taken < 30; taken += 1) expect((await api.get(PATH, key)).status).toBe(200)
+    for (const [query, init] of [
+      ['', {}],
+      ['?limit=0', {}],
+      ['', { headers: { 'If-None-Match': '*' } }],
+    ] as const) {
+      const response = await api.get(`${PATH}${query}`, key, init)
+      expect(response.status).toBe(429)
+      expect(remaining(response)).toEqual(['0', '470'])
+      expect(response.headers.get('Retry-After')).toBe('60')
+      expect(response.headers.get('ETag')).toBeNull()
+      expect(await response.json()).toMatchObject({
+        error: {
+          code: 429,
+          metadata: { policy: 'per-minute', limit: 30, window_seconds: 60, retry_after: 60 },
+        },
+        user_id: expect.any(String) as string,
+      })
+    }
+    expect((await api.get(PATH, key, { method: 'HEAD' })).status).toBe(429)
+
+    now = new Date(AS_OF.getTime() + 60_000)
+    expect((await api.get(PATH, key)).status).toBe(200)
+    now = AS_OF
+  })
+})
+
+describe('GET /datasets/app-rankings before the first snapshot', () => {
+  it('answers 503 with Retry-After, counts nothing, and serves the snapshot once it is there', async () => {
+    const dataDir = folders.make()
+    await using empty = await startApi(dataDir)
+    const key = await empty.makeKey()
+    const response = await empty.get(PATH, key)
+    expect(response.status).toBe(503)
+    expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
+    expect(response.headers.get('RateLimit')).toMatch(/"per-minute";r=30;.*"per-day";r=500;/)
+    expect(await response.json()).toMatchObject({ error: { code: 503 } })
+    expect((await empty.get(`${PATH}?limit=x`, key)).status).toBe(400)
+
+    await publishSnapshot(dataDir, CONTENT)
+    const deadline = Date.now() + 60_000
+    let status = 503
+    while (status === 503 && Date.now() < deadline)
+      status = (await empty.get(PATH, key, { method: 'HEAD' })).status
+    expect(status).toBe(200)
+  })
+})

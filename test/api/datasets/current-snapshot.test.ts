@@ -1,0 +1,132 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
+import { followSnapshots } from '../../../api/datasets/current-snapshot.ts'
+import { memoryLog, startApi, until } from '../../support/api.ts'
+import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { pointAt, publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function content(hour: number, tokens: number): SnapshotContent {
+  return {
+    asOf: new Date(Date.UTC(2026, 10, 20, hour)),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens }],
+  }
+}
+
+/** Whether another process can open the file for writing, which DuckDB refuses while anyone reads it. */
+function isFree(folder: string): boolean {
+  const program = `
+    const { DuckDBInstance } = await import('@duckdb/node-api')
+    await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_WRITE' })`
+  const args = ['--input-type=module', '-e', program, join(folder, SNAPSHOT_FILE)]
+  return spawnSync(process.execPath, args, { cwd: REPOSITORY }).status === 0
+}
+
+describe('followSnapshots', () => {
+  it('has no snapshot before the first is published', async () => {
+    const { log } = memoryLog()
+    const snapshots = await followSnapshots(folders.make(), { log, intervalMs: 5 })
+    expect(snapshots.facts()).toBeUndefined()
+    expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
+    await snapshots.close()
+  })
+
+  it('keeps the old snapshot open until its last use is done, then closes it', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const old = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const reading = snapshots.use(async (snapshot) => {
+      await released
+      return await snapshot?.query('SELECT count(*) AS n FROM apps', {})
+    })
+
+    await publishSnapshot(dataDir, content(3, 20))
+    await until(() => snapshots.facts()?.id === '20261120T030000Z')
+    expect(isFree(old)).toBe(false)
+    release()
+    expect(await reading).toEqual([{ n: 1n }])
+    expect(isFree(old)).toBe(true)
+    await snapshots.close()
+  })
+
+  it('goes on serving the old snapshot when the new one cannot be opened, and says so once', async () => {
+    const dataDir = folders.make()
+    const { log, messages } = memoryLog()
+    await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+
+    const broken = join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z')
+    mkdirSync(broken)
+    writeFileSync(join(broken, SNAPSHOT_FILE), 'not a database')
+    pointAt(dataDir, '20261120T040000Z')
+    const faults = () => messages().filter((line) => line['msg'] === 'snapshot cannot be opened')
+    await until(() => faults().length > 0)
+    expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+
+    await publishSnapshot(dataDir, content(5, 30))
+    await until(() => snapshots.facts()?.id === '20261120T050000Z')
+    expect(faults()).toHaveLength(1)
+    await snapshots.close()
+  })
+
+  it('closes the snapshot at the end', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await followSnapshots(dataDir, { log })
+    await snapshots.close()
+    expect(isFree(folder)).toBe(true)
+  })
+})
+
+describe('a swap of snapshots under continuous requests', () => {
+  it('fails no request, mixes no two snapshots and closes the old ones', async () => {
+    const dataDir = folders.make()
+    const published = [await publishSnapshot(dataDir, content(0, 1000))]
+    await using api = await startApi(dataDir)
+    const tokensAsOf = new Map<string, string>()
+    const statuses = new Set<number>()
+    let newest = ''
+    let stop = false
+
+    async function keepAsking(): Promise<void> {
+      // A key serves 30 requests of a minute, an account 500 of a day.
+      while (!stop) {
+        const key = await api.makeKey('inference', crypto.randomUUID())
+        for (let count = 0; count < 30 && !stop; count += 1) {
+          const response = await api.get('/datasets/app-rankings', key)
+          statuses.add(response.status)
+          const body = (await response.json()) as {
+            data: { total_tokens: string }[]
+            meta: { as_of: string }
+          }
+          const tokens = body.data[0]?.total_tokens ?? 'none'
+          expect(tokensAsOf.get(body.meta.as_of) ?? tokens).toBe(tokens)
+          tokensAsOf.set(body.meta.as_of, tokens)
+          newest = body.meta.as_of
+        }
+      }
+    }
+
+    const asking = Promise.all(Array.from({ length: 4 }, keepAsking))
+    for (const hour of [1, 2, 3]) {
+      published.push(await publishSnapshot(dataDir, content(hour, 1000 + hour)))
+      await until(() => newest === `2026-11-20T0${hour}:00:00Z`)
+    }
+    stop = true
+    await asking
+
+    expect(statuses).toEqual(new Set([200]))
+    expect([...tokensAsOf.values()].toSorted()).toEqual(['1000', '1001', '1002', '1003'])
+    expect(published.map(isFree)).toEqual([true, true, true, false])
+  })
+})

@@ -1,0 +1,70 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { nightlySchedule } from '../../../api/datasets/nightly-schedule.ts'
+import { isStale } from '../../../api/datasets/status.ts'
+import { startApi } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const NOW = new Date('2026-11-20T12:00:00Z')
+
+describe('GET /status', () => {
+  it('tells how fresh the dataset is, without a key', async () => {
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, {
+      asOf: new Date('2026-11-20T02:00:07Z'),
+      dataThrough: '2026-11-19',
+      firstDay: '2026-11-01',
+      apps: [],
+      daily: [],
+      missing: ['2026-11-15', '2026-11-03'],
+    })
+    await using api = await startApi(dataDir, { clock: () => NOW })
+    const response = await api.get('/status')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('Cache-Control')).toBe('no-store')
+    expect(await response.text()).toBe(
+      '{"data":{"as_of":"2026-11-20T02:00:07Z","data_through":"2026-11-19",' +
+        '"next_run_expected":"2026-11-21T02:00:00Z","stale":false,"days_missing":["2026-11-03","2026-11-15"]}}',
+    )
+  })
+
+  it('answers before the first snapshot too', async () => {
+    await using api = await startApi(folders.make(), { clock: () => NOW })
+    const response = await api.get('/status')
+    expect(response.status).toBe(200)
+    expect(await response.json()).toEqual({
+      data: {
+        as_of: null,
+        data_through: null,
+        next_run_expected: '2026-11-21T02:00:00Z',
+        stale: true,
+        days_missing: [],
+      },
+    })
+  })
+})
+
+describe('isStale', () => {
+  it.each([
+    // The run of 20 November 02:00 publishes up to 19 November and has until 03:00.
+    ['2026-11-19', '2026-11-20T12:00:00Z', false],
+    ['2026-11-18', '2026-11-20T12:00:00Z', true],
+    ['2026-11-18', '2026-11-20T01:00:00Z', false],
+    ['2026-11-18', '2026-11-20T02:59:59Z', false],
+    ['2026-11-18', '2026-11-20T03:00:00Z', true],
+    ['2026-11-19', '2026-11-21T02:59:59Z', false],
+    ['2026-11-19', '2026-11-21T03:00:00Z', true],
+    [undefined, '2026-11-20T12:00:00Z', true],
+  ])('of data through %s at %s is %s', (dataThrough, now, stale) => {
+    expect(isStale(dataThrough, nightlySchedule('0 2 * * *'), new Date(now))).toBe(stale)
+  })
+
+  it('expects of a weekly schedule only what its last run could publish', () => {
+    const weekly = nightlySchedule('0 2 * * 1')
+    expect(isStale('2026-11-15', weekly, NOW)).toBe(false)
+    expect(isStale('2026-11-14', weekly, NOW)).toBe(true)
+  })
+})
