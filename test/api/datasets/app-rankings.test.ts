@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { rankingMetaSchema, type RankingMeta, type RankingRow } from '../../../pipeline/contract.ts'
-import { startApi, type Api } from '../../support/api.ts'
+import { startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
 
@@ -268,10 +268,6 @@ describe('GET /datasets/app-rankings before the first snapshot', () => {
     expect((await empty.get(`${PATH}?limit=x`, key)).status).toBe(400)
 
     await publishSnapshot(dataDir, CONTENT)
-    const deadline = Date.now() + 60_000
-    let status = 503
-    while (status === 503 && Date.now() < deadline)
-      status = (await empty.get(PATH, key, { method: 'HEAD' })).status
-    expect(status).toBe(200)
+    await until(async () => (await empty.get(PATH, key, { method: 'HEAD' })).status === 200)
   })
 })
