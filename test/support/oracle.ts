@@ -15,13 +15,12 @@ const TAXONOMY: Readonly<Record<string, readonly string[]>> = {
   entertainment: ['roleplay', 'game'],
 }
 
-/** Every filter of the rankings: none, each category, each subcategory. */
+/** Every filter of the rankings: none, each category, each subcategory with its category. */
 export const FILTERS: readonly Filter[] = [
   { category: null, subcategory: null },
-  ...Object.keys(TAXONOMY).map((category) => ({ category, subcategory: null })),
-  ...Object.values(TAXONOMY)
-    .flat()
-    .map((subcategory) => ({ category: null, subcategory })),
+  ...Object.entries(TAXONOMY).flatMap(([category, subcategories]) =>
+    [null, ...subcategories].map((subcategory) => ({ category, subcategory })),
+  ),
 ]
 
 export interface Filter {
@@ -138,10 +137,11 @@ export function coverage(dataset: Dataset, before?: Dataset) {
   })
 }
 
+/** A day that lost rows is partial even when it was restated too: restatements tells of that. */
 function status(dataset: Dataset, day: string, restated: ReadonlySet<string>): string {
   if (!dataset.days.has(day)) return 'missing'
-  if (restated.has(day)) return 'restated'
-  return dataset.rejects.some((reject) => reject.day === day) ? 'partial' : 'complete'
+  if (dataset.rejects.some((reject) => reject.day === day)) return 'partial'
+  return restated.has(day) ? 'restated' : 'complete'
 }
 
 /** The days of `before` whose published figures are others now, with both figures. */
@@ -264,12 +264,12 @@ function toUsage(record: Fields, day: string): Usage | string {
   if (typeof app_id !== 'bigint') return 'app_id'
   const tokens = tokensOf(record)
   if (typeof tokens === 'string') return tokens
-  const requests = whole(record['requests'])
+  const requests = whole(record['requests'] ?? null)
   if (requests === undefined) return 'requests'
   return { ts, app_id, ...tokens, requests: requests ?? 1n, request_id: requestId(record['request_id']) }
 }
 
-/** Both token counts, or the name of the one at fault; both may be absent, one alone may not. */
+/** Both token counts, or the name of the one at fault; both may be null, one alone may not. */
 function tokensOf(record: Fields) {
   const prompt = whole(record['prompt_tokens'])
   const completion = whole(record['completion_tokens'])
@@ -292,9 +292,9 @@ function instant(value: unknown): number | null {
   return Number.isNaN(parsed) ? null : parsed
 }
 
-/** A whole number of 0 or more; null when there is none; undefined when the value is something else. */
+/** A whole number of 0 or more; null for null; undefined for anything else. */
 function whole(value: unknown): bigint | null | undefined {
-  if (value === null || value === undefined) return null
+  if (value === null) return null
   const digits = typeof value === 'string' ? /^(\d+)(?:\.0+)?$/.exec(value)?.[1] : undefined
   return digits === undefined ? undefined : BigInt(digits)
 }

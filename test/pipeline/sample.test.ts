@@ -1,0 +1,282 @@
+/**
+ * The answer to check against: the pipeline over the bundled sample must give the tables that were published for the
+ * same weeks (test/golden/published/), row for row.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { publish, queryCurrent, REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+import type { TextRow } from '../support/nightly.ts'
+import { parseCsv } from '../support/oracle.ts'
+
+const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
+const SAMPLE = join(REPOSITORY, 'data', 'sample')
+
+/** The published tables were cut here. */
+const PUBLISHED_ROWS = 50
+
+const usage = readPublished('usage_weekly.csv')
+const rankings = readPublished('rankings_weekly.csv')
+const weeks = [...new Set(usage.map((row) => row.window_end))].toSorted()
+const lists = [
+  { category: 'all', subcategory: '' },
+  { category: 'coding', subcategory: '' },
+  { category: 'coding', subcategory: 'cli-agent' },
+  { category: 'coding', subcategory: 'cloud-agent' },
+  { category: 'coding', subcategory: 'ide-extension' },
+  { category: 'coding', subcategory: 'programming-app' },
+] as const
+
+interface List {
+  readonly week: string
+  readonly category: string
+  readonly subcategory: string
+}
+
+interface Absence extends List {
+  readonly app: string
+  readonly rank: number
+  readonly reason: string
+}
+
+const ZCODE_REASON =
+  'ZCode got its tag between 2026-08-17 and 2026-08-24: it is in both lists from then on and in neither before, ' +
+  'though its tokens would have put it there. A snapshot has the tags of its own time for all days.'
+
+/** Apps that our list has and the published one has not. */
+const NOT_YET_TAGGED: readonly Absence[] = [
+  { week: '2026-07-27', subcategory: '', rank: 17 },
+  { week: '2026-07-27', subcategory: 'programming-app', rank: 6 },
+  { week: '2026-08-03', subcategory: '', rank: 18 },
+  { week: '2026-08-03', subcategory: 'programming-app', rank: 6 },
+  { week: '2026-08-10', subcategory: '', rank: 20 },
+  { week: '2026-08-10', subcategory: 'programming-app', rank: 7 },
+  { week: '2026-08-17', subcategory: '', rank: 20 },
+  { week: '2026-08-17', subcategory: 'programming-app', rank: 7 },
+].map((place) => ({ ...place, category: 'coding', app: '2823243', reason: ZCODE_REASON }))
+
+interface CountedAsNew {
+  readonly week: string
+  readonly app: string
+  /** Place among the compared apps: in the published table, and by the published figures. */
+  readonly published: number
+  readonly computed: number
+  readonly reason: string
+}
+
+/**
+ * Apps whose place in a published trending table contradicts the published figures of the weeks before. Each stands
+ * exactly where an app without any earlier traffic would: the whole week as its growth. The source restates its
+ * figures, so the earlier weeks probably came under this id only after the table was made.
+ */
+const COUNTED_AS_NEW: readonly CountedAsNew[] = [
+  {
+    week: '2026-08-17',
+    app: '4069892',
+    published: 21,
+    computed: 23,
+    reason:
+      'Multi-Agent Arena grew by 9 011 792 791 tokens (14 616 405 508 after 2 766 637 461, 2 047 882 187 and ' +
+      '11 999 318 502); its neighbours in the table grew by 15 214 036 097 and 11 464 528 962.',
+  },
+  {
+    week: '2026-08-24',
+    app: '4069892',
+    published: 28,
+    computed: 34,
+    reason:
+      'Multi-Agent Arena grew by 8 134 602 442 tokens (17 689 137 841 after 2 047 882 187, 11 999 318 502 and ' +
+      '14 616 405 508); its neighbours in the table grew by 18 233 435 722 and 17 374 695 272.',
+  },
+  {
+    week: '2026-08-31',
+    app: '3282295',
+    published: 21,
+    computed: 32,
+    reason:
+      'pi grew by 6 446 602 725 tokens (16 466 172 967 after 5 149 192 531, 7 726 218 408 and 17 183 299 787); its ' +
+      'neighbours in the table grew by 16 491 536 910 and 16 267 554 689.',
+  },
+]
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+
+beforeAll(async () => {
+  await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
+})
+
+afterAll(() => folders.removeAll())
+
+it('the sample is made from the published figures, byte for byte', () => {
+  const output = folders.make('sample')
+  const made = spawnSync(process.execPath, [join(SAMPLE, 'make.ts'), PUBLISHED, output], { encoding: 'utf8' })
+  expect(made.stderr).toContain('42 days and 215 apps')
+  expect(made.status).toBe(0)
+  const files = filesBelow(output)
+  expect(files).toEqual(filesBelow(SAMPLE).filter((file) => file !== 'make.ts'))
+  for (const file of files) {
+    expect(readFileSync(join(output, file), 'utf8'), file).toBe(readFileSync(join(SAMPLE, file), 'utf8'))
+  }
+})
+
+it('the sample is under 1 MB and names its source', () => {
+  const bytes = filesBelow(SAMPLE).reduce((total, file) => total + statSync(join(SAMPLE, file)).size, 0)
+  expect(bytes).toBeLessThan(1_000_000)
+  expect(readFileSync(join(SAMPLE, 'ATTRIBUTION'), 'utf8')).toMatch(
+    /OpenRouter \(openrouter\.ai\/apps\).*CC BY 4\.0/,
+  )
+})
+
+it('the snapshot carries the credit line of the sample', async () => {
+  const [meta] = await queryCurrent(dataDir, 'SELECT sources, data_through, first_day FROM meta')
+  expect(meta).toEqual({
+    sources: readFileSync(join(SAMPLE, 'ATTRIBUTION'), 'utf8').trim(),
+    data_through: '2026-08-31',
+    first_day: '2026-07-21',
+  })
+})
+
+describe.each(weeks)('popular in the week to %s', (week) => {
+  it.each(lists)('$category $subcategory is the published table', async ({ category, subcategory }) => {
+    const list = { week, category, subcategory }
+    const published = publishedRows(list)
+    expect(published.length).toBeGreaterThan(0)
+    const ours = await popular(list)
+    const absent = absencesFrom(list)
+    expect(ours.filter((row) => absent.some((absence) => isSame(absence, row)))).toHaveLength(absent.length)
+    const compared = ours
+      .filter((row) => !absent.some((absence) => isSame(absence, row)))
+      .map((row, index) => ({ ...row, rank: String(index + 1) }))
+    expect(compared.slice(0, PUBLISHED_ROWS)).toEqual(published)
+  })
+})
+
+it.each(NOT_YET_TAGGED)('$app is truly absent from $category $subcategory of $week', (absence) => {
+  expect(publishedRows(absence).map((row) => row.app_id)).not.toContain(absence.app)
+  expect(weekly(absence.week, absence.app)).toBeDefined()
+})
+
+/** Compared are the apps whose three earlier weeks are in the data; the first three weeks have no such apps. */
+describe.each(weeks.slice(3))('trending in the week to %s', (week) => {
+  it('has the published order', async () => {
+    const published = publishedTrending(week)
+    expect(published.length).toBeGreaterThan(20)
+    // No app that belongs among the published ones is left out: our list is cut where the published one is.
+    expect(byGrowth(await trending(week), newcomersOf(week)).slice(0, published.length)).toEqual(published)
+  })
+
+  it('needs each of its exceptions', async () => {
+    const published = publishedTrending(week)
+    const computed = byGrowth(await trending(week), [])
+    for (const { app, ...places } of COUNTED_AS_NEW.filter((exception) => exception.week === week)) {
+      expect(published.indexOf(app) + 1).toBe(places.published)
+      expect(computed.indexOf(app) + 1).toBe(places.computed)
+    }
+  })
+})
+
+function newcomersOf(week: string): string[] {
+  return COUNTED_AS_NEW.filter((exception) => exception.week === week).map((exception) => exception.app)
+}
+
+function publishedTrending(week: string): string[] {
+  return rankings
+    .filter((row) => row.window_end === week && row.sort === 'trending' && isComplete(row.app_id, week))
+    .map((row) => row.app_id)
+}
+
+/** Our trending rows of the apps that are in the data in this week and the three before it. */
+async function trending(week: string): Promise<TextRow[]> {
+  const rows = await queryCurrent(
+    dataDir,
+    `SELECT app_id, total_tokens, excess_tokens FROM trending(${windowOf(week)}) ORDER BY rank`,
+  )
+  return rows.filter((row) => isComplete(row['app_id'] ?? '', week))
+}
+
+/** Our order, after the growth of the newcomers is set to all their tokens. */
+function byGrowth(rows: readonly TextRow[], newcomers: readonly string[]): string[] {
+  const growth = (row: TextRow) =>
+    BigInt(row[newcomers.includes(row['app_id'] ?? '') ? 'total_tokens' : 'excess_tokens'] ?? 0)
+  return rows
+    .toSorted((left, right) => (growth(left) === growth(right) ? 0 : growth(left) < growth(right) ? 1 : -1))
+    .map((row) => row['app_id'] ?? '')
+}
+
+function isComplete(app: string, week: string): boolean {
+  const four = weeks.slice(weeks.indexOf(week) - 3, weeks.indexOf(week) + 1)
+  return four.every((each) => weekly(each, app) !== undefined)
+}
+
+/** A published table with its figures, in the order of its ranks. */
+function publishedRows({ week, category, subcategory }: List) {
+  return rankings
+    .filter((row) => row.window_end === week && row.category === category && row.subcategory === subcategory)
+    .filter((row) => row.sort === 'popular')
+    .map(({ rank, app_id }) => {
+      const figures = weekly(week, app_id)
+      return {
+        rank,
+        app_id,
+        total_tokens: figures?.total_tokens,
+        total_requests: figures?.total_requests,
+      }
+    })
+}
+
+function popular({ week, category, subcategory }: List): Promise<TextRow[]> {
+  const filter = [
+    category === 'all' ? '' : `, category := '${category}'`,
+    subcategory === '' ? '' : `, subcategory := '${subcategory}'`,
+  ].join('')
+  return queryCurrent(
+    dataDir,
+    `SELECT rank, app_id, total_tokens, total_requests FROM popular(${windowOf(week)}${filter})`,
+  )
+}
+
+function absencesFrom({ week, category, subcategory }: List): Absence[] {
+  return NOT_YET_TAGGED.filter(
+    (absence) =>
+      absence.week === week && absence.category === category && absence.subcategory === subcategory,
+  )
+}
+
+function isSame(absence: Absence, row: TextRow): boolean {
+  return row['app_id'] === absence.app && row['rank'] === String(absence.rank)
+}
+
+/** The seven days that end on `lastDay`, as the two arguments of a macro. */
+function windowOf(lastDay: string): string {
+  return `DATE '${lastDay}' - 6, '${lastDay}'`
+}
+
+function weekly(week: string, app: string) {
+  return usage.find((row) => row.window_end === week && row.app_id === app)
+}
+
+/** The rows of a published CSV file; a column the file has not, or an empty cell, is an empty text. */
+function readPublished(file: 'usage_weekly.csv' | 'rankings_weekly.csv') {
+  return parseCsv(readFileSync(join(PUBLISHED, file), 'utf8')).map((row) => {
+    const cell = (column: string) => row?.[column] ?? ''
+    return {
+      window_end: cell('window_end'),
+      category: cell('category'),
+      subcategory: cell('subcategory'),
+      sort: cell('sort'),
+      rank: cell('rank'),
+      app_id: cell('app_id'),
+      total_tokens: cell('total_tokens'),
+      total_requests: cell('total_requests'),
+    }
+  })
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .toSorted()
+}
