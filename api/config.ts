@@ -7,7 +7,7 @@ import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
 import { OperatorError } from './errors.ts'
 
 /** How much the log tells, from most to least. */
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** Every setting with its check, its default and the sentence that explains it. */
 export const SETTINGS = {

@@ -21,22 +21,28 @@ export function answerSocketFaults(server: Server, log: Log): void {
   const underWay = new WeakMap<Duplex, Exchange>()
   server.on('request', (request, response) => underWay.set(request.socket, { request, response }))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(underWay.get(socket))) {
+    const exchange = underWay.get(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnsweredBeforeItsEnd(exchange)) {
       socket.destroy()
       return
     }
     const requestId = randomUUID()
     const fault = REFUSALS[error.code ?? ''] ?? MALFORMED
     log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
-    socket.end(rawReply(fault, requestId))
+    const refuse = () => socket.end(rawReply(fault, requestId))
+    // What is malformed may follow a whole request, whose reply comes first.
+    if (isAwaitingReply(exchange)) exchange.response.once('finish', refuse)
+    else refuse()
   })
 }
 
-// The fault may lie in the body of a request that waits for it, or in what came after a whole request; the reply
-// to the latter must not get another one into its middle.
-function isBeingAnswered(exchange: Exchange | undefined): boolean {
-  if (exchange === undefined || exchange.response.writableFinished) return false
-  return exchange.request.complete || exchange.response.headersSent
+// The reply is out or on its way, so a fault in the rest of the body can no longer be told.
+function isAnsweredBeforeItsEnd(exchange: Exchange | undefined): boolean {
+  return exchange !== undefined && !exchange.request.complete && exchange.response.headersSent
+}
+
+function isAwaitingReply(exchange: Exchange | undefined): exchange is Exchange {
+  return exchange !== undefined && exchange.request.complete && !exchange.response.writableFinished
 }
 
 function rawReply(fault: ApiError, requestId: string): string {

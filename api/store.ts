@@ -5,8 +5,8 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export type Value = string | number | null
-export type Row = Readonly<Record<string, unknown>>
+type Value = string | number | null
+type Row = Readonly<Record<string, unknown>>
 
 /** Runs SQL; rows come back as the database gives them and are parsed by the caller. */
 export interface Queries {

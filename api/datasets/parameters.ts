@@ -22,7 +22,7 @@ const MAX_OFFSET = 100
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
 /** Every parameter with its check. */
-export const PARAMETERS = {
+const PARAMETERS = {
   category: { schema: z.enum(CATEGORIES), allowed: `one of ${CATEGORIES.join(', ')}` },
   subcategory: { schema: z.enum(SUBCATEGORIES), allowed: `one of ${SUBCATEGORIES.join(', ')}` },
   sort: { schema: z.enum(SORTS), allowed: `one of ${SORTS.join(', ')}` },

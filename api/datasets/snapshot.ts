@@ -5,8 +5,8 @@ import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api
 import { z } from 'zod'
 import { daySchema, SNAPSHOT_FILE, wholeSeconds } from '../../pipeline/contract.ts'
 
-export type SqlValue = string | number | null
-export type SqlRow = Readonly<Record<string, unknown>>
+type SqlValue = string | number | null
+type SqlRow = Readonly<Record<string, unknown>>
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {

@@ -1,7 +1,7 @@
 import { addDays, FLOOR_DATE } from '../../pipeline/contract.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
-export const DEFAULT_WINDOW_DAYS = 30
+const DEFAULT_WINDOW_DAYS = 30
 
 /** A date window, both days included, `YYYY-MM-DD` in UTC. */
 export interface DateWindow {

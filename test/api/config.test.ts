@@ -30,9 +30,11 @@ describe('readSettings', () => {
   })
 
   it('reports all faults at once', () => {
-    const read = () => readSettings({ PORT: 'x', LOG_LEVEL: 'y', NIGHTLY_SCHEDULE: 'z' })
-    expect(read).toThrow(OperatorError)
-    expect(read).toThrow(/PORT[^]*LOG_LEVEL[^]*NIGHTLY_SCHEDULE|LOG_LEVEL[^]*NIGHTLY_SCHEDULE[^]*PORT/)
+    const faulty = { PORT: 'x', LOG_LEVEL: 'y', NIGHTLY_SCHEDULE: 'z' }
+    expect(() => readSettings(faulty)).toThrow(OperatorError)
+    expect(() => readSettings(faulty)).toThrow(
+      /PORT[^]*LOG_LEVEL[^]*NIGHTLY_SCHEDULE|LOG_LEVEL[^]*NIGHTLY_SCHEDULE[^]*PORT/,
+    )
   })
 })
 

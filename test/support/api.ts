@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { daySchema } from '../../pipeline/contract.ts'
 import { createKey } from '../../api/accounts/key-store.ts'
 import type { KeyKind } from '../../api/accounts/credentials.ts'
 import { HTTP_LIMITS, type HttpLimits } from '../../api/http-server.ts'
@@ -13,11 +15,43 @@ import { readSettings } from '../../api/config.ts'
 import { serve } from '../../api/serve.ts'
 import { REPOSITORY } from './nightly.ts'
 
+/** The body of a rankings reply as a strict client reads it (CONTRACT 4.3). */
+export const rankingsSchema = z.strictObject({
+  data: z.array(
+    z.strictObject({
+      app_id: z.int(),
+      app_name: z.string(),
+      rank: z.int(),
+      total_requests: z.int(),
+      total_tokens: z.string().regex(/^\d+$/),
+    }),
+  ),
+  meta: z.strictObject({
+    as_of: z.iso.datetime({ precision: 0 }),
+    start_date: daySchema,
+    end_date: daySchema,
+    version: z.literal('v1'),
+  }),
+})
+
+/** The body of every error (CONTRACT 3). */
+export const envelopeSchema = z.strictObject({
+  error: z.strictObject({
+    code: z.int(),
+    message: z.string().min(1),
+    metadata: z.record(z.string(), z.unknown()).nullable(),
+  }),
+  router_metadata: z.record(z.string(), z.unknown()).nullable(),
+  user_id: z.string().nullable(),
+})
+
+const logLineSchema = z.record(z.string(), z.unknown())
+
 /** A log that keeps its lines. */
 export function memoryLog() {
   const lines: string[] = []
   const log = createLog('debug', { write: (line: string) => void lines.push(line) })
-  return { log, lines, messages: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
+  return { log, lines, messages: () => lines.map((line) => logLineSchema.parse(JSON.parse(line))) }
 }
 
 interface ApiOptions {
@@ -44,11 +78,11 @@ export async function startApi(dataDir: string, { clock, limits }: ApiOptions = 
     makeKey: (kind: KeyKind = 'inference', account = 'test') =>
       createKey(service.store, { account, kind, now: now() }),
     /** A request to a path under the base address. */
-    get: (path: string, key?: string, init: RequestInit = {}) =>
-      fetch(`${service.origin}${BASE_PATH}${path}`, {
-        ...init,
-        headers: { ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }), ...init.headers },
-      }),
+    get(path: string, key?: string, init: RequestInit = {}) {
+      const headers = new Headers(init.headers)
+      if (key !== undefined) headers.set('Authorization', `Bearer ${key}`)
+      return fetch(`${service.origin}${BASE_PATH}${path}`, { ...init, headers })
+    },
   }
 }
 
@@ -79,9 +113,9 @@ export function startProgram(
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
-  const ended = once(child, 'close').then(([code, signal]) => ({
-    code: code as number | null,
-    signal: signal as string | null,
+  const ended = once(child, 'close').then(() => ({
+    code: child.exitCode,
+    signal: child.signalCode,
     ...output,
   }))
   return { child, output, ended }

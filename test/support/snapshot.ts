@@ -20,7 +20,7 @@ import {
 const SNAPSHOT_SQL = new URL('../../pipeline/sql/snapshot.sql', import.meta.url)
 
 /** One day of one app: prompt tokens only, unless `completion` says otherwise. */
-export interface DayOfApp {
+interface DayOfApp {
   readonly day: string
   readonly app: number
   readonly requests?: number
@@ -56,7 +56,7 @@ export function pointAt(dataDir: string, id: string): void {
 }
 
 /** Writes a snapshot under `dataDir` without publishing it; resolves to its folder. */
-export async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
+async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, snapshotId(content.asOf))
   mkdirSync(folder, { recursive: true })
   const instance = await DuckDBInstance.create(':memory:')
@@ -91,12 +91,12 @@ async function fill(connection: DuckDBConnection, content: SnapshotContent): Pro
     content.daily.map((row) => [row.day, row.app, row.requests ?? 1, row.tokens, row.completion ?? 0]),
   )
   const firstDay = content.firstDay ?? addDays(content.dataThrough, -29)
-  await insert(connection, 'INSERT INTO coverage VALUES ($1, $2, 0, 0)', [
-    ...daysBetween(firstDay, content.dataThrough).map((day) => [
-      day,
-      content.missing?.includes(day) === true ? 'missing' : 'complete',
-    ]),
-  ])
+  const missing = new Set(content.missing)
+  await insert(
+    connection,
+    'INSERT INTO coverage VALUES ($1, $2, 0, 0)',
+    daysBetween(firstDay, content.dataThrough).map((day) => [day, missing.has(day) ? 'missing' : 'complete']),
+  )
   await insert(connection, 'INSERT INTO meta VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, $9, $10)', [
     [
       wholeSeconds(content.asOf),

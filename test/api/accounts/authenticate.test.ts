@@ -7,7 +7,7 @@ import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http-server.t
 import { openStore } from '../../../api/open-store.ts'
 import type { Route } from '../../../api/routes.ts'
 import type { Store } from '../../../api/store.ts'
-import { memoryLog } from '../../support/api.ts'
+import { envelopeSchema, memoryLog } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -44,7 +44,7 @@ async function refusal(path: string, authorization?: string) {
   const response = await get(path, authorization)
   expect(response.status).toBe(401)
   expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
-  const body = (await response.json()) as { error: { code: number; message: string }; user_id: string | null }
+  const body = envelopeSchema.parse(await response.json())
   expect(body.error.code).toBe(401)
   return { message: body.error.message, userId: body.user_id }
 }

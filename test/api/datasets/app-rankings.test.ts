@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
-import { rankingMetaSchema, type RankingMeta, type RankingRow } from '../../../pipeline/contract.ts'
-import { startApi, until, type Api } from '../../support/api.ts'
+import type { RankingMeta, RankingRow } from '../../../pipeline/contract.ts'
+import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
 
@@ -31,17 +31,6 @@ const CONTENT: SnapshotContent = {
   ],
 }
 
-interface Rankings {
-  readonly data: readonly {
-    readonly app_id: number
-    readonly app_name: string
-    readonly rank: number
-    readonly total_requests: number
-    readonly total_tokens: string
-  }[]
-  readonly meta: RankingMeta
-}
-
 let api: Api
 let now = AS_OF
 
@@ -61,14 +50,20 @@ async function ask(query = '', init: RequestInit = {}): Promise<Response> {
   return api.get(`${PATH}${query}`, await api.makeKey('inference', `account ${keys}`), init)
 }
 
-async function rankings(query = ''): Promise<Rankings> {
+async function rankings(query = '') {
   const response = await ask(query)
   expect(response.status).toBe(200)
-  return (await response.json()) as Rankings
+  return rankingsSchema.parse(await response.json())
 }
 
 async function ranked(query: string): Promise<string[]> {
   return (await rankings(query)).data.map((row) => `${row.rank} ${row.app_id}`)
+}
+
+/** What is left of the minute and of the day. */
+function remaining(response: Response): string[] | undefined {
+  const field = response.headers.get('RateLimit') ?? ''
+  return /"per-minute";r=(\d+);t=\d+, "per-day";r=(\d+);t=\d+/.exec(field)?.slice(1)
 }
 
 describe('GET /datasets/app-rankings', () => {
@@ -133,7 +128,7 @@ describe('GET /datasets/app-rankings', () => {
     ['?end_date=2025-01-05', '2025-01-01', '2025-01-05'],
   ])('echoes the window that %j resolves to', async (query, start_date, end_date) => {
     const { meta } = await rankings(query)
-    expect(rankingMetaSchema.parse(meta)).toMatchObject({ start_date, end_date })
+    expect(meta).toMatchObject({ start_date, end_date })
   })
 
   it('refuses a start after the last day of the data', async () => {
@@ -199,11 +194,6 @@ describe('caching of GET /datasets/app-rankings', () => {
 })
 
 describe('rate limits of GET /datasets/app-rankings', () => {
-  const remaining = (response: Response) =>
-    /"per-minute";r=(\d+);t=\d+, "per-day";r=(\d+);t=\d+/
-      .exec(response.headers.get('RateLimit') ?? '')
-      ?.slice(1)
-
   it('states the full quota on a 401, which has used nothing', async () => {
     const response = await api.get(PATH)
     expect(response.status).toBe(401)
@@ -244,7 +234,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
           code: 429,
           metadata: { policy: 'per-minute', limit: 30, window_seconds: 60, retry_after: 60 },
         },
-        user_id: expect.any(String) as string,
+        user_id: expect.any(String),
       })
     }
     expect((await api.get(PATH, key, { method: 'HEAD' })).status).toBe(429)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
 import { followSnapshots } from '../../../api/datasets/current-snapshot.ts'
-import { memoryLog, startApi, until } from '../../support/api.ts'
+import { memoryLog, rankingsSchema, startApi, until } from '../../support/api.ts'
 import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
 import { pointAt, publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
 
@@ -96,19 +96,16 @@ describe('a swap of snapshots under continuous requests', () => {
     const tokensAsOf = new Map<string, string>()
     const statuses = new Set<number>()
     let newest = ''
-    let stop = false
+    const stopping = new AbortController()
 
     async function keepAsking(): Promise<void> {
       // A key serves 30 requests of a minute, an account 500 of a day.
-      while (!stop) {
+      while (!stopping.signal.aborted) {
         const key = await api.makeKey('inference', crypto.randomUUID())
-        for (let count = 0; count < 30 && !stop; count += 1) {
+        for (let count = 0; count < 30 && !stopping.signal.aborted; count += 1) {
           const response = await api.get('/datasets/app-rankings', key)
           statuses.add(response.status)
-          const body = (await response.json()) as {
-            data: { total_tokens: string }[]
-            meta: { as_of: string }
-          }
+          const body = rankingsSchema.parse(await response.json())
           const tokens = body.data[0]?.total_tokens ?? 'none'
           expect(tokensAsOf.get(body.meta.as_of) ?? tokens).toBe(tokens)
           tokensAsOf.set(body.meta.as_of, tokens)
@@ -122,7 +119,7 @@ describe('a swap of snapshots under continuous requests', () => {
       published.push(await publishSnapshot(dataDir, content(hour, 1000 + hour)))
       await until(() => newest === `2026-11-20T0${hour}:00:00Z`)
     }
-    stop = true
+    stopping.abort()
     await asking
 
     expect(statuses).toEqual(new Set([200]))

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApi, type Api } from '../../support/api.ts'
+import { rankingsSchema, startApi, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { publishSnapshot } from '../../support/snapshot.ts'
 
@@ -44,7 +44,7 @@ describe('pages of GET /datasets/app-rankings', () => {
           `/datasets/app-rankings?sort=${sort}&offset=${offset}&limit=${limit}`,
           key,
         )
-        const { data } = (await response.json()) as { data: { rank: number; app_id: number }[] }
+        const { data } = rankingsSchema.parse(await response.json())
         expect(data).toHaveLength(limit ?? 0)
         ranks.push(...data.map((row) => row.rank))
         ids.push(...data.map((row) => row.app_id))

@@ -1,15 +1,25 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { CATEGORIES, SORTS, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract.ts'
-import { parseParameters, type Fault } from '../../../api/datasets/parameters.ts'
+import { parseParameters } from '../../../api/datasets/parameters.ts'
 import { ApiError } from '../../../api/errors.ts'
 
-function faultsOf(query: string): { message: string; faults: readonly Fault[] } {
+const faultsSchema = z.array(
+  z.strictObject({
+    parameter: z.string(),
+    problem: z.enum(['unknown', 'repeated', 'empty', 'invalid']),
+    sent: z.string(),
+    allowed: z.string(),
+  }),
+)
+
+function faultsOf(query: string) {
   try {
     parseParameters(query)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     expect(error.status).toBe(400)
-    return { message: error.message, faults: error.metadata?.['parameters'] as readonly Fault[] }
+    return { message: error.message, faults: faultsSchema.parse(error.metadata?.['parameters']) }
   }
   throw new Error(`No fault in "${query}"`)
 }
@@ -79,7 +89,7 @@ describe('parseParameters', () => {
   ])('refuses %s and says what is allowed', (query, parameter, sent, allowed) => {
     const { message, faults } = faultsOf(query)
     expect(faults).toEqual([
-      { parameter, problem: 'invalid', sent, allowed: expect.stringContaining(allowed) as string },
+      { parameter, problem: 'invalid', sent, allowed: expect.stringContaining(allowed) },
     ])
     for (const part of [parameter, sent, allowed]) expect(message).toContain(part)
   })

@@ -1,0 +1,127 @@
+import { OpenRouter } from '@openrouter/sdk'
+import {
+  BadRequestResponseError,
+  TooManyRequestsResponseError,
+  UnauthorizedResponseError,
+} from '@openrouter/sdk/models/errors'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeKey } from '../../api/accounts/credentials.ts'
+import { startApi, type Api } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+const APPS = 120
+const LAST_DAY = '2026-11-19'
+
+let api: Api
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  const ids = Array.from({ length: APPS }, (_, index) => index + 1)
+  await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: LAST_DAY,
+    apps: ids.map((id) => ({ id, name: `App ${id}`, tags: id % 2 ? ['game'] : ['cli-agent'] })),
+    daily: [
+      ...ids.map((app) => ({ day: LAST_DAY, app, tokens: 2n ** 62n - BigInt(app), completion: 2n ** 62n })),
+      { day: '2026-10-01', app: 1, tokens: 2n ** 63n - 1n },
+      { day: '2026-10-02', app: 1, tokens: 2n ** 63n - 1n },
+      { day: '2026-10-03', app: 1, tokens: 2n ** 63n - 1n },
+    ],
+  })
+  api = await startApi(dataDir)
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+async function client(apiKey?: string) {
+  return new OpenRouter({
+    serverURL: api.base,
+    apiKey: apiKey ?? (await api.makeKey('inference', crypto.randomUUID())),
+    retryConfig: { strategy: 'none' },
+  })
+}
+
+describe('the official client', () => {
+  it('reads the popular rankings', async () => {
+    const { result } = await (await client()).datasets.getAppRankings()
+    expect(result.meta).toEqual({
+      asOf: '2026-11-20T02:00:00Z',
+      startDate: '2026-10-21',
+      endDate: LAST_DAY,
+      version: 'v1',
+    })
+    expect(result.data).toHaveLength(50)
+    expect(result.data[0]).toEqual({
+      appId: 1,
+      appName: 'App 1',
+      rank: 1,
+      totalRequests: 1,
+      totalTokens: String(2n ** 63n - 1n),
+    })
+  })
+
+  it('reads the trending rankings', async () => {
+    const { result } = await (await client()).datasets.getAppRankings({ sort: 'trending', limit: 1 })
+    expect(result.data.map((row) => row.appId)).toEqual([2])
+  })
+
+  it('reads a category, a subcategory and a window', async () => {
+    const datasets = (await client()).datasets
+    const { result: coding } = await datasets.getAppRankings({ category: 'coding', limit: 2 })
+    expect(coding.data.map((row) => row.appId)).toEqual([2, 4])
+    const { result: game } = await datasets.getAppRankings({
+      category: 'entertainment',
+      subcategory: 'game',
+      startDate: '2026-10-01',
+      endDate: '2026-10-03',
+    })
+    expect(game.data.map((row) => row.totalTokens)).toEqual([String(3n * (2n ** 63n - 1n))])
+    expect(game.meta).toMatchObject({ startDate: '2026-10-01', endDate: '2026-10-03' })
+  })
+
+  it('pages through all rows', async () => {
+    const ranks: number[] = []
+    for await (const page of await (await client()).datasets.getAppRankings({ limit: 50 })) {
+      ranks.push(...page.result.data.map((row) => row.rank))
+    }
+    expect(ranks).toEqual(Array.from({ length: APPS }, (_, index) => index + 1))
+  })
+
+  it('turns a 400 into its typed error', async () => {
+    const asking = (await client()).datasets.getAppRankings({ limit: 1000 })
+    const error = await asking.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    if (!(error instanceof BadRequestResponseError)) throw error
+    expect(error.error).toMatchObject({ code: 400, message: expect.stringContaining('limit') })
+    expect(error.error.metadata).toMatchObject({ parameters: [{ parameter: 'limit', sent: '1000' }] })
+    expect(error.userId).toMatch(/^[\da-f-]{36}$/)
+  })
+
+  it('turns a 401 into its typed error', async () => {
+    const asking = (await client(makeKey('inference'))).datasets.getAppRankings()
+    const error = await asking.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    if (!(error instanceof UnauthorizedResponseError)) throw error
+    expect(error.error).toMatchObject({ code: 401, message: 'Unknown key' })
+  })
+
+  it('turns a 429 into its typed error', async () => {
+    const datasets = (await client()).datasets
+    for (let taken = 0; taken < 30; taken += 1) await datasets.getAppRankings({ limit: 1 })
+    const error = await datasets.getAppRankings({ limit: 1 }).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    if (!(error instanceof TooManyRequestsResponseError)) throw error
+    expect(error.error).toMatchObject({ code: 429, metadata: { policy: 'per-minute' } })
+  })
+})
