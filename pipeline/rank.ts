@@ -17,7 +17,7 @@ import {
 import { DataError } from './errors.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
+import { execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
@@ -67,7 +67,7 @@ export async function rank(run: Run): Promise<StageResult> {
   if (newest !== undefined && (await readFingerprint(run, newest)) === fingerprint) return keep(run, newest)
   await createSnapshot(run)
   await fillTables(run, extent, newest)
-  await fillRankings(run, extent)
+  await transaction(run.connection, () => fillRankings(run, extent))
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {

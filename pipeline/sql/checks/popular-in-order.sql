@@ -10,5 +10,5 @@ WITH neighbours AS (
 )
 SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.total_tokens, n.app_above, n.tokens_above
 FROM neighbours AS n
-WHERE n.total_tokens > n.tokens_above OR (n.total_tokens = n.tokens_above AND n.app_id < n.app_above)
+WHERE (n.total_tokens, -n.app_id) > (n.tokens_above, -n.app_above)
 ORDER BY ALL;

@@ -1,0 +1,35 @@
+-- In a trending list everybody grows, and nobody grew more than the app above; counted again without the macro.
+WITH windows AS (
+  SELECT DISTINCT r.window_days, r.start_date, r.end_date
+  FROM snapshot.rankings AS r
+),
+growth AS (
+  SELECT
+    w.window_days,
+    d.app_id,
+    sum(
+      (CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT))
+      * CASE WHEN d.day >= w.start_date THEN 3 ELSE -1 END
+    ) AS triple_excess
+  FROM windows AS w
+  JOIN snapshot.app_daily AS d
+    ON d.day BETWEEN w.start_date - CAST(3 * (w.end_date - w.start_date + 1) AS INTEGER) AND w.end_date
+  GROUP BY w.window_days, d.app_id
+),
+neighbours AS (
+  SELECT
+    r.*,
+    g.triple_excess,
+    lag(g.triple_excess) OVER list AS excess_above,
+    lag(r.total_tokens) OVER list AS tokens_above,
+    lag(r.app_id) OVER list AS app_above
+  FROM snapshot.rankings AS r
+  LEFT JOIN growth AS g ON g.window_days = r.window_days AND g.app_id = r.app_id
+  WHERE r.sort = 'trending'
+  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+)
+SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.triple_excess, n.excess_above
+FROM neighbours AS n
+WHERE coalesce(n.triple_excess <= 0, true)
+  OR (n.triple_excess, n.total_tokens, -n.app_id) > (n.excess_above, n.tokens_above, -n.app_above)
+ORDER BY ALL;

@@ -1,0 +1,123 @@
+/** Every promise is proved before publishing: for each check, a planted violation is found and named. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runAt } from '../support/in-process.ts'
+import { REPOSITORY, TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
+
+const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
+
+/** A statement that breaks the promise, and a piece of the row that must be named. */
+const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: string]>> = {
+  'apps-described': ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
+  'apps-ranked-once': [
+    'UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7',
+    '"times":"2"',
+  ],
+  'coverage-complete': ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
+  'days-in-range': [
+    "INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)",
+    '"day":"2024-12-31"',
+  ],
+  'known-subcategories': [
+    "UPDATE snapshot.apps SET subcategories = ['chess'] WHERE app_id = 1",
+    '"subcategory":"chess"',
+  ],
+  'no-lossy-types': [
+    'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
+    '"column_name":"requests","data_type":"HUGEINT"',
+  ],
+  'no-negative-number': ['UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1', '"app_id":"1"'],
+  'one-row-per-app-day': [
+    'INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1',
+    '"rows":"2"',
+  ],
+  'only-public-apps': [
+    "UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1",
+    '"app_id":"1"',
+  ],
+  'popular-in-order': [
+    "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
+    '"total_tokens":"1000000"',
+  ],
+  'ranks-without-gaps': ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
+  'tokens-conserved': ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":'],
+  'trending-in-order': [
+    "UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2",
+    '"app_id":"2"',
+  ],
+}
+
+const folders = new TemporaryFolders()
+let instance: DuckDBInstance
+let connection: DuckDBConnection
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  writeRaw(
+    dataDir,
+    'apps/registry.csv',
+    'app_id,app_name,visibility,subcategories,updated_at\n1,One,public,game,2025-01-01\n2,Two,public,game,2025-01-01\n' +
+      '3,Three,hidden,,2025-01-01\n',
+  )
+  for (const [day, tokens] of [
+    ['2026-01-05', 1],
+    ['2026-01-06', 5],
+  ] as const) {
+    writeRaw(
+      dataDir,
+      `usage/date=${day}/rows.csv`,
+      `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3].map((id) => `${day},${id},${tokens * id},9\n`).join('')}`,
+    )
+  }
+  await runAt(dataDir, '2026-01-10T02:00:00Z')
+  instance = await DuckDBInstance.create(':memory:')
+  connection = await instance.connect()
+  await connection.run(`
+    ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
+    ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
+    SET VARIABLE floor = DATE '2025-01-01'`)
+})
+
+afterAll(() => {
+  connection.closeSync()
+  instance.closeSync()
+  folders.removeAll()
+})
+
+/** Fresh copies of both databases under the names that the checks use. */
+async function copies(): Promise<void> {
+  for (const [name, source] of [
+    ['warehouse', 'private'],
+    ['snapshot', 'public'],
+  ] as const) {
+    await connection.run(`USE memory; DETACH DATABASE IF EXISTS ${name}; ATTACH ':memory:' AS ${name};
+      COPY FROM DATABASE ${source} TO ${name}`)
+  }
+  await connection.run('USE snapshot')
+}
+
+async function offendingRows(check: string): Promise<string> {
+  const reader = await connection.runAndReadAll(readFileSync(join(CHECKS, `${check}.sql`), 'utf8'))
+  return JSON.stringify(reader.getRowObjectsJson())
+}
+
+it('every check has a planted violation here', () => {
+  const checks = readdirSync(CHECKS).map((name) => name.replace(/\.sql$/, ''))
+  expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
+})
+
+describe.each(Object.entries(VIOLATIONS))('%s', (check, [statement, named]) => {
+  it('holds for what was published', async () => {
+    await copies()
+    expect(await offendingRows(check)).toBe('[]')
+  })
+
+  it('finds the planted violation and names it', async () => {
+    await copies()
+    await connection.run(statement)
+    expect(await offendingRows(check)).toContain(named)
+  })
+})

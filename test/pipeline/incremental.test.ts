@@ -1,0 +1,178 @@
+/** A night costs what it brings: which days are read again, what is published anew, and what is restated. */
+import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { settleAsOf } from '../../pipeline/run.ts'
+import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+
+function deliver(day: string, tokens: number, file = 'rows.csv'): void {
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/${file}`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${day}T12:00:00Z,1,${tokens},0\n${day}T12:00:00Z,2,${tokens},0\n`,
+  )
+}
+
+beforeEach(async () => {
+  dataDir = folders.make()
+  writeRaw(
+    dataDir,
+    'apps/registry.csv',
+    'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n',
+  )
+  deliver('2026-01-05', 10)
+  deliver('2026-01-06', 20)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+})
+
+describe('load', () => {
+  it('reads a new day and no other', async () => {
+    deliver('2026-01-07', 30)
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(fact(report, 'load', 'days_unchanged')).toBe(2)
+  })
+
+  it('counts a day again as a whole when a file comes late', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(await tokensOf('2026-01-05')).toBe('22')
+  })
+
+  it('takes the rows of a removed file and of a removed day out', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    rmSync(join(dataDir, 'raw/usage/date=2026-01-05/late.csv'))
+    rmSync(join(dataDir, 'raw/usage/date=2026-01-06'), { recursive: true })
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(fact(report, 'load', 'days_removed')).toBe(1)
+    expect(await tokensOf('2026-01-05')).toBe('20')
+    expect(await queryCurrent(dataDir, 'SELECT data_through FROM meta')).toEqual([
+      { data_through: '2026-01-05' },
+    ])
+  })
+
+  it('does not read a day that is not over, nor one before the floor', async () => {
+    deliver('2026-01-08', 30)
+    deliver('2024-12-31', 30)
+    const report = await runAt(dataDir, '2026-01-08T23:59:59Z')
+    expect(fact(report, 'load', 'days_not_completed')).toBe(1)
+    expect(fact(report, 'load', 'days_before_floor')).toBe(1)
+    expect(report.outcome).toBe('unchanged')
+  })
+})
+
+describe('publish', () => {
+  it('makes nothing new from a file that was only touched', async () => {
+    const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
+    utimesSync(file, new Date(), new Date())
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it('makes a new snapshot when only the registry changed', async () => {
+    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
+    expect(await queryCurrent(dataDir, 'SELECT app_id FROM apps')).toEqual([{ app_id: '1' }])
+  })
+
+  it('brings a run to its end that was killed just before it switched the pointer', async () => {
+    deliver('2026-01-07', 30)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const current = join(dataDir, 'current')
+    symlinkSync('snapshots/20260107T020000Z', `${current}-before`)
+    renameSync(`${current}-before`, current)
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
+    expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
+  })
+
+  it('clears away what a killed run left half built', async () => {
+    mkdirSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))
+    deliver('2026-01-07', 30)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(() => readlinkSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))).toThrow('ENOENT')
+  })
+
+  it('keeps the report of every run in the warehouse, unregistered apps in it', async () => {
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-07/rows.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,77,5,6\n',
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const runs = await queryWarehouse(
+      dataDir,
+      "SELECT outcome, report->>'$.unregistered[0].app_id' AS app, report->>'$.unregistered[0].tokens' AS tokens FROM runs ORDER BY finished_at",
+    )
+    expect(runs).toEqual([
+      { outcome: 'published', app: null, tokens: null },
+      { outcome: 'published', app: '77', tokens: '11' },
+    ])
+  })
+})
+
+describe('restatements', () => {
+  it('tell a changed day, an earlier change stays told, and a new day is none', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
+    deliver('2026-01-07', 30)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    const restatements = await queryCurrent(
+      dataDir,
+      'SELECT * EXCLUDE (previous_as_of) FROM restatements ORDER BY ALL',
+    )
+    const change = (as_of: string, day: string, apps: string, before: string, after: string) => ({
+      as_of: `${as_of} 02:00:00+00`,
+      day,
+      apps_changed: apps,
+      requests_before: expect.any(String),
+      requests_after: expect.any(String),
+      tokens_before: before,
+      tokens_after: after,
+    })
+    expect(restatements).toEqual([
+      change('2026-01-08', '2026-01-05', '2', '20', '22'),
+      change('2026-01-09', '2026-01-05', '1', '22', '11'),
+      change('2026-01-09', '2026-01-06', '1', '40', '20'),
+      change('2026-01-09', '2026-01-07', '1', '60', '30'),
+    ])
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
+      ['missing', 'restated', 'restated', 'restated'].map((status) => ({ status })),
+    )
+  })
+})
+
+describe('settleAsOf', () => {
+  const now = new Date('2026-01-08T02:00:00.900Z')
+
+  it('is now in whole seconds', () => {
+    expect(settleAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
+    expect(settleAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
+  })
+
+  it('is a second later than a snapshot of the same second', () => {
+    expect(settleAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
+  })
+
+  it('refuses a clock that stands far behind the newest snapshot', () => {
+    expect(() => settleAsOf(now, '20260109T020000Z')).toThrow(
+      'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
+    )
+  })
+})
+
+async function tokensOf(day: string): Promise<string | null | undefined> {
+  const [row] = await queryCurrent(dataDir, `SELECT total_tokens FROM coverage WHERE day = '${day}'`)
+  return row?.['total_tokens']
+}
