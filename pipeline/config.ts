@@ -22,7 +22,7 @@ export const pipelineSettings = z.object({
     .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts, cron form, UTC'),
-  PUBLISHER: z.string().min(1).default('App Rankings').describe('Publisher named in the attribution line'),
+  PUBLISHER: z.string().default('App Rankings').describe('Publisher named in the attribution line'),
 })
 
 export type Config = {
@@ -32,9 +32,10 @@ export type Config = {
   readonly publisher: string
 }
 
-/** The checked settings; throws a UsageError that lists every fault. */
+/** The checked settings; an empty variable counts as not set. Throws a UsageError that lists every fault. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const settings = pipelineSettings.safeParse(environment)
+  const given = Object.entries(environment).filter(([, value]) => value !== '')
+  const settings = pipelineSettings.safeParse(Object.fromEntries(given))
   if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
   return {
     dataDir: resolve(settings.data.DATA_DIR),
