@@ -2,13 +2,14 @@
 import express, { type ErrorRequestHandler, type Express } from 'express'
 import helmet from 'helmet'
 import { authenticate } from './accounts/authenticate.ts'
-import { stateLimits } from './accounts/limit.ts'
+import { stateLimits } from './accounts/spend.ts'
 import type { CallLocals, Clock, Gate, Handler } from './call.ts'
 import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
 import { logRequests } from './request-log.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './routes.ts'
+import { shorten } from './shorten.ts'
 import type { Store } from './store.ts'
 
 interface AppDependencies {
@@ -93,7 +94,7 @@ function otherMethods(routes: readonly Route[]): Handler {
 }
 
 const unknownPath: Handler = (request) => {
-  throw new ApiError(404, `No such path: ${request.path}`)
+  throw new ApiError(404, `No such path: ${shorten(request.path)}`)
 }
 
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {

@@ -15,6 +15,6 @@ export async function openStore(dataDir: string, now: Date): Promise<Store> {
     await migrate(store, now)
     return store
   } catch (error) {
-    throw new OperatorError(`DATA_DIR "${dataDir}" cannot be written: ${String(error)}`, { cause: error })
+    throw new OperatorError(`DATA_DIR "${dataDir}" cannot be used: ${String(error)}`, { cause: error })
   }
 }

@@ -1,6 +1,6 @@
 /** The route table: everything the service answers, as data. */
 import type { Access } from './accounts/authenticate.ts'
-import { createSpend } from './accounts/limit.ts'
+import { createSpend } from './accounts/spend.ts'
 import { createRateLimiter } from './accounts/rate-limits.ts'
 import type { Clock, Handler } from './call.ts'
 import { appRankings } from './datasets/app-rankings.ts'

@@ -17,7 +17,10 @@ export interface Queries {
 }
 
 export interface Store extends Queries {
-  /** Runs `work` as one transaction that excludes other writers; it is undone when `work` throws. */
+  /**
+   * Runs `work` as one transaction that excludes other writers; it is undone when `work` throws. Within it only
+   * the `queries` it is given may be used: the store itself waits for its end.
+   */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /** Waits for what is under way and closes the file. */
   close(): Promise<void>

@@ -33,6 +33,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
 }
 
+// A name stands in one column of one line of the list.
+const ACCOUNT_NAME = /^[^\p{Cc}]*\S[^\p{Cc}]*$/u
+
 const HELP = [
   'Usage: npm run -s keys -- COMMAND',
   '',
@@ -69,8 +72,10 @@ async function main([name, ...args]: readonly string[]): Promise<void> {
 
 function prepareCreate(args: readonly string[]): (store: Store) => Promise<void> {
   const { account, kind } = readOptions(args)
-  if (account === undefined || account.trim() === '') {
-    throw new OperatorError(`The account is missing: say ${COMMANDS['create']?.usage}`)
+  if (account === undefined || !ACCOUNT_NAME.test(account)) {
+    throw new OperatorError(
+      `The account needs a name without line breaks or tabs: say ${COMMANDS['create']?.usage}`,
+    )
   }
   if (!isKeyKind(kind)) {
     throw new OperatorError(`The kind is "${kind ?? ''}": say --kind ${KEY_KINDS.join(' or --kind ')}`)

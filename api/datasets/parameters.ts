@@ -9,6 +9,7 @@ import {
   subcategoriesOf,
 } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
+import { shorten } from '../shorten.ts'
 
 interface Parameter {
   readonly schema: z.ZodType
@@ -57,7 +58,6 @@ export interface Fault {
   readonly allowed: string
 }
 
-const SHOWN_CHARACTERS = 100
 const SHOWN_FAULTS = 20
 
 /**
@@ -137,9 +137,4 @@ function describe({ parameter, problem, sent }: Fault): string {
     case 'invalid':
       return `Parameter "${parameter}" is not valid: sent "${sent}"`
   }
-}
-
-function shorten(text: string): string {
-  const characters = Array.from(text)
-  return characters.length <= SHOWN_CHARACTERS ? text : `${characters.slice(0, SHOWN_CHARACTERS).join('')}…`
 }

@@ -1,16 +1,16 @@
 /** One published snapshot, opened for reading: its facts, read once, and its SQL. */
 import { realpathSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { daySchema, SNAPSHOT_FILE, wholeSeconds } from '../../pipeline/contract.ts'
+import { daySchema, SNAPSHOT_FILE, snapshotId, wholeSeconds } from '../../pipeline/contract.ts'
 
 type SqlValue = string | number | null
 type SqlRow = Readonly<Record<string, unknown>>
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {
-  /** Identifier: as_of in basic form, the name of the folder. */
+  /** Identifier: as_of in basic form, which is the name of its folder too. */
   readonly id: string
   /** When it was computed, ISO 8601 UTC in whole seconds. */
   readonly asOf: string
@@ -67,9 +67,10 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       onConnection(instance, (connection) => readRows(connection, sql, values))
     const [meta] = metaSchema.parse(await query(META, {}))
     const missing = missingSchema.parse(await query(DAYS_MISSING, {}))
+    const asOf = new Date(Number(meta.as_of))
     return {
-      id: basename(folder),
-      asOf: wholeSeconds(new Date(Number(meta.as_of))),
+      id: snapshotId(asOf),
+      asOf: wholeSeconds(asOf),
       dataThrough: meta.data_through,
       daysMissing: missing.map(({ day }) => day),
       query,

@@ -121,6 +121,21 @@ describe('every route of the table', () => {
     }
   })
 
+  it('answers HEAD as GET, without the body', async () => {
+    const inference = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
+    const headers = { authorization: `Bearer ${inference}` }
+    for (const { path } of routes.filter(
+      (route) => route.method === 'GET' && route.path !== '/test/breaks-off',
+    )) {
+      const [get, head] = await Promise.all(
+        ['GET', 'HEAD'].map((method) => fetch(`${server.origin}${path}`, { method, headers })),
+      )
+      expect(head?.status).toBe(get?.status)
+      expect(head?.headers.get('Content-Type')).toBe(get?.headers.get('Content-Type'))
+      expect(await head?.text()).toBe('')
+    }
+  })
+
   it('refuses missing, malformed and unknown keys with 401 where it needs one', async () => {
     for (const { method, path } of routes.filter(({ access }) => access !== 'open')) {
       for (const authorization of [undefined, 'Basic x', 'Bearer x', `Bearer ${makeKey('inference')}`]) {

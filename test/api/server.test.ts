@@ -102,7 +102,7 @@ describe('npm run serve', () => {
     writeFileSync(file, '')
     const run = await startProgram('server.ts', [], { DATA_DIR: file, PORT: '0' }).ended
     expect(run).toMatchObject({ code: 2, stdout: '' })
-    expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be written: [^\n]*\n$/)
+    expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be used: [^\n]*\n$/)
   })
 
   it('exits with 2 and tells every fault of the settings at once', async () => {

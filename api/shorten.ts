@@ -1,0 +1,7 @@
+const SHOWN_CHARACTERS = 100
+
+/** What a client sent, in a form fit for a message: at most 100 characters, and an ellipsis for the rest. */
+export function shorten(text: string): string {
+  const characters = Array.from(text)
+  return characters.length <= SHOWN_CHARACTERS ? text : `${characters.slice(0, SHOWN_CHARACTERS).join('')}…`
+}

@@ -1,0 +1,58 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { rankingsSchema, startProgram, until } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** `npm start` over `dataDir`, once it has said where it listens; `stop` waits for its children too. */
+async function start(dataDir: string) {
+  const program = startProgram('start.ts', [], { DATA_DIR: dataDir, PORT: '0' })
+  const welcome = await until(() => /Address: [^]*Try it: .*\n/.exec(program.output.stdout)?.[0])
+  return {
+    welcome,
+    async stop() {
+      program.child.kill('SIGTERM')
+      // Output is at its end only when the schedule, which shares it, has ended as well.
+      return await program.ended
+    },
+  }
+}
+
+/** Sends the request of the "Try it" line. */
+function tryIt(welcome: string): Promise<Response> {
+  const [, authorization = '', address = ''] = /curl -H 'Authorization: (.*)' '(.*)'/.exec(welcome) ?? []
+  return fetch(address, { headers: { authorization } })
+}
+
+describe('npm start', () => {
+  it('on an empty folder publishes the sample and prints a request that answers', async () => {
+    const dataDir = folders.make()
+    const first = await start(dataDir)
+    expect(first.welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
+    const response = await tryIt(first.welcome)
+    expect(response.status).toBe(200)
+    expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)
+    expect(await first.stop()).toMatchObject({ code: 0 })
+
+    const second = await start(dataDir)
+    expect(second.welcome).not.toContain('sk-')
+    expect(second.welcome).toContain('npm run -s keys -- create')
+    expect((await tryIt(second.welcome)).status).toBe(401)
+    expect(await second.stop()).toMatchObject({ code: 0 })
+  })
+
+  it('starts the API when the pipeline fails, and says so', async () => {
+    const dataDir = folders.make()
+    const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
+    mkdirSync(day, { recursive: true })
+    writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
+    const service = await start(dataDir)
+    expect((await tryIt(service.welcome)).status).toBe(503)
+    const { code, stderr } = await service.stop()
+    expect(code).toBe(0)
+    expect(stderr).toContain('pipeline run failed')
+  })
+})
