@@ -67,7 +67,7 @@ function securityHeaders(): Gate {
   }
 }
 
-// The parser is told to let a missing Host through (serve.ts), since its own reply would have no body.
+// The parser is told to let a missing Host through (http-server.ts), since its own reply would have no body.
 const refuseBadRequestLine: Gate = (request, _reply, next) => {
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     throw new ApiError(400, 'The Host header is missing')

@@ -9,6 +9,7 @@ const REFUSALS: Readonly<Record<string, ApiError>> = {
   HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
   ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'The request did not arrive in time'),
 }
+const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
 
 interface Exchange {
@@ -20,6 +21,7 @@ interface Exchange {
 export function answerSocketFaults(server: Server, log: Log): void {
   const underWay = new WeakMap<Duplex, Exchange>()
   server.on('request', (request, response) => underWay.set(request.socket, { request, response }))
+  server.on('connect', (_request, socket) => socket.end(rawReply(NO_TUNNEL, randomUUID())))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const exchange = underWay.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isAnsweredBeforeItsEnd(exchange)) {

@@ -53,7 +53,7 @@ export type Parameters = {
 export interface Fault {
   readonly parameter: string
   readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid'
-  /** The value as sent, shortened; of a repeated parameter the first. */
+  /** The value as sent, shortened; of a repeated parameter all of them. */
   readonly sent: string
   readonly allowed: string
 }
@@ -82,7 +82,7 @@ export function parseParameters(query: string): Parameters {
 /** The refusal that names each fault: the parameter, what was sent and what is allowed. */
 export function badRequest(faults: readonly Fault[]): ApiError {
   const shown = faults.slice(0, SHOWN_FAULTS)
-  const sentences = shown.map((fault) => `${describe(fault)}; allowed: ${fault.allowed}`)
+  const sentences = shown.map(describe)
   if (faults.length > shown.length) sentences.push(`${faults.length - shown.length} more faults`)
   return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
 }
@@ -92,19 +92,19 @@ export function invalid(parameter: ParameterName, sent: string, allowed: string)
   return { parameter, problem: 'invalid', sent: shorten(sent), allowed }
 }
 
-function readParameter(name: string, sent: readonly string[]): { value: unknown } | { fault: Fault } {
-  const first = shorten(sent[0] ?? '')
+function readParameter(name: string, values: readonly string[]): { value: unknown } | { fault: Fault } {
+  const sent = shorten(values.join(', '))
   if (!isParameterName(name)) {
     const allowed = `the parameters ${Object.keys(PARAMETERS).join(', ')}`
-    return { fault: { parameter: shorten(name), problem: 'unknown', sent: first, allowed } }
+    return { fault: { parameter: shorten(name), problem: 'unknown', sent, allowed } }
   }
   const { schema, allowed }: Parameter = PARAMETERS[name]
-  if (sent.length > 1) {
-    return { fault: { parameter: name, problem: 'repeated', sent: first, allowed: `${allowed}, given once` } }
+  if (values.length > 1) {
+    return { fault: { parameter: name, problem: 'repeated', sent, allowed: `${allowed}, given once` } }
   }
-  if (first === '') return { fault: { parameter: name, problem: 'empty', sent: first, allowed } }
-  const parsed = schema.safeParse(sent[0])
-  return parsed.success ? { value: parsed.data } : { fault: invalid(name, first, allowed) }
+  if (sent === '') return { fault: { parameter: name, problem: 'empty', sent, allowed } }
+  const parsed = schema.safeParse(values[0])
+  return parsed.success ? { value: parsed.data } : { fault: invalid(name, sent, allowed) }
 }
 
 function isParameterName(name: string): name is ParameterName {
@@ -126,15 +126,13 @@ function contradictions({ category, subcategory, start_date, end_date }: Paramet
   return faults
 }
 
-function describe({ parameter, problem, sent }: Fault): string {
-  switch (problem) {
-    case 'unknown':
-      return `Unknown parameter "${parameter}"`
-    case 'repeated':
-      return `Parameter "${parameter}" is given more than once`
-    case 'empty':
-      return `Parameter "${parameter}" is empty`
-    case 'invalid':
-      return `Parameter "${parameter}" is not valid: sent "${sent}"`
-  }
+const PROBLEMS: Readonly<Record<Fault['problem'], string>> = {
+  unknown: 'is unknown',
+  repeated: 'is given more than once',
+  empty: 'is empty',
+  invalid: 'is not valid',
+}
+
+function describe({ parameter, problem, sent, allowed }: Fault): string {
+  return `Parameter "${parameter}" ${PROBLEMS[problem]}: sent "${sent}", allowed: ${allowed}`
 }

@@ -241,6 +241,7 @@ describe('a fault on the socket', () => {
       'two contradicting lengths',
       'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
     ],
+    ['a tunnel', 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'],
   ])('400 of %s', async (_what, text) => {
     await rawFault(400, text)
@@ -259,10 +260,10 @@ describe('a fault on the socket', () => {
     )
   })
 
-  it('serves a request with an expectation it does not know', async () => {
+  it.each(['Expect: miracles', 'Upgrade: h2c'])('ignores the wish "%s"', async (header) => {
     const answer = await sendRaw(
       server.origin,
-      'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n',
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${header}\r\nConnection: close\r\n\r\n`,
     )
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { quotaHeaders, tooManyRequests } from '../../../api/accounts/quota-headers.ts'
 import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
 import { openStore } from '../../../api/open-store.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -120,6 +122,26 @@ describe('RateLimiter.take', () => {
       Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).take(caller('key'), NOON)),
     )
     expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
+  })
+})
+
+describe('RateLimiter.take in several processes', () => {
+  it('lets exactly 30 requests of a key pass in all', async () => {
+    await using first = await openLimiter()
+    const program = `
+      const { createRateLimiter } = await import('./api/accounts/rate-limits.ts')
+      const { openStore } = await import('./api/open-store.ts')
+      const now = new Date(${NOON.getTime()})
+      const limiter = createRateLimiter(await openStore(process.argv[1], now))
+      const who = { keyId: 'key', accountId: 'account', kind: 'inference' }
+      let passed = 0
+      for (let n = 0; n < 25; n += 1) passed += (await limiter.take(who, now)).exhausted ? 0 : 1
+      console.log(passed)`
+    const args = ['--input-type=module', '-e', program, first.dataDir]
+    const run = () => promisify(execFile)(process.execPath, args, { cwd: REPOSITORY })
+    const runs = await Promise.all([run(), run(), run()])
+    expect(runs.reduce((sum, { stdout }) => sum + Number(stdout), 0)).toBe(30)
+    expect(left(await first.peek(caller('key'), NOON))).toEqual([0, 470])
   })
 })
 

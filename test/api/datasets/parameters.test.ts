@@ -1,3 +1,4 @@
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { CATEGORIES, SORTS, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract.ts'
@@ -100,8 +101,11 @@ describe('parseParameters', () => {
     ['toString=5', { parameter: 'toString', problem: 'unknown', sent: '5' }],
     ['limit[]=5', { parameter: 'limit[]', problem: 'unknown', sent: '5' }],
     ['=5', { parameter: '', problem: 'unknown', sent: '5' }],
-    ['limit=5&limit=5', { parameter: 'limit', problem: 'repeated', sent: '5' }],
-    ['sort=popular&offset=1&sort=trending', { parameter: 'sort', problem: 'repeated', sent: 'popular' }],
+    ['limit=5&limit=5', { parameter: 'limit', problem: 'repeated', sent: '5, 5' }],
+    [
+      'sort=popular&offset=1&sort=trending',
+      { parameter: 'sort', problem: 'repeated', sent: 'popular, trending' },
+    ],
     ['limit=', { parameter: 'limit', problem: 'empty', sent: '' }],
     ['limit', { parameter: 'limit', problem: 'empty', sent: '' }],
   ])('refuses %s', (query, fault) => {
@@ -109,12 +113,33 @@ describe('parseParameters', () => {
     expect(faults).toHaveLength(1)
     expect(faults[0]).toMatchObject(fault)
     expect(message).toContain(`"${fault.parameter}"`)
+    expect(message).toContain(`sent "${fault.sent}"`)
   })
 
   it('tells every fault at once', () => {
     const { message, faults } = faultsOf('limit=0&sort=best&page=2&offset=&category=game')
     expect(faults.map((fault) => fault.parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
     for (const fault of faults) expect(message).toContain(fault.parameter)
+  })
+
+  it('takes or refuses any text, and never breaks', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('limit', 'sort', '5', 'popular', '%', '[]'),
+    )
+    const pairs = fc.array(fc.tuple(text, text), { maxLength: 6 })
+    fc.assert(
+      fc.property(pairs, fc.boolean(), (given, raw) => {
+        const query = raw
+          ? given.map((pair) => pair.join('=')).join('&')
+          : new URLSearchParams(given.map(([name, value]) => [name, value])).toString()
+        try {
+          parseParameters(query)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ApiError)
+        }
+      }),
+    )
   })
 
   it('shortens what was sent to 100 characters', () => {
