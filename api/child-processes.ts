@@ -31,6 +31,7 @@ export function runProgram(program: URL, args: readonly string[]): Child {
 /** As runProgram, and starts the program again `delayMs` after it ended by itself, each time told to `onEnd`. */
 export function keepRunning(
   program: URL,
+  args: readonly string[],
   { delayMs, onEnd }: { readonly delayMs: number; readonly onEnd: (ending: Ending) => void },
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -38,7 +39,7 @@ export function keepRunning(
 
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
-      child = runProgram(program, [])
+      child = runProgram(program, args)
       const ending = await child.ended
       if (stopping.signal.aborted) return
       onEnd(ending)

@@ -43,7 +43,8 @@ async function start(settings: Settings, log: Log): Promise<void> {
   running.defer(() => service.close())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
   const firstKey = await createFirstKey(service.store, wanted)
-  const schedule = keepRunning(SCHEDULE, {
+  // Nothing to catch up with: a run has just been made.
+  const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
     onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),
   })

@@ -105,7 +105,7 @@ export const rankingRowSchema = z.strictObject({
 export type RankingRow = z.infer<typeof rankingRowSchema>
 
 /** The `meta` of a rankings reply (CONTRACT 4.3). */
-export const rankingMetaSchema = z.strictObject({
+const rankingMetaSchema = z.strictObject({
   as_of: z.iso.datetime({ precision: 0 }),
   start_date: daySchema,
   end_date: daySchema,

@@ -1,5 +1,4 @@
 /** Stage 2: reads the app registry and finds for every app where its usage counts and whether it is public. */
-import { DuckDBListValue } from '@duckdb/node-api'
 import { z } from 'zod'
 import { SUBCATEGORIES } from './contract.ts'
 import { DataError } from './errors.ts'
@@ -7,7 +6,7 @@ import type { Columns } from './sources/columns.ts'
 import { listRegistryFiles } from './sources/drop-folder.ts'
 import { createStagingTable, stageFile } from './sources/staging.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, readRow, readRows, transaction } from './warehouse.ts'
+import { execute, listValue, readRow, readRows, transaction } from './warehouse.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
@@ -70,7 +69,7 @@ async function stageRegistry(run: Run): Promise<void> {
 
 async function refuseBrokenRows(run: Run): Promise<void> {
   const faults = await readRows(run.connection, 'resolve/faults.sql', faultRow, {
-    subcategories: new DuckDBListValue([...SUBCATEGORIES]),
+    subcategories: listValue(SUBCATEGORIES),
   })
   refuse(
     'The app registry has broken rows; correct them, or append a newer row for the app',

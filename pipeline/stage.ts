@@ -20,8 +20,7 @@ export type Run = {
 }
 
 /** How a run ended. */
-export const OUTCOMES = ['published', 'unchanged', 'failed'] as const
-export type Outcome = (typeof OUTCOMES)[number]
+export type Outcome = 'published' | 'unchanged' | 'failed'
 
 export type StageResult = {
   /** One line for the operator. */

@@ -2,7 +2,7 @@
  * The private warehouse, DATA_DIR/warehouse.duckdb, and the SQL files that work on it. DuckDB's lock on the
  * file is the lock of the run: a second run gets a LockedError.
  */
-import { DuckDBDateValue, DuckDBInstance, DuckDBTimestampTZValue } from '@duckdb/node-api'
+import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -129,6 +129,11 @@ export async function setVariables(connection: DuckDBConnection, values: Paramet
 /** A UTC day, `YYYY-MM-DD`, as DuckDB DATE. */
 export function dateValue(day: string): DuckDBDateValue {
   return new DuckDBDateValue(Date.parse(`${day}T00:00:00Z`) / 86_400_000)
+}
+
+/** Texts as DuckDB list. */
+export function listValue(texts: readonly string[]): DuckDBListValue {
+  return new DuckDBListValue([...texts])
 }
 
 /** A time as DuckDB TIMESTAMPTZ. */

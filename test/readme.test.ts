@@ -22,7 +22,7 @@ it.each(Object.entries(settings))('lists the setting %s with its default', (name
 
 it('lists no setting that does not exist', () => {
   const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## The API'))
-  const listed = [...section.matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => name)
+  const listed = [...section.matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => String(name))
   expect(listed.toSorted()).toEqual(Object.keys(settings).toSorted())
 })
 

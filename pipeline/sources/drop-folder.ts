@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { daySchema } from '../contract.ts'
 import { DataError } from '../errors.ts'
 
-export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
+type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
 export type Compression = 'none' | 'gz' | 'zst'
 
 export type RawFile = {

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { execute, readRow } from '../warehouse.ts'
 import type { Columns } from './columns.ts'
 import type { UsageDay } from './drop-folder.ts'
-import { selectParquet } from './parquet-file.ts'
+import { readParquet } from './parquet-file.ts'
 import { createStagingTable, stageFile } from './staging.ts'
 
 /** The columns of raw usage (CONTRACT 7). */
@@ -16,6 +16,8 @@ const USAGE_COLUMNS: Columns = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
   optional: ['requests', 'request_id'],
 }
+
+const suspicionRow = z.object({ suspicious: z.boolean() })
 
 const STAGED_SELECT = `
   SELECT file, row, lines, fault, utc_from_text(ts) AS ts, id_from_text(app_id) AS app_id,
@@ -31,18 +33,23 @@ const STAGED_SELECT = `
  * @throws DataError that names the file which cannot be read.
  */
 export async function countDay(connection: DuckDBConnection, { files }: UsageDay): Promise<void> {
-  await createStagingTable(connection, USAGE_COLUMNS)
-  const parquet = files.filter(({ format }) => format === 'parquet')
-  for (const file of files) {
-    if (file.format !== 'parquet') await stageFile(connection, file, USAGE_COLUMNS)
-  }
-  const selects = [STAGED_SELECT, ...(await selectParquet(connection, parquet))]
-  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
-  await execute(connection, 'load/count.sql')
-  const { suspicious } = await readRow(
+  const staged = files.filter(({ format }) => format !== 'parquet')
+  const parquet = await readParquet(
     connection,
-    'load/suspicion.sql',
-    z.object({ suspicious: z.boolean() }),
+    files.filter(({ format }) => format === 'parquet'),
   )
-  await execute(connection, suspicious ? 'load/surplus.sql' : 'load/no-surplus.sql')
+  await createStagingTable(connection, USAGE_COLUMNS)
+  for (const file of staged) await stageFile(connection, file, USAGE_COLUMNS)
+  const selects = staged.length > 0 ? [STAGED_SELECT, ...parquet.selects] : parquet.selects
+  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
+  const proven = staged.length === 0 && parquet.proven
+  await execute(connection, proven ? 'load/count-proven.sql' : 'load/count.sql')
+  const repeats = (staged.length > 0 || parquet.identified) && (await mayRepeat(connection))
+  await execute(connection, repeats ? 'load/surplus.sql' : 'load/no-surplus.sql')
+}
+
+/** Looks for repeated request_ids without sorting any: a cheap question that nearly every day answers with no. */
+async function mayRepeat(connection: DuckDBConnection): Promise<boolean> {
+  const { suspicious } = await readRow(connection, 'load/suspicion.sql', suspicionRow)
+  return suspicious
 }

@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, messageOf } from '../errors.ts'
-import { literal, queryRows } from '../warehouse.ts'
+import { listValue, literal, queryRows, readRow } from '../warehouse.ts'
 import { requireColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { pathLiteral } from './path-literal.ts'
@@ -58,18 +58,52 @@ const USAGE_READINGS: readonly { column: string; read: Reading; missing?: string
   { column: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
 ]
 
+/** Columns whose statistics in the footer are numbers or times, and their types; an optional one may be missing. */
+const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
+  ['ts', /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE)$/],
+  ...['app_id', 'prompt_tokens', 'completion_tokens', 'requests'].map(
+    (column) => [column, FITS_64_BITS] as const,
+  ),
+]
+
+const provenRow = z.object({ proven: z.boolean() })
 const columnRow = z.object({ column_name: z.string(), column_type: z.string() })
 
 const REQUIRED = USAGE_READINGS.filter(({ missing }) => missing === undefined).map(({ column }) => column)
 
+/** How the Parquet files of a day are read. */
+export type ParquetReading = {
+  /** One SELECT per schema among the files, each giving the columns of `incoming`. */
+  readonly selects: readonly string[]
+  /** The footers prove that every row is good. */
+  readonly proven: boolean
+  /** Some file has the column request_id. */
+  readonly identified: boolean
+}
+
 /**
- * One SELECT per schema among the files, each giving the columns of `incoming`.
+ * Finds out how to read the Parquet files of a day; expects the session variable `day`.
  * @throws DataError that names the file which cannot be read, or whose columns cannot hold usage.
  */
-export async function selectParquet(
+export async function readParquet(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-): Promise<string[]> {
+): Promise<ParquetReading> {
+  const groups = await groupBySchema(connection, files)
+  const provable = groups.every(({ types }) =>
+    PROVABLE.every(([name, type]) => type.test(types.get(name) ?? 'BIGINT')),
+  )
+  return {
+    selects: groups.map(selectGroup),
+    proven: provable && (await footersProve(connection, files)),
+    identified: groups.some(({ types }) => types.has('request_id')),
+  }
+}
+
+async function groupBySchema(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+): Promise<SchemaGroup[]> {
   const groups = new Map<string, SchemaGroup>()
   for (const file of files) {
     const types = await describeParquet(connection, file)
@@ -79,7 +113,14 @@ export async function selectParquet(
     group.files.push(file)
     groups.set(signature, group)
   }
-  return [...groups.values()].map(selectGroup)
+  return [...groups.values()]
+}
+
+async function footersProve(connection: DuckDBConnection, files: readonly RawFile[]): Promise<boolean> {
+  if (files.length === 0) return true
+  const paths = listValue(files.map(({ path }) => path))
+  const { proven } = await readRow(connection, 'load/footer-proof.sql', provenRow, { paths })
+  return proven
 }
 
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */

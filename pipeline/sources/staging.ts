@@ -9,7 +9,7 @@ import { execute, identifier, literal, readRow } from '../warehouse.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
-import type { RawFile } from './drop-folder.ts'
+import type { Compression, RawFile } from './drop-folder.ts'
 import { describeParquet } from './parquet-file.ts'
 import { pathLiteral } from './path-literal.ts'
 import { readCsvHeader, verifyWhole } from './text-file.ts'
@@ -46,6 +46,9 @@ export async function stageFile(
   }
 }
 
+/** DuckDB's names; told on purpose, since it would guess from a name that may hold any character. */
+const COMPRESSION: Record<Compression, string> = { none: 'none', gz: 'gzip', zst: 'zstd' }
+
 /** What a text file must be like beyond what a broken line can tell. */
 const CSV_REMEDY = 'Expected comma-separated text (RFC 4180) in UTF-8 with one kind of line end'
 const NDJSON_REMEDY = 'Expected one JSON object per line in UTF-8'
@@ -77,7 +80,8 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
     `INSERT INTO staged
      SELECT ${literal(file.name)}, row_number() OVER () + 1, 1, NULL, NULL, ${selected.join(', ')}
      FROM read_csv(${pathLiteral(file.path)}, columns = {${declared}}, header = true, auto_detect = false,
-       delim = ',', quote = '"', escape = '"', comment = '', store_rejects = true)`,
+       delim = ',', quote = '"', escape = '"', comment = '', store_rejects = true,
+       compression = '${COMPRESSION[file.compression]}')`,
   )
   await stageBrokenLines(connection, file, 1)
 }
@@ -100,7 +104,8 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
      WITH lines AS (
        SELECT row_number() OVER () AS row, line
        FROM read_csv(${pathLiteral(file.path)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
-         delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true)
+         delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true,
+         compression = '${COMPRESSION[file.compression]}')
      ),
      objects AS (
        SELECT row, line, CASE WHEN json_valid(line) AND json_type(line) = 'OBJECT' THEN line END AS object

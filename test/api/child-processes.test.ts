@@ -47,16 +47,17 @@ describe('keepRunning', () => {
   it('starts a program again that ended by itself, and tells how it ended', async () => {
     const { program, starts } = makeProgram('process.exitCode = 3')
     const endings: Ending[] = []
-    const running = keepRunning(program, { delayMs: 1, onEnd: (ending) => endings.push(ending) })
+    const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
     await until(() => starts().length >= 3)
     await running.stop()
     expect(endings.slice(0, 2)).toEqual([{ code: 3 }, { code: 3 }])
+    expect(new Set(starts())).toEqual(new Set(['--once']))
   })
 
   it('does not start it again once it was stopped', async () => {
     const { program, starts } = makeProgram(RUN_FOREVER)
     const endings: Ending[] = []
-    const running = keepRunning(program, { delayMs: 1, onEnd: (ending) => endings.push(ending) })
+    const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
     await until(() => starts().length === 1)
     await running.stop()
     expect(endings).toEqual([])
@@ -66,7 +67,7 @@ describe('keepRunning', () => {
   it('does not wait out the delay when it is stopped between two starts', async () => {
     const { program } = makeProgram('')
     const { promise: ended, resolve } = Promise.withResolvers<Ending>()
-    const running = keepRunning(program, { delayMs: 1_000_000_000, onEnd: resolve })
+    const running = keepRunning(program, ['--once'], { delayMs: 1_000_000_000, onEnd: resolve })
     expect(await ended).toEqual({ code: 0 })
     await running.stop()
   })

@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startProgram, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
+import { hasProgram } from '../support/programs.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -42,6 +45,14 @@ describe('npm start', () => {
     expect(second.welcome).toContain('npm run -s keys -- create')
     expect((await tryIt(second.welcome)).status).toBe(401)
     expect(await second.stop()).toMatchObject({ code: 0 })
+  })
+
+  it.skipIf(!hasProgram('curl'))('prints a command that can be pasted into a shell', async () => {
+    const service = await start(folders.make())
+    const command = /Try it: +(.*)/.exec(service.welcome)?.[1] ?? ''
+    const { stdout } = await promisify(execFile)('sh', ['-c', command])
+    expect(rankingsSchema.parse(JSON.parse(stdout)).data).toHaveLength(5)
+    await service.stop()
   })
 
   it('starts the API when the pipeline fails, and says so', async () => {

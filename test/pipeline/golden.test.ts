@@ -185,6 +185,12 @@ describe('checked by hand', () => {
     ])
   })
 
+  it('a day whose only pair of equal ids stands beside a row without one loses the older of the pair', async () => {
+    expect(await appsOfDay('2025-01-09', 403)).toEqual([
+      { app_id: '403', requests: '2', prompt_tokens: '101', completion_tokens: '0' },
+    ])
+  })
+
   it('rejected rows do not count, their neighbours do', async () => {
     // 101: 7 + 9 and 70 + 90. 102: the valid row of a pair whose newer row is no valid one.
     expect(await appsOfDay('2025-01-05', 101, 102)).toEqual([

@@ -62,7 +62,7 @@ interface Usage {
 }
 
 /** A raw row that does not count; `field` is the first of its fields at fault, or `line` when it has none. */
-export interface Reject {
+interface Reject {
   readonly day: string
   readonly file: string
   /** Line of the file, from 1. */

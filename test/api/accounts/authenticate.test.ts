@@ -94,29 +94,3 @@ describe('authenticate', () => {
     }
   })
 })
-
-describe('createKey', () => {
-  it('stores a hash and four characters of the key, never the key', async () => {
-    const key = await createKey(store, { account: 'acme', kind: 'management', now })
-    const rows = await store.query('SELECT * FROM api_keys')
-    const dump = JSON.stringify(rows)
-    expect(dump).not.toContain(key)
-    expect(dump).not.toContain(key.slice(-5))
-    expect(dump).toContain(key.slice(-4))
-  })
-
-  it('finds the account of a name again', async () => {
-    await createKey(store, { account: 'twice', kind: 'inference', now })
-    await createKey(store, { account: 'twice', kind: 'management', now })
-    const accounts = (await listKeys(store)).filter((key) => key.account === 'twice')
-    expect(accounts).toHaveLength(2)
-    expect(new Set(accounts.map((key) => key.account_id)).size).toBe(1)
-  })
-})
-
-describe('findKey', () => {
-  it('looks a key up through the unique index', async () => {
-    const plan = await store.query('EXPLAIN QUERY PLAN SELECT id FROM api_keys WHERE key_hash = $1', ['x'])
-    expect(JSON.stringify(plan)).toMatch(/SEARCH api_keys USING INDEX \S+ \(key_hash=\?\)/)
-  })
-})

@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { readSettings } from '../../../api/config.ts'
-import { createFirstKey, findKey } from '../../../api/accounts/key-store.ts'
+import { findKey } from '../../../api/accounts/key-store.ts'
 import { openStore } from '../../../api/open-store.ts'
 import { startProgram } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -76,16 +75,5 @@ describe('npm run keys', () => {
     expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual(Array(6).fill(0))
     const lines = (await keys(dataDir, 'list')).stdout.trimEnd().split('\n')
     expect(lines).toHaveLength(7)
-  })
-})
-
-describe('createFirstKey', () => {
-  it('makes one key in a service that has none, and none ever after', async () => {
-    const { DATA_DIR } = readSettings({ DATA_DIR: folders.make() })
-    const wanted = { account: 'default', kind: 'inference', now: new Date() } as const
-    const stores = await Promise.all([openStore(DATA_DIR, wanted.now), openStore(DATA_DIR, wanted.now)])
-    const made = await Promise.all(stores.map((store) => createFirstKey(store, wanted)))
-    expect(made.filter((key) => key !== undefined)).toHaveLength(1)
-    await Promise.all(stores.map((store) => store.close()))
   })
 })

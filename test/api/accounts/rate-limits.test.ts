@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { quotaHeaders, tooManyRequests } from '../../../api/accounts/quota-headers.ts'
 import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
 import { openStore } from '../../../api/open-store.ts'
@@ -157,25 +156,5 @@ describe('RateLimiter.peek', () => {
     expect(left(verdict)).toEqual([0, 470])
     expect(verdict.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
     expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
-  })
-})
-
-describe('quotaHeaders', () => {
-  it('states policies and quotas in the form of the IETF draft', () => {
-    expect(quotaHeaders(fullQuotas(NOON))).toEqual({
-      'RateLimit-Policy': '"per-minute";q=30;w=60, "per-day";q=500;w=86400',
-      RateLimit: '"per-minute";r=30;t=60, "per-day";r=500;t=43200',
-    })
-  })
-})
-
-describe('tooManyRequests', () => {
-  it('says which limit, and the same moment in header and metadata', () => {
-    const [perMinute] = fullQuotas(NOON)
-    if (perMinute === undefined) throw new TypeError('There is no policy')
-    const fault = tooManyRequests({ ...perMinute, remaining: 0, resetSeconds: 41 })
-    expect(fault.status).toBe(429)
-    expect(fault.headers).toEqual({ 'Retry-After': '41' })
-    expect(fault.metadata).toEqual({ policy: 'per-minute', limit: 30, window_seconds: 60, retry_after: 41 })
   })
 })

@@ -1,0 +1,15 @@
+/** Programs that are not ours, which a test may need beyond what `npm ci` brings. */
+import { spawnSync } from 'node:child_process'
+
+/**
+ * Whether `program` can be started. Where it cannot, a line says which tests are left out; with REQUIRE_PROGRAMS
+ * set, as the gate does, its absence is an error instead.
+ */
+export function hasProgram(program: string): boolean {
+  const found = spawnSync(program, ['--version']).error === undefined
+  if (found) return true
+  if (process.env['REQUIRE_PROGRAMS'])
+    throw new Error(`${program} is not installed, and REQUIRE_PROGRAMS is set`)
+  process.stderr.write(`${program} is not installed: the tests that need it are skipped\n`)
+  return false
+}
