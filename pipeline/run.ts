@@ -12,7 +12,7 @@ import {
   wholeSeconds,
 } from './contract.ts'
 import type { Effects } from './effects.ts'
-import { DataError, messageOf } from './errors.ts'
+import { DataError, UsageError, messageOf } from './errors.ts'
 import { load } from './load.ts'
 import { publish } from './publish.ts'
 import { rank } from './rank.ts'
@@ -55,7 +55,7 @@ type Done = { readonly name: string; readonly ms: number; readonly result: Stage
  * is published and the current snapshot stays.
  */
 export async function runNightly(config: Config, effects: Effects): Promise<Report> {
-  mkdirSync(join(config.dataDir, SNAPSHOTS_FOLDER), { recursive: true })
+  makeSnapshotsFolder(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory)
   try {
     removeUnfinished(config.dataDir)
@@ -63,6 +63,14 @@ export async function runNightly(config: Config, effects: Effects): Promise<Repo
     return await runStages(run)
   } finally {
     warehouse.close()
+  }
+}
+
+function makeSnapshotsFolder(dataDir: string): void {
+  try {
+    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
+  } catch (error) {
+    throw new UsageError(`DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, { cause: error })
   }
 }
 
@@ -120,7 +128,10 @@ async function runStages(run: Run): Promise<Report> {
     }
     return await record(run, startedAt, done)
   } catch (error) {
-    await abandon(run, startedAt, done, messageOf(error))
+    // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
+    await abandon(run, startedAt, done, messageOf(error)).catch((second: unknown) =>
+      run.effects.progress.note(`The failed run left no report: ${messageOf(second)}`),
+    )
     throw error
   }
 }

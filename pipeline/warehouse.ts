@@ -4,7 +4,7 @@
  */
 import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { DataError, LockedError, messageOf } from './errors.ts'
@@ -28,7 +28,6 @@ const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
  * @throws LockedError when another process has the file open; DataError when it is not a DuckDB file.
  */
 export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
-  mkdirSync(dataDir, { recursive: true })
   const path = join(dataDir, 'warehouse.duckdb')
   const instance = await createInstance(path, memory)
   const connection = await instance.connect()
