@@ -23,6 +23,14 @@ export const pipelineSettings = z.object({
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts, cron form, UTC'),
   PUBLISHER: z.string().default('App Rankings').describe('Publisher named in the attribution line'),
+  NOTICE_WEBHOOK: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Address that gets a JSON notice when a run failed, restated history or found late data'),
+  SUCCESS_PING: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Address that is asked after each run that went well, for a dead-man monitor'),
 })
 
 export type Config = {
@@ -30,6 +38,8 @@ export type Config = {
   readonly memory: string
   readonly schedule: string
   readonly publisher: string
+  readonly webhook: string | undefined
+  readonly successPing: string | undefined
 }
 
 /** The checked settings; an empty variable counts as not set. Throws a UsageError that lists every fault. */
@@ -42,5 +52,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     memory: settings.data.PIPELINE_MEMORY,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
+    webhook: settings.data.NOTICE_WEBHOOK,
+    successPing: settings.data.SUCCESS_PING,
   }
 }

@@ -1,4 +1,5 @@
 /** Stage 1: counts the raw usage of each new or changed day into the warehouse. */
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
 import { DataError, isExpected, messageOf } from './errors.ts'
@@ -36,31 +37,59 @@ const totalsRow = z.object({
 })
 const reasonRow = z.object({ reason: z.string(), rows: z.string().transform(Number) })
 
+/** What a run makes of the days it finds. */
+export type DayPlan = {
+  /** New or changed since they were counted. */
+  readonly changed: readonly UsageDay[]
+  readonly unchanged: number
+  /** Counted once, but their files are gone. */
+  readonly gone: readonly string[]
+  readonly beforeFloor: number
+  readonly notCompleted: number
+}
+
+/**
+ * Decides by fingerprint which days are to be counted.
+ * @param ledger the days counted so far, with the fingerprint of the files they were counted from.
+ */
+export function planDays(
+  found: readonly UsageDay[],
+  ledger: ReadonlyMap<string, string>,
+  lastDay: string,
+): DayPlan {
+  const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= lastDay)
+  const changed = days.filter((day) => ledger.get(day.day) !== dayFingerprint(day))
+  const onDisk = new Set(found.map(({ day }) => day))
+  return {
+    changed,
+    unchanged: days.length - changed.length,
+    gone: [...ledger.keys()].filter((day) => !onDisk.has(day)),
+    beforeFloor: found.filter(({ day }) => day < FLOOR_DATE).length,
+    notCompleted: found.filter(({ day }) => day > lastDay).length,
+  }
+}
+
+/** The days that are counted, with their fingerprints. */
+export async function readLedger(connection: DuckDBConnection): Promise<ReadonlyMap<string, string>> {
+  const ledger = await readRows(connection, 'load/ledger.sql', ledgerRow)
+  return new Map(ledger.map(({ day, fingerprint }) => [day, fingerprint]))
+}
+
 /**
  * Counts every day whose files changed since it was last counted; days without files are forgotten.
  * All days are tried, so that one run names every broken one.
  * @throws DataError when a file cannot be read or a day has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
-  const found = listUsageDays(run.rawFolder)
-  const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= run.lastDay)
-  const ledger = new Map(
-    (await readRows(run.connection, 'load/ledger.sql', ledgerRow)).map(({ day, fingerprint }) => [
-      day,
-      fingerprint,
-    ]),
-  )
-  const changed = days.filter((day) => ledger.get(day.day) !== dayFingerprint(day))
-  const onDisk = new Set(found.map(({ day }) => day))
-  const gone = [...ledger.keys()].filter((day) => !onDisk.has(day))
-  for (const day of gone) await forgetDay(run, day)
-  await countDays(run, changed)
+  const days = planDays(listUsageDays(run.rawFolder), await readLedger(run.connection), run.lastDay)
+  for (const day of days.gone) await forgetDay(run, day)
+  await countDays(run, days.changed)
   return summarise(run, {
-    days_loaded: changed.length,
-    days_unchanged: days.length - changed.length,
-    days_removed: gone.length,
-    days_before_floor: found.filter(({ day }) => day < FLOOR_DATE).length,
-    days_not_completed: found.filter(({ day }) => day > run.lastDay).length,
+    days_loaded: days.changed.length,
+    days_unchanged: days.unchanged,
+    days_removed: days.gone.length,
+    days_before_floor: days.beforeFloor,
+    days_not_completed: days.notCompleted,
   })
 }
 

@@ -64,7 +64,9 @@ export async function rank(run: Run): Promise<StageResult> {
   const sources = readSources(run)
   const fingerprint = await fingerprintOf(run, sources)
   const newest = listSnapshots(run.config.dataDir).at(-1)
-  if (newest !== undefined && (await readFingerprint(run, newest)) === fingerprint) return keep(run, newest)
+  if (newest !== undefined && (await readFingerprint(run, newest)) === fingerprint) {
+    return keep(run, extent, newest)
+  }
   await createSnapshot(run)
   await fillTables(run, extent, newest)
   await transaction(run.connection, () => fillRankings(run, extent))
@@ -106,14 +108,14 @@ async function readFingerprint(run: Run, id: string): Promise<string | undefined
 }
 
 /** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */
-function keep(run: Run, newest: string): StageResult {
+function keep(run: Run, extent: Extent, newest: string): StageResult {
   const interrupted = currentSnapshot(run.config.dataDir) !== newest
   if (interrupted) pointAt(run.config.dataDir, newest)
   return {
     summary: interrupted
       ? `the snapshot of an interrupted run, ${newest}, is now current`
       : `the input has not changed since ${newest}; nothing new is published`,
-    facts: {},
+    facts: { first_day: extent.firstDay, data_through: extent.dataThrough, days_restated: 0 },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },
   }
 }

@@ -38,6 +38,8 @@ const CLOCK_TOLERANCE_MS = 60_000
 /** What a run did; `message` says why it failed. Durations in milliseconds. */
 export type Report = {
   readonly as_of: string
+  /** The last UTC day that was over when the run began. */
+  readonly last_day: string
   readonly started_at: string
   readonly finished_at: string
   readonly outcome: Outcome
@@ -146,6 +148,7 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: stri
   const finished = done.at(-1)?.result.finished
   return {
     as_of: wholeSeconds(run.asOf),
+    last_day: run.lastDay,
     started_at: startedAt.toISOString(),
     finished_at: run.effects.now().toISOString(),
     // A snapshot that is read carries the report from just before it was published.

@@ -1,6 +1,7 @@
 /** The snapshots on disk and the pointer to the newest (CONTRACT 8). */
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   openSync,
   readdirSync,
@@ -15,9 +16,14 @@ import { CURRENT_POINTER, SNAPSHOTS_FOLDER, asOfFromId } from './contract.ts'
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'
 
-/** Identifiers of the whole snapshots, oldest first. */
+/** Prefix of a snapshot's folder that is being removed. */
+export const PRUNED_PREFIX = '.pruned-'
+
+/** Identifiers of the whole snapshots, oldest first; none where there is no folder yet. */
 export function listSnapshots(dataDir: string): string[] {
-  return readdirSync(join(dataDir, SNAPSHOTS_FOLDER))
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
     .filter((name) => asOfFromId(name) !== undefined)
     .toSorted()
 }
@@ -40,11 +46,12 @@ export function pointAt(dataDir: string, id: string): void {
   syncToDisk(dataDir)
 }
 
-/** Removes what a killed run left half built. */
+/** Removes what a killed run left half built or half removed. */
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   for (const name of readdirSync(folder)) {
-    if (name.startsWith(BUILD_PREFIX)) rmSync(join(folder, name), { recursive: true })
+    if (name.startsWith(BUILD_PREFIX) || name.startsWith(PRUNED_PREFIX))
+      rmSync(join(folder, name), { recursive: true })
   }
 }
 

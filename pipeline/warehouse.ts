@@ -4,7 +4,7 @@
  */
 import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { DataError, LockedError, messageOf } from './errors.ts'
@@ -17,6 +17,7 @@ export type Warehouse = {
   close(): void
 }
 
+const WAREHOUSE_FILE = 'warehouse.duckdb'
 const SQL_FOLDER = new URL('sql/', import.meta.url)
 
 /** DuckDB has no error code for a held lock, only this sentence. */
@@ -28,12 +29,27 @@ const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
  * @throws LockedError when another process has the file open; DataError when it is not a DuckDB file.
  */
 export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
-  const path = join(dataDir, 'warehouse.duckdb')
-  const instance = await createInstance(path, memory)
+  const instance = await createInstance(join(dataDir, WAREHOUSE_FILE), { memory_limit: memory })
+  const warehouse = await connectTo(instance)
+  for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
+    await execute(warehouse.connection, name)
+  }
+  return warehouse
+}
+
+/**
+ * Opens the warehouse read-only, as it is; undefined where there is none yet.
+ * @throws LockedError while a run is under way.
+ */
+export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
+  const path = join(dataDir, WAREHOUSE_FILE)
+  if (!existsSync(path)) return undefined
+  return connectTo(await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }))
+}
+
+async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {
   const connection = await instance.connect()
   await connection.run("SET TimeZone = 'UTC'")
-  for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql'])
-    await execute(connection, name)
   return {
     connection,
     close() {
@@ -43,13 +59,10 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   }
 }
 
-async function createInstance(path: string, memory: string): Promise<DuckDBInstance> {
+async function createInstance(path: string, options: Record<string, string>): Promise<DuckDBInstance> {
   try {
-    return await DuckDBInstance.create(path, {
-      memory_limit: memory,
-      // Nothing is downloaded at run time; what is needed is built in.
-      autoinstall_known_extensions: 'false',
-    })
+    // Nothing is downloaded at run time; what is needed is built in.
+    return await DuckDBInstance.create(path, { ...options, autoinstall_known_extensions: 'false' })
   } catch (error) {
     throw openingError(path, error)
   }

@@ -15,9 +15,11 @@ const packageFile = z
 const settings = { ...SETTINGS, ...pipelineSettings.shape }
 
 it.each(Object.entries(settings))('lists the setting %s with its default', (name, schema) => {
-  const byDefault = String(schema.parse(undefined))
+  const parsed: unknown = schema.parse(undefined)
   const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\``))
-  expect(row).toContain(`| \`${byDefault}\``)
+  expect(row).toContain(
+    parsed === undefined ? '| not set' : `| \`${z.union([z.string(), z.number()]).parse(parsed)}\``,
+  )
 })
 
 it('lists no setting that does not exist', () => {

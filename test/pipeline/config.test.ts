@@ -8,6 +8,8 @@ describe('readConfig', () => {
       memory: '2GB',
       schedule: '0 2 * * *',
       publisher: 'App Rankings',
+      webhook: undefined,
+      successPing: undefined,
     })
   })
 

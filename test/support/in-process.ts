@@ -6,7 +6,7 @@ import { runNightly } from '../../pipeline/run.ts'
 import { query } from './nightly.ts'
 import type { TextRow } from './nightly.ts'
 
-const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
+export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
 /** One run at the given time; rejects as the pipeline does. */
 export function runAt(dataDir: string, asOf: string): Promise<Report> {

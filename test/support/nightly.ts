@@ -39,7 +39,16 @@ export class TemporaryFolders {
 
 /** Starts a run over `dataDir` and gives the process with the promise of its end. */
 export function startNightly(dataDir: string, ...options: readonly string[]) {
-  const child = spawn(process.execPath, [NIGHTLY, 'run', ...options], {
+  return startCommand(dataDir, 'run', ...options)
+}
+
+/** Any command of `npm run nightly`, to its end. */
+export function runCommand(dataDir: string, ...args: readonly string[]): Promise<Run> {
+  return startCommand(dataDir, ...args).ended
+}
+
+function startCommand(dataDir: string, ...args: readonly string[]) {
+  const child = spawn(process.execPath, [NIGHTLY, ...args], {
     env: { ...process.env, DATA_DIR: dataDir },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

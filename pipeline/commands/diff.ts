@@ -1,0 +1,90 @@
+/** `diff`: what changed between two snapshots. */
+import { z } from 'zod'
+import { parseCommandLine } from '../command-line.ts'
+import { UsageError } from '../errors.ts'
+import { withSnapshots } from '../snapshot-reader.ts'
+import { readRows } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+const totalsRow = z.object({
+  side: z.enum(['before', 'after']),
+  data_through: z.string(),
+  apps: z.string().transform(Number),
+  app_days: z.string().transform(Number),
+  total_requests: z.string(),
+  total_tokens: z.string(),
+})
+const appRow = z.object({
+  change: z.enum(['new', 'gone', 'renamed']),
+  app_id: z.string(),
+  app_name: z.string(),
+})
+const dayRow = z.object({ day: z.string(), tokens_before: z.string(), tokens_after: z.string() })
+const rankRow = z.object({
+  sort: z.string(),
+  app_id: z.string(),
+  app_name: z.string(),
+  rank_before: z.string().transform(Number).nullable(),
+  rank_after: z.string().transform(Number).nullable(),
+})
+
+/** Lines of a kind shown to people; --json gives them all. */
+const LINES_SHOWN = 20
+
+export const diff: Command = {
+  usage: 'diff A B [--json]',
+  summary:
+    'compares two snapshots: totals, days, apps that are new or gone, ranks that moved in the 30-day lists',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
+    const [before, after, ...rest] = positionals
+    if (before === undefined || after === undefined || rest.length > 0) {
+      throw new UsageError('diff takes two snapshots, such as diff 20261119T020000Z 20261120T020000Z')
+    }
+    return (world) => printDiff(world, { before, after }, values.json)
+  },
+}
+
+async function printDiff(
+  world: World,
+  pair: { before: string; after: string },
+  json: boolean,
+): Promise<void> {
+  const result = await withSnapshots(world.config, pair, async (connection) => ({
+    ...pair,
+    totals: await readRows(connection, 'diff/totals.sql', totalsRow),
+    days: await readRows(connection, 'diff/days.sql', dayRow),
+    apps: await readRows(connection, 'diff/apps.sql', appRow),
+    ranks: await readRows(connection, 'diff/ranks.sql', rankRow),
+  }))
+  printResult(world, json, result, [
+    ...result.totals.map(
+      (side) =>
+        `${side.side.padEnd(8)} through ${side.data_through}: ${side.apps} apps, ${side.app_days} app-days, ` +
+        `${side.total_requests} requests, ${side.total_tokens} tokens`,
+    ),
+    ...section(
+      'days that changed',
+      result.days.map((day) => `${day.day}: ${day.tokens_before} -> ${day.tokens_after} tokens`),
+    ),
+    ...section(
+      'apps',
+      result.apps.map((app) => `${app.change.padEnd(8)} ${app.app_id} ${app.app_name}`),
+    ),
+    ...section(
+      'ranks in the 30-day lists',
+      result.ranks.map(
+        (app) =>
+          `${app.sort.padEnd(8)} ${app.rank_before ?? '-'} -> ${app.rank_after ?? '-'} ${app.app_id} ${app.app_name}`,
+      ),
+    ),
+  ])
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  const shown = lines.slice(0, LINES_SHOWN).map((line) => `  ${line}`)
+  const more =
+    lines.length > LINES_SHOWN ? [`  and ${lines.length - LINES_SHOWN} more; --json lists them all`] : []
+  return [`${title}: ${lines.length}`, ...shown, ...more]
+}

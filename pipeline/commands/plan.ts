@@ -1,0 +1,70 @@
+/** `plan`, also `run --dry-run`: what a run would read and publish; nothing is written. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseCommandLine } from '../command-line.ts'
+import { lastCompletedDay } from '../contract.ts'
+import { UsageError } from '../errors.ts'
+import { planDays, readLedger } from '../load.ts'
+import type { DayPlan } from '../load.ts'
+import { currentSnapshot } from '../snapshots.ts'
+import { listUsageDays } from '../sources/drop-folder.ts'
+import { openWarehouseToRead } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+export const planCommand: Command = {
+  usage: 'plan [--json]',
+  summary: 'says which days a run would read and why; the same as run --dry-run',
+  prepare(args) {
+    const { values } = parseCommandLine({ args, options: JSON_OPTION })
+    return (world) => plan(world, values.json)
+  },
+}
+
+/** Prints what a run at the world's present time would do. */
+export async function plan(world: World, json: boolean): Promise<void> {
+  const { dataDir, memory } = world.config
+  if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
+  const days = planDays(
+    listUsageDays(join(dataDir, 'raw')),
+    await readKnownDays(dataDir, memory),
+    lastCompletedDay(world.now()),
+  )
+  const current = currentSnapshot(dataDir) ?? null
+  const result = {
+    current,
+    read: days.changed.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
+    forget: days.gone,
+    unchanged: days.unchanged,
+    before_floor: days.beforeFloor,
+    not_completed: days.notCompleted,
+  }
+  printResult(world, json, result, describe(days, current))
+}
+
+/** The days a warehouse has counted; none where there is no warehouse yet. */
+async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyMap<string, string>> {
+  const warehouse = await openWarehouseToRead(dataDir, memory)
+  if (warehouse === undefined) return new Map()
+  try {
+    return await readLedger(warehouse.connection)
+  } finally {
+    warehouse.close()
+  }
+}
+
+function describe(days: DayPlan, current: string | null): string[] {
+  const read = days.changed.map(({ day, files }) => `  read    ${day}: ${files.length} files`)
+  const forget = days.gone.map((day) => `  forget  ${day}: its files are gone`)
+  const nothing = read.length + forget.length === 0
+  return [
+    `current snapshot: ${current ?? 'none'}`,
+    `${days.changed.length} days to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
+      `${days.beforeFloor} before the floor, ${days.notCompleted} not over yet`,
+    ...read,
+    ...forget,
+    nothing
+      ? 'A run would publish only if the registry, the publisher or the credit lines changed'
+      : 'A run would publish if the figures of these days, the registry or the credit lines changed',
+  ]
+}

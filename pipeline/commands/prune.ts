@@ -1,0 +1,87 @@
+/** `prune`: removes old snapshots and keeps those that somebody may have cited. */
+import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseCommandLine } from '../command-line.ts'
+import { SNAPSHOTS_FOLDER, addDays, asOfFromId, utcDay } from '../contract.ts'
+import { UsageError } from '../errors.ts'
+import { PRUNED_PREFIX, currentSnapshot, listSnapshots } from '../snapshots.ts'
+import { openWarehouse } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+const DEFAULT_KEEP_DAYS = 90
+
+export const prune: Command = {
+  usage: 'prune [--keep-days N] [--dry-run] [--json]',
+  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last one of each month and the current one stay for good`,
+  prepare(args) {
+    const { values } = parseCommandLine({
+      args,
+      options: {
+        ...JSON_OPTION,
+        'keep-days': { type: 'string', default: String(DEFAULT_KEEP_DAYS) },
+        'dry-run': { type: 'boolean', default: false },
+      },
+    })
+    const keepDays = readDays(values['keep-days'])
+    return async (world) => {
+      const removed = await pruneSnapshots(world, keepDays, values['dry-run'])
+      const verb = values['dry-run'] ? 'would be removed' : 'removed'
+      printResult(world, values.json, { removed, dry_run: values['dry-run'] }, [
+        ...removed,
+        `${removed.length} snapshots ${verb}`,
+      ])
+    }
+  },
+}
+
+function readDays(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text)
+  throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
+}
+
+/** Takes the lock of a run, so that no snapshot comes or becomes current meanwhile. */
+async function pruneSnapshots(world: World, keepDays: number, dryRun: boolean): Promise<string[]> {
+  const { dataDir, memory } = world.config
+  if (listSnapshots(dataDir).length === 0) return []
+  const warehouse = await openWarehouse(dataDir, memory)
+  try {
+    const oldestKept = addDays(utcDay(world.now()), -keepDays)
+    const superfluous = superfluousSnapshots(listSnapshots(dataDir), {
+      oldestKept,
+      current: currentSnapshot(dataDir),
+    })
+    if (!dryRun) for (const id of superfluous) removeSnapshot(dataDir, id)
+    return superfluous
+  } finally {
+    warehouse.close()
+  }
+}
+
+/**
+ * The snapshots that may go: computed before the day `oldestKept`, not the last of their UTC month, not current.
+ * @param ids all identifiers, oldest first.
+ */
+export function superfluousSnapshots(
+  ids: readonly string[],
+  { oldestKept, current }: { readonly oldestKept: string; readonly current: string | undefined },
+): string[] {
+  const lastOfMonth = new Map(ids.map((id) => [id.slice(0, 6), id]))
+  return ids.filter((id) => {
+    const asOf = asOfFromId(id)
+    return (
+      asOf !== undefined &&
+      utcDay(asOf) < oldestKept &&
+      id !== current &&
+      lastOfMonth.get(id.slice(0, 6)) !== id
+    )
+  })
+}
+
+/** Out of sight in one step first: a half-removed folder never looks like a snapshot. */
+function removeSnapshot(dataDir: string, id: string): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const aside = join(folder, `${PRUNED_PREFIX}${id}`)
+  renameSync(join(folder, id), aside)
+  rmSync(aside, { recursive: true })
+}

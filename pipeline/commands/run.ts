@@ -1,0 +1,63 @@
+/** `run`: one pipeline run. */
+import { z } from 'zod'
+import { parseCommandLine } from '../command-line.ts'
+import { LockedError, UsageError } from '../errors.ts'
+import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
+import type { Notice } from '../notices.ts'
+import { runNightly } from '../run.ts'
+import type { Report } from '../run.ts'
+import { placeSample } from '../sample.ts'
+import { JSON_OPTION } from './command.ts'
+import type { Command, World } from './command.ts'
+import { plan } from './plan.ts'
+
+export const run: Command = {
+  usage: 'run [--as-of TIME] [--dry-run] [--with-sample] [--json]',
+  summary:
+    'counts new and changed days, proves the result and publishes it; what runs when no command is given',
+  prepare(args) {
+    const { values } = parseCommandLine({
+      args,
+      options: {
+        ...JSON_OPTION,
+        'as-of': { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
+        'with-sample': { type: 'boolean', default: false },
+      },
+    })
+    const asOf = values['as-of'] === undefined ? undefined : readTime(values['as-of'])
+    return async (world) => {
+      const now = asOf === undefined ? world.now : () => asOf
+      if (values['dry-run']) return plan({ ...world, now }, values.json)
+      if (values['with-sample']) offerSample(world)
+      const report = await runAndTell({ ...world, now })
+      if (values.json) world.print(JSON.stringify(report, null, 2))
+    }
+  },
+}
+
+/** Runs, and sends the notices that the end of the run calls for; a run that is locked out is no failure. */
+async function runAndTell({ config, progress, now, send }: World): Promise<Report> {
+  const tell = (notices: readonly Notice[], well: boolean) =>
+    sendNotices(config, notices, { well, send, progress })
+  try {
+    const report = await runNightly(config, { now, progress })
+    await tell(noticesOf(report), true)
+    return report
+  } catch (error) {
+    if (!(error instanceof LockedError)) await tell([failureNotice(error)], false)
+    throw error
+  }
+}
+
+function offerSample({ config, progress }: World): void {
+  if (placeSample(config.dataDir)) {
+    progress.note(`DATA_DIR was empty: the bundled sample is now in ${config.dataDir}/raw`)
+  }
+}
+
+function readTime(text: string): Date {
+  const time = z.iso.datetime({ offset: true }).safeParse(text)
+  if (time.success) return new Date(time.data)
+  throw new UsageError(`--as-of "${text}" is not a time: expected ISO 8601 such as 2026-11-20T02:00:00Z`)
+}

@@ -1,0 +1,66 @@
+/** `status`: what is published, from the snapshots alone, so that it answers while a run is under way. */
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { parseCommandLine } from '../command-line.ts'
+import { SNAPSHOTS_FOLDER } from '../contract.ts'
+import { currentSnapshot, listSnapshots } from '../snapshots.ts'
+import { withSnapshots } from '../snapshot-reader.ts'
+import { readRow } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+const factsRow = z.object({
+  as_of: z.string(),
+  first_day: z.string(),
+  data_through: z.string(),
+  apps: z.string().transform(Number),
+  app_days: z.string().transform(Number),
+  days_missing: z.array(z.string()),
+  days_partial: z.array(z.string()),
+  days_restated: z.array(z.string()),
+})
+
+export const status: Command = {
+  usage: 'status [--json]',
+  summary: 'tells what is published: times, days missing, partial or restated, disk use',
+  prepare(args) {
+    const { values } = parseCommandLine({ args, options: JSON_OPTION })
+    return (world) => printStatus(world, values.json)
+  },
+}
+
+async function printStatus(world: World, json: boolean): Promise<void> {
+  const { dataDir } = world.config
+  const snapshots = listSnapshots(dataDir)
+  const current = currentSnapshot(dataDir)
+  const disk = {
+    snapshots: snapshots.length,
+    bytes: snapshots.reduce((sum, id) => sum + bytesOf(dataDir, id), 0),
+  }
+  if (current === undefined) {
+    printResult(world, json, { current: null, ...disk }, ['Nothing is published yet'])
+    return
+  }
+  const facts = await withSnapshots(world.config, { current }, (connection) =>
+    readRow(connection, 'status.sql', factsRow),
+  )
+  printResult(world, json, { current, ...facts, ...disk }, [
+    `current       ${current}, computed at ${facts.as_of}`,
+    `data          ${facts.first_day} to ${facts.data_through}: ${facts.apps} apps, ${facts.app_days} app-days`,
+    `missing       ${listed(facts.days_missing)}`,
+    `partial       ${listed(facts.days_partial)}`,
+    `restated      ${listed(facts.days_restated)}`,
+    `kept          ${disk.snapshots} snapshots, ${(disk.bytes / 1e6).toFixed(1)} MB`,
+  ])
+}
+
+function listed(days: readonly string[]): string {
+  return days.length === 0 ? 'no day' : days.join(', ')
+}
+
+/** Size of a snapshot's files in bytes. */
+function bytesOf(dataDir: string, id: string): number {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
+}

@@ -1,0 +1,96 @@
+/**
+ * Tells the outside world how a run ended: a webhook when somebody should look, a ping when all is well, for
+ * monitors that raise the alarm when the ping stays away. A notice never fails a run.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Config } from './config.ts'
+import { isExpected, messageOf } from './errors.ts'
+import type { Progress } from './progress.ts'
+import type { Report } from './run.ts'
+
+/** What is worth a look: no new snapshot, changed history, or data that ends before the last completed day. */
+export type Notice = {
+  readonly event: 'failed' | 'restated' | 'late'
+  readonly message: string
+  readonly snapshot: string | null
+}
+
+/** Sends one request; rejects when it was not taken. */
+export type Send = (url: string, body?: unknown) => Promise<void>
+
+const ATTEMPTS = 3
+const TIMEOUT_MS = 10_000
+const FIRST_PAUSE_MS = 1_000
+
+/** POSTs a body as JSON, or asks with GET where there is none; tries three times. */
+export const sendOverHttp: Send = async (url, body) => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await fetch(url, {
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+        ...(body === undefined
+          ? {}
+          : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+      })
+      if (response.ok) return
+      throw new Error(`HTTP status ${response.status}`)
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error
+      await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1))
+    }
+  }
+}
+
+const rankFacts = z.object({ stage: z.literal('rank'), data_through: z.string(), days_restated: z.number() })
+
+/** The notices that a run which came to its end calls for. */
+export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
+  const ranked = z.array(rankFacts).parse(stages.filter(({ stage }) => stage === 'rank'))
+  return ranked.flatMap(({ data_through, days_restated }): Notice[] => [
+    ...(days_restated > 0
+      ? [
+          {
+            event: 'restated',
+            message: `${days_restated} days that were published before have new figures`,
+            snapshot,
+          } as const,
+        ]
+      : []),
+    ...(data_through < last_day
+      ? [
+          {
+            event: 'late',
+            message: `The data ends on ${data_through}, the last completed day is ${last_day}`,
+            snapshot,
+          } as const,
+        ]
+      : []),
+  ])
+}
+
+/** The notice of a run that failed. */
+export function failureNotice(error: unknown): Notice {
+  const message = isExpected(error) ? messageOf(error) : `The run crashed: ${messageOf(error)}`
+  return { event: 'failed', message, snapshot: null }
+}
+
+/** Sends the notices to the webhook, and the ping when `well`; what cannot be sent is told to the operator. */
+export async function sendNotices(
+  { webhook, successPing, publisher }: Config,
+  notices: readonly Notice[],
+  { well, send, progress }: { readonly well: boolean; readonly send: Send; readonly progress: Progress },
+): Promise<void> {
+  const attempt = async (what: string, url: string, body?: unknown) => {
+    try {
+      await send(url, body)
+    } catch (error) {
+      // The address may hold a secret, so it is not told.
+      progress.note(`The ${what} could not be sent: ${messageOf(error)}`)
+    }
+  }
+  if (webhook !== undefined) {
+    for (const notice of notices) await attempt(`notice "${notice.event}"`, webhook, { ...notice, publisher })
+  }
+  if (successPing !== undefined && well) await attempt('success ping', successPing)
+}

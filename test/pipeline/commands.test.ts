@@ -1,0 +1,193 @@
+/** The commands of `npm run nightly` beside the run itself, as processes. */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
+import { runAt } from '../support/in-process.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
+
+const APPS_HEADER = 'app_id,app_name,visibility,updated_at\n'
+const FIRST = '20260107T020000Z'
+const SECOND = '20260108T020000Z'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+
+function deliver(day: string, tokens: number, file = 'rows.csv'): void {
+  const rows = [1, 2, 9].map((app) => `${day}T12:00:00Z,${app},${tokens * app},0`)
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/${file}`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+  )
+}
+
+beforeAll(async () => {
+  writeRaw(dataDir, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n2,Two,public,2025-01-01\n`)
+  deliver('2026-01-04', 10)
+  deliver('2026-01-06', 20)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  writeRaw(dataDir, 'apps/later.csv', `${APPS_HEADER}2,Two,hidden,2026-01-07\n9,Nine,public,2026-01-07\n`)
+  deliver('2026-01-07', 30)
+  await runAt(dataDir, '2026-01-08T02:00:00Z')
+})
+
+afterAll(() => folders.removeAll())
+
+async function json(...args: readonly string[]): Promise<unknown> {
+  const ended = await runCommand(dataDir, ...args, '--json')
+  expect(ended).toMatchObject({ code: 0, stderr: '' })
+  return JSON.parse(ended.stdout)
+}
+
+describe('status', () => {
+  it('tells what is published and which days are missing', async () => {
+    expect(await json('status')).toMatchObject({
+      current: SECOND,
+      as_of: '2026-01-08T02:00:00Z',
+      first_day: '2026-01-04',
+      data_through: '2026-01-07',
+      apps: 2,
+      app_days: 6,
+      days_missing: ['2026-01-05'],
+      days_partial: [],
+      days_restated: ['2026-01-04', '2026-01-06'],
+      snapshots: 2,
+      bytes: expect.any(Number),
+    })
+  })
+
+  it('says so when nothing is published yet', async () => {
+    const ended = await runCommand(folders.make(), 'status')
+    expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+  })
+})
+
+describe('diff', () => {
+  it('tells totals, changed days, new and gone apps, and moved ranks', async () => {
+    expect(await json('diff', FIRST, SECOND)).toEqual({
+      before: FIRST,
+      after: SECOND,
+      totals: [
+        {
+          side: 'before',
+          data_through: '2026-01-06',
+          apps: 2,
+          app_days: 4,
+          total_requests: '4',
+          total_tokens: '90',
+        },
+        {
+          side: 'after',
+          data_through: '2026-01-07',
+          apps: 2,
+          app_days: 6,
+          total_requests: '6',
+          total_tokens: '600',
+        },
+      ],
+      days: [
+        { day: '2026-01-07', tokens_before: '0', tokens_after: '300' },
+        { day: '2026-01-06', tokens_before: '60', tokens_after: '200' },
+        { day: '2026-01-04', tokens_before: '30', tokens_after: '100' },
+      ],
+      apps: [
+        { change: 'gone', app_id: '2', app_name: 'Two' },
+        { change: 'new', app_id: '9', app_name: 'Nine' },
+      ],
+      ranks: [
+        { sort: 'popular', app_id: '2', app_name: 'Two', rank_before: 1, rank_after: null },
+        { sort: 'popular', app_id: '9', app_name: 'Nine', rank_before: null, rank_after: 1 },
+        { sort: 'trending', app_id: '2', app_name: 'Two', rank_before: 1, rank_after: null },
+        { sort: 'trending', app_id: '9', app_name: 'Nine', rank_before: null, rank_after: 1 },
+      ],
+    })
+  })
+
+  it('names a snapshot that does not exist, and those that do', async () => {
+    const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
+  })
+})
+
+describe('plan', () => {
+  it('lists the days a run would read or forget, and writes nothing', async () => {
+    const planned = folders.make()
+    writeRaw(planned, 'usage/date=2026-01-06/a.csv', '')
+    writeRaw(planned, 'usage/date=2024-12-31/a.csv', '')
+    writeRaw(planned, 'usage/date=2026-01-09/a.csv', '')
+    const args = ['run', '--dry-run', '--json', '--as-of', '2026-01-09T12:00:00Z']
+    const { stdout } = await runCommand(planned, ...args)
+    expect(JSON.parse(stdout)).toEqual({
+      current: null,
+      read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
+      forget: [],
+      unchanged: 0,
+      before_floor: 1,
+      not_completed: 1,
+    })
+    expect(readdirSync(planned)).toEqual(['raw'])
+  })
+
+  it('knows what was counted already', async () => {
+    expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
+  })
+})
+
+describe('superfluousSnapshots', () => {
+  const ids = [
+    '20260130T020000Z',
+    '20260131T020000Z',
+    '20260201T020000Z',
+    '20260202T020000Z',
+    '20260203T020000Z',
+  ]
+
+  it('are old, not the last of their month, and not current', () => {
+    const rules = { oldestKept: '2026-02-03', current: '20260202T020000Z' }
+    expect(superfluousSnapshots(ids, rules)).toEqual(['20260130T020000Z', '20260201T020000Z'])
+  })
+
+  it('are none while all are young', () => {
+    expect(superfluousSnapshots(ids, { oldestKept: '2026-01-30', current: undefined })).toEqual([])
+  })
+})
+
+describe('prune', () => {
+  it('says what it would remove, then removes just that', async () => {
+    const tried = await json('prune', '--keep-days', '0', '--dry-run')
+    expect(tried).toEqual({ removed: [FIRST], dry_run: true })
+    expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
+    expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
+    expect(readdirSync(join(dataDir, 'snapshots'))).toEqual([SECOND])
+  })
+
+  it('refuses a number of days that is none', async () => {
+    const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain('--keep-days')
+  })
+})
+
+describe('wrong usage', () => {
+  const cases: readonly (readonly [string[], string])[] = [
+    [['publish'], 'Unknown command "publish": expected run, plan, status, diff, prune. See --help'],
+    [['diff', 'A'], 'diff takes two snapshots'],
+    [['status', 'now'], 'does not take positional arguments'],
+    [['plan', '--all'], "Unknown option '--all'"],
+  ]
+
+  it.each(cases)('%j ends with 2 and names the remedy', async (args, message) => {
+    const ended = await runCommand(dataDir, ...args)
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain(message)
+  })
+
+  it('--help lists every command on stdout', async () => {
+    const { code, stdout } = await runCommand(dataDir, '--help')
+    expect(code).toBe(0)
+    for (const name of ['run', 'plan', 'status', 'diff', 'prune'])
+      expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+  })
+})

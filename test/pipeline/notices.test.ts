@@ -1,0 +1,112 @@
+/** Notices reach a real server, are tried again, and never fail a run. */
+import { createServer } from 'node:http'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { run } from '../../pipeline/commands/run.ts'
+import { readConfig } from '../../pipeline/config.ts'
+import { sendOverHttp } from '../../pipeline/notices.ts'
+import { SILENT } from '../support/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+let requests: { path: string; method: string; body: string }[] = []
+/** Status codes of the next replies; 200 when there is none. */
+let replies: number[] = []
+
+const server = createServer((request, response) => {
+  let body = ''
+  request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+  request.on('end', () => {
+    requests.push({ path: request.url ?? '', method: request.method ?? '', body })
+    response.writeHead(replies.shift() ?? 200).end()
+  })
+})
+const listening = new Promise<string>((resolve) => {
+  server.listen(0, '127.0.0.1', () => {
+    resolve(`http://127.0.0.1:${z.object({ port: z.number() }).parse(server.address()).port}`)
+  })
+})
+
+afterAll(() => {
+  server.close()
+  folders.removeAll()
+})
+
+let dataDir = ''
+let notes: string[] = []
+
+beforeEach(() => {
+  requests = []
+  replies = []
+  notes = []
+  dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  deliver('2026-01-06', 1)
+})
+
+function deliver(day: string, tokens: number): void {
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${day},1,${tokens},0\n`,
+  )
+}
+
+async function runAt(asOf: string): Promise<void> {
+  const origin = await listening
+  const settings = { DATA_DIR: dataDir, NOTICE_WEBHOOK: `${origin}/hook`, SUCCESS_PING: `${origin}/ping` }
+  await run.prepare(['--as-of', asOf])({
+    config: readConfig(settings),
+    progress: { ...SILENT, note: (text) => void notes.push(text) },
+    now: () => new Date(),
+    print: () => undefined,
+    send: sendOverHttp,
+  })
+}
+
+function events(): unknown[] {
+  return requests.map(({ path, body }) =>
+    path === '/hook' ? z.object({ event: z.string() }).parse(JSON.parse(body)).event : path,
+  )
+}
+
+describe('a run', () => {
+  it('that went well sends the ping and nothing else', async () => {
+    await runAt('2026-01-07T02:00:00Z')
+    expect(requests).toEqual([{ path: '/ping', method: 'GET', body: '' }])
+  })
+
+  it('that restated history or found late data says so, and pings', async () => {
+    await runAt('2026-01-07T02:00:00Z')
+    deliver('2026-01-06', 2)
+    await runAt('2026-01-09T02:00:00Z')
+    expect(events()).toEqual(['/ping', 'restated', 'late', '/ping'])
+    expect(JSON.parse(requests[2]?.body ?? '')).toEqual({
+      event: 'late',
+      message: 'The data ends on 2026-01-06, the last completed day is 2026-01-08',
+      snapshot: '20260109T020000Z',
+      publisher: 'App Rankings',
+    })
+  })
+
+  it('that failed says why and does not ping', async () => {
+    writeRaw(dataDir, 'usage/date=2026-01-06/rows.parquet', 'broken')
+    await expect(runAt('2026-01-07T02:00:00Z')).rejects.toThrow('rows.parquet')
+    expect(events()).toEqual(['failed'])
+    expect(requests[0]?.body).toContain('rows.parquet cannot be read')
+  })
+
+  it('is not failed by a notice that cannot be sent, which is tried three times', async () => {
+    replies = [500, 503, 500]
+    await runAt('2026-01-07T02:00:00Z')
+    expect(requests).toHaveLength(3)
+    expect(notes).toEqual(['The success ping could not be sent: HTTP status 500'])
+  })
+
+  it('sends a notice again when the first try was refused', async () => {
+    replies = [500]
+    await runAt('2026-01-07T02:00:00Z')
+    expect(requests).toHaveLength(2)
+    expect(notes).toEqual([])
+  })
+})
