@@ -1,0 +1,63 @@
+/** The nightly schedule as a process: it makes up for a missed night, keeps its hour, and ends when told to. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { until } from '../support/api.ts'
+import { REPOSITORY, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+
+const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
+const NEVER = '0 0 29 2 *'
+const EVERY_SECOND = '* * * * * *'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function folder(): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(
+    dataDir,
+    'usage/date=2026-01-06/rows.csv',
+    'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,1,0\n',
+  )
+  return dataDir
+}
+
+function start(dataDir: string, expression: string, ...args: readonly string[]) {
+  const child = spawn(process.execPath, [SCHEDULE, ...args], {
+    env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const output = { stderr: '' }
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  return { child, output, ended: once(child, 'close') }
+}
+
+describe('npm run schedule', () => {
+  it('makes up for a missed night at its start, and ends with SIGTERM', async () => {
+    const dataDir = folder()
+    const { child, output, ended } = start(dataDir, NEVER)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
+    expect(output.stderr).toMatch(/the next nightly run is at \d{4}-02-29T00:00:00\.000Z/)
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([null, 'SIGTERM'])
+  })
+
+  it('runs at its hour, one run at a time', async () => {
+    const dataDir = folder()
+    const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
+    await until(() => output.stderr.match(/nothing new is published/g)?.length === 2)
+    expect(output.stderr).not.toContain('exit code 75')
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('refuses an expression that is none', async () => {
+    const { output, child, ended } = start(folder(), 'at night')
+    await ended
+    expect(child.exitCode).toBe(2)
+    expect(output.stderr).toContain('NIGHTLY_SCHEDULE')
+  })
+})
