@@ -47,12 +47,14 @@ export async function resolve(run: Run): Promise<StageResult> {
   if (totals.apps_registered === 0)
     throw new DataError(`There is no app in the registry, ${run.rawFolder}/apps`)
   const unregistered = await readRows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
+  const { tokens_hidden, tokens_unregistered, requests_unregistered, ...facts } = totals
   return {
     summary:
       `${totals.apps_registered} apps registered, ${totals.aliases} aliases, ${totals.apps_public} public; ` +
       `${totals.apps_unregistered} with usage are not registered`,
-    facts: totals,
-    privateFacts: { unregistered },
+    facts,
+    // With a single hidden app, the total of the hidden ones would be that app's traffic.
+    privateFacts: { tokens_hidden, tokens_unregistered, requests_unregistered, unregistered },
   }
 }
 

@@ -46,6 +46,8 @@ export type Report = {
   readonly snapshot: string | null
   readonly message: string | null
   readonly stages: readonly Readonly<Record<string, unknown>>[]
+  /** What must not become public; not in the copy beside the snapshot. */
+  readonly not_published?: Readonly<Record<string, unknown>>
 }
 
 /** A stage that is over. */
@@ -159,16 +161,19 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: stri
   }
 }
 
-/** Keeps the report in the warehouse, there with what must not become public. */
+/** Keeps the whole report in the warehouse, with what must not become public, and returns it. */
 async function record(run: Run, startedAt: Date, done: readonly Done[], failure?: string): Promise<Report> {
-  const told = report(run, startedAt, done, failure)
-  const details = Object.assign({}, ...done.map(({ result }) => result.privateFacts))
+  const not_published: Record<string, unknown> = Object.assign(
+    {},
+    ...done.map(({ result }) => result.privateFacts),
+  )
+  const told = { ...report(run, startedAt, done, failure), not_published }
   await execute(run.connection, 'record-run.sql', {
     started_at: told.started_at,
     finished_at: told.finished_at,
     outcome: told.outcome,
     snapshot: told.snapshot,
-    report: JSON.stringify({ ...told, ...details }),
+    report: JSON.stringify(told),
   })
   return told
 }

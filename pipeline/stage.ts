@@ -27,7 +27,7 @@ export type StageResult = {
   readonly summary: string
   /** Figures for the run's report. */
   readonly facts: Readonly<Record<string, unknown>>
-  /** Further facts that name apps which are not public: for the warehouse's copy of the report alone. */
+  /** Further facts about traffic that is not published: for the operator and the warehouse alone. */
   readonly privateFacts?: Readonly<Record<string, unknown>>
   /** Set when the run is over with this stage. */
   readonly finished?: { readonly outcome: Outcome; readonly snapshot: string }

@@ -18,7 +18,7 @@ describe('readConfig', () => {
   })
 
   it('reports all faults at once', () => {
-    const faulty = { PIPELINE_MEMORY: 'much', NIGHTLY_SCHEDULE: 'at night' }
-    expect(() => readConfig(faulty)).toThrow(/PIPELINE_MEMORY[^]*NIGHTLY_SCHEDULE/)
+    const faulty = { DATA_DIR: '/tmp/what?', PIPELINE_MEMORY: 'much', NIGHTLY_SCHEDULE: 'at night' }
+    expect(() => readConfig(faulty)).toThrow(/DATA_DIR[^]*PIPELINE_MEMORY[^]*NIGHTLY_SCHEDULE/)
   })
 })

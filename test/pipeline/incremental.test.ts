@@ -112,7 +112,7 @@ describe('publish', () => {
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     const runs = await queryWarehouse(
       dataDir,
-      "SELECT outcome, report->>'$.unregistered[0].app_id' AS app, report->>'$.unregistered[0].tokens' AS tokens FROM runs ORDER BY finished_at",
+      "SELECT outcome, report->>'$.not_published.unregistered[0].app_id' AS app, report->>'$.not_published.unregistered[0].tokens' AS tokens FROM runs ORDER BY finished_at",
     )
     expect(runs).toEqual([
       { outcome: 'published', app: null, tokens: null },
