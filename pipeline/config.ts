@@ -9,7 +9,8 @@ import { UsageError } from './errors.ts'
 export const pipelineSettings = z.object({
   DATA_DIR: z
     .string()
-    .min(1)
+    // DuckDB takes what follows a `?` for options, not for a name.
+    .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
     .default('data')
     .describe('Folder of the raw input, the warehouse and the snapshots'),
   PIPELINE_MEMORY: z
