@@ -1,15 +1,18 @@
 -- Replaces the figures of the day by what was counted, surplus taken off.
-DELETE FROM usage_daily WHERE day = getvariable('day');
-INSERT INTO usage_daily
+CREATE OR REPLACE TEMP TABLE kept AS
 SELECT
-  getvariable('day'),
   c.app_id,
-  c.requests - coalesce(s.requests, 0),
-  c.prompt_tokens - coalesce(s.prompt_tokens, 0),
-  c.completion_tokens - coalesce(s.completion_tokens, 0)
+  c.requests - coalesce(s.requests, 0) AS requests,
+  c.prompt_tokens - coalesce(s.prompt_tokens, 0) AS prompt_tokens,
+  c.completion_tokens - coalesce(s.completion_tokens, 0) AS completion_tokens
 FROM counted AS c
 LEFT JOIN surplus AS s ON s.app_id = c.app_id
 WHERE c.app_id IS NOT NULL AND c.rows > coalesce(s.rows, 0);
+
+DELETE FROM usage_daily WHERE day = getvariable('day');
+INSERT INTO usage_daily
+SELECT getvariable('day'), k.app_id, k.requests, k.prompt_tokens, k.completion_tokens
+FROM kept AS k;
 
 DELETE FROM days WHERE day = getvariable('day');
 INSERT INTO days
@@ -19,11 +22,10 @@ SELECT
   -- Equal figures give an equal hash, whatever files they came from.
   (
     SELECT concat_ws(
-      '-', count(*), bit_xor(hash(u.app_id, u.requests, u.prompt_tokens, u.completion_tokens)),
-      sum(hash(u.app_id, u.requests, u.prompt_tokens, u.completion_tokens))
+      ' ', count(*), sum(k.requests), sum(k.prompt_tokens), sum(k.completion_tokens),
+      bit_xor(hash(k.app_id, k.requests, k.prompt_tokens, k.completion_tokens))
     )
-    FROM usage_daily AS u
-    WHERE u.day = getvariable('day')
+    FROM kept AS k
   ),
   getvariable('counted_at'),
   coalesce(sum(c.rows), 0),
