@@ -7,7 +7,16 @@ import { fingerprintOf, listUsageDays } from './sources/drop-folder.ts'
 import type { UsageDay } from './sources/drop-folder.ts'
 import { countDay } from './sources/files.ts'
 import type { Run, StageResult } from './stage.ts'
-import { dateValue, execute, readRow, readRows, setVariables, timeValue, transaction } from './warehouse.ts'
+import {
+  countSchema,
+  dateValue,
+  execute,
+  readRow,
+  readRows,
+  setVariables,
+  timeValue,
+  transaction,
+} from './warehouse.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 1
@@ -26,16 +35,16 @@ const worstRow = z.object({
   example: z.string(),
 })
 const totalsRow = z.object({
-  days: z.string().transform(Number),
-  rows_read: z.string().transform(Number),
-  rows_rejected: z.string().transform(Number),
-  rows_duplicate: z.string().transform(Number),
-  rows_without_tokens: z.string().transform(Number),
+  days: countSchema,
+  rows_read: countSchema,
+  rows_rejected: countSchema,
+  rows_duplicate: countSchema,
+  rows_without_tokens: countSchema,
   tokens_read: z.string(),
   tokens_rejected: z.string(),
   tokens_duplicate: z.string(),
 })
-const reasonRow = z.object({ reason: z.string(), rows: z.string().transform(Number) })
+const reasonRow = z.object({ reason: z.string(), rows: countSchema })
 
 /** What a run makes of the days it finds. */
 export type DayPlan = {

@@ -17,7 +17,7 @@ import {
 import { DataError } from './errors.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
+import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
@@ -43,11 +43,11 @@ const extentRow = z.object({
 })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const totalsRow = z.object({
-  apps: z.string().transform(Number),
-  app_days: z.string().transform(Number),
-  ranking_rows: z.string().transform(Number),
-  days_restated: z.string().transform(Number),
-  days_missing: z.string().transform(Number),
+  apps: countSchema,
+  app_days: countSchema,
+  ranking_rows: countSchema,
+  days_restated: countSchema,
+  days_missing: countSchema,
   requests_published: z.string(),
   tokens_published: z.string(),
 })

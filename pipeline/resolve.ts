@@ -6,7 +6,7 @@ import type { Columns } from './sources/columns.ts'
 import { listRegistryFiles } from './sources/drop-folder.ts'
 import { createStagingTable, stageFile } from './sources/staging.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, listValue, readRow, readRows, transaction } from './warehouse.ts'
+import { countSchema, execute, listValue, readRow, readRows, transaction } from './warehouse.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
@@ -20,11 +20,11 @@ const FAULTS_SHOWN = 20
 const faultRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
 const aliasFaultRow = z.object({ fault: z.string() })
 const totalsRow = z.object({
-  apps_registered: z.string().transform(Number),
-  aliases: z.string().transform(Number),
-  apps_public: z.string().transform(Number),
-  apps_unregistered: z.string().transform(Number),
-  requests_unregistered: z.string().transform(Number),
+  apps_registered: countSchema,
+  aliases: countSchema,
+  apps_public: countSchema,
+  apps_unregistered: countSchema,
+  requests_unregistered: countSchema,
   tokens_unregistered: z.string(),
   tokens_hidden: z.string(),
   tokens_published: z.string(),

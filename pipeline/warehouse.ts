@@ -6,7 +6,7 @@ import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValu
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { DataError, LockedError, messageOf } from './errors.ts'
 
 export type Parameters = Readonly<Record<string, DuckDBValue>>
@@ -83,6 +83,9 @@ function openingError(path: string, error: unknown): Error {
     { cause: error },
   )
 }
+
+/** A count in a decoded row: BIGINT arrives as text. */
+export const countSchema = z.string().transform(Number)
 
 /** The text of a file under sql/. */
 export function sqlFile(name: string): string {

@@ -3,15 +3,15 @@ import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { UsageError } from '../errors.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
-import { readRows } from '../warehouse.ts'
+import { countSchema, readRows } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 
 const totalsRow = z.object({
   side: z.enum(['before', 'after']),
   data_through: z.string(),
-  apps: z.string().transform(Number),
-  app_days: z.string().transform(Number),
+  apps: countSchema,
+  app_days: countSchema,
   total_requests: z.string(),
   total_tokens: z.string(),
 })
@@ -25,8 +25,8 @@ const rankRow = z.object({
   sort: z.string(),
   app_id: z.string(),
   app_name: z.string(),
-  rank_before: z.string().transform(Number).nullable(),
-  rank_after: z.string().transform(Number).nullable(),
+  rank_before: countSchema.nullable(),
+  rank_after: countSchema.nullable(),
 })
 
 /** Lines of a kind shown to people; --json gives them all. */

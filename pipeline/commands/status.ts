@@ -6,7 +6,7 @@ import { parseCommandLine } from '../command-line.ts'
 import { SNAPSHOTS_FOLDER } from '../contract.ts'
 import { currentSnapshot, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
-import { readRow } from '../warehouse.ts'
+import { countSchema, readRow } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 
@@ -14,8 +14,8 @@ const factsRow = z.object({
   as_of: z.string(),
   first_day: z.string(),
   data_through: z.string(),
-  apps: z.string().transform(Number),
-  app_days: z.string().transform(Number),
+  apps: countSchema,
+  app_days: countSchema,
   days_missing: z.array(z.string()),
   days_partial: z.array(z.string()),
   days_restated: z.array(z.string()),

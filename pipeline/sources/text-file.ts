@@ -9,7 +9,7 @@ import type { Compression, RawFile } from './drop-folder.ts'
 /** Far more than any header; a file without a line break in so many bytes is not CSV. */
 const HEADER_BYTES = 65_536
 const BYTE_ORDER_MARK = /^\uFEFF/
-const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/y
+const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
 function decompressor(compression: Compression): Transform {
   switch (compression) {
@@ -69,8 +69,9 @@ export async function readCsvHeader(file: RawFile): Promise<string[]> {
   return names
 }
 
+/** After a last field without a comma the pattern matches once more, emptily. */
 function splitCsvLine(line: string): string[] {
-  return [...line.matchAll(new RegExp(CSV_FIELD, 'g'))]
+  return [...line.matchAll(CSV_FIELD)]
     .slice(0, line.endsWith(',') ? undefined : -1)
     .map(([, field = '']) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field))
 }
