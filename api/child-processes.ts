@@ -16,8 +16,9 @@ export interface Child {
 
 /** Runs a TypeScript program of this package with our own Node; it shares our environment and our stderr. */
 export function runProgram(program: URL, args: readonly string[]): Child {
-  // What it prints are messages, and our stdout is for what was asked of us.
-  const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ['ignore', 2, 2] })
+  // What it prints are messages, and our stdout is for what was asked of us. The channel carries nothing: it
+  // closes when we end, however we do, and so tells the program that it is alone.
+  const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ['ignore', 2, 2, 'ipc'] })
   const ended = endingOf(child)
   return {
     ended,

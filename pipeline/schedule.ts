@@ -41,6 +41,8 @@ function startSchedule(expression: string): void {
   // A machine that slept through the hour runs as soon as it wakes.
   task.on('execution:missed', runOnce)
   onStopSignal(() => running?.kill('SIGTERM'))
+  // Started by another program: its end, even by SIGKILL, is ours.
+  if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   tell(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
 }
 

@@ -28,10 +28,10 @@ function folder(): string {
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
   const child = spawn(process.execPath, [SCHEDULE, ...args], {
     env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   const output = { stderr: '' }
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
   return { child, output, ended: once(child, 'close') }
 }
 
@@ -52,6 +52,15 @@ describe('npm run schedule', () => {
     expect(output.stderr).not.toContain('exit code 75')
     child.kill('SIGTERM')
     await ended
+  })
+
+  it('ends with the program that started it', async () => {
+    const { child, output } = start(folder(), NEVER, '--no-catch-up')
+    await until(() => output.stderr.includes('the next nightly run'))
+    // Node tells no "close" of a child whose channel we closed ourselves.
+    const exited = once(child, 'exit')
+    child.disconnect()
+    expect(await exited).toEqual([null, 'SIGTERM'])
   })
 
   it('refuses an expression that is none', async () => {
