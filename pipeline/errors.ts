@@ -33,6 +33,11 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** The first line of the text; DuckDB's messages go on with hints for whoever wrote the SQL. */
+export function firstLineOf(error: unknown): string {
+  return messageOf(error).split('\n', 1).join('')
+}
+
 /** The text of a crash, with its stack. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -42,31 +42,21 @@ export const sendOverHttp: Send = async (url, body) => {
   }
 }
 
-const rankFacts = z.object({ stage: z.literal('rank'), data_through: z.string(), days_restated: z.number() })
+const rankFacts = z.object({ data_through: z.string(), days_restated: z.number() })
 
 /** The notices that a run which came to its end calls for. */
 export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
-  const ranked = z.array(rankFacts).parse(stages.filter(({ stage }) => stage === 'rank'))
-  return ranked.flatMap(({ data_through, days_restated }): Notice[] => [
-    ...(days_restated > 0
-      ? [
-          {
-            event: 'restated',
-            message: `${days_restated} days that were published before have new figures`,
-            snapshot,
-          } as const,
-        ]
-      : []),
-    ...(data_through < last_day
-      ? [
-          {
-            event: 'late',
-            message: `The data ends on ${data_through}, the last completed day is ${last_day}`,
-            snapshot,
-          } as const,
-        ]
-      : []),
-  ])
+  const { data_through, days_restated } = rankFacts.parse(stages.find(({ stage }) => stage === 'rank'))
+  const notices: Notice[] = []
+  if (days_restated > 0) {
+    const message = `${days_restated} days that were published before have new figures`
+    notices.push({ event: 'restated', message, snapshot })
+  }
+  if (data_through < last_day) {
+    const message = `The data ends on ${data_through}, the last completed day is ${last_day}`
+    notices.push({ event: 'late', message, snapshot })
+  }
+  return notices
 }
 
 /** The notice of a run that failed. */

@@ -164,7 +164,8 @@ export async function transaction<T>(connection: DuckDBConnection, work: () => P
     await connection.run('COMMIT')
     return result
   } catch (error) {
-    await connection.run('ROLLBACK')
+    // A failed COMMIT, on a full disk for instance, has rolled back already; the first fault is the one to tell.
+    await connection.run('ROLLBACK').catch(() => undefined)
     throw error
   }
 }

@@ -8,6 +8,12 @@ export type Columns = {
   readonly optional: readonly string[]
 }
 
+/** The columns of raw usage (CONTRACT 7). */
+export const USAGE_COLUMNS: Columns = {
+  required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
+  optional: ['requests', 'request_id'],
+}
+
 export function allColumns({ required, optional }: Columns): readonly string[] {
   return [...required, ...optional]
 }

@@ -6,16 +6,10 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { execute, readRow } from '../warehouse.ts'
-import type { Columns } from './columns.ts'
+import { USAGE_COLUMNS } from './columns.ts'
 import type { UsageDay } from './drop-folder.ts'
 import { readParquet } from './parquet-file.ts'
 import { createStagingTable, stageFile } from './staging.ts'
-
-/** The columns of raw usage (CONTRACT 7). */
-const USAGE_COLUMNS: Columns = {
-  required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
-  optional: ['requests', 'request_id'],
-}
 
 const suspicionRow = z.object({ suspicious: z.boolean() })
 

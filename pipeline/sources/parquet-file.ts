@@ -1,11 +1,11 @@
 /** Parquet files of raw usage, counted where they lie: which expression reads which column of which type. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, messageOf } from '../errors.ts'
+import { DataError, firstLineOf } from '../errors.ts'
 import { listValue, literal, queryRows, readRow } from '../warehouse.ts'
-import { requireColumns } from './columns.ts'
+import { USAGE_COLUMNS, requireColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
-import { pathLiteral } from './path-literal.ts'
+import { exactPath, pathLiteral } from './path-literal.ts'
 
 /** Name (lower case) and DuckDB type of the columns of a file. */
 type ColumnTypes = ReadonlyMap<string, string>
@@ -21,11 +21,12 @@ type Reading = (column: string, type: string) => string | undefined
 
 const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
 const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
-const TIME_WITHOUT_ZONE = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
+const TIME_WITH_ZONE = 'TIMESTAMP WITH TIME ZONE'
+const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS| WITH TIME ZONE)?)$/
 
 const readTime: Reading = (column, type) => {
-  if (TIME_WITHOUT_ZONE.test(type)) return `CAST(${column} AS TIMESTAMP)`
-  if (type === 'TIMESTAMP WITH TIME ZONE') return `${column} AT TIME ZONE 'UTC'`
+  if (type === TIME_WITH_ZONE) return `${column} AT TIME ZONE 'UTC'`
+  if (TIME.test(type)) return `CAST(${column} AS TIMESTAMP)`
   return type === 'VARCHAR' ? `utc_from_text(${column})` : undefined
 }
 
@@ -60,7 +61,7 @@ const USAGE_READINGS: readonly { column: string; read: Reading; missing?: string
 
 /** Columns whose statistics in the footer are numbers or times, and their types; an optional one may be missing. */
 const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
-  ['ts', /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE)$/],
+  ['ts', TIME],
   ...['app_id', 'prompt_tokens', 'completion_tokens', 'requests'].map(
     (column) => [column, FITS_64_BITS] as const,
   ),
@@ -68,8 +69,6 @@ const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
 
 const provenRow = z.object({ proven: z.boolean() })
 const columnRow = z.object({ column_name: z.string(), column_type: z.string() })
-
-const REQUIRED = USAGE_READINGS.filter(({ missing }) => missing === undefined).map(({ column }) => column)
 
 /** How the Parquet files of a day are read. */
 export type ParquetReading = {
@@ -107,7 +106,7 @@ async function groupBySchema(
   const groups = new Map<string, SchemaGroup>()
   for (const file of files) {
     const types = await describeParquet(connection, file)
-    requireColumns(file, [...types.keys()], REQUIRED)
+    requireColumns(file, [...types.keys()], USAGE_COLUMNS.required)
     const signature = JSON.stringify([...types])
     const group = groups.get(signature) ?? { types, files: [] }
     group.files.push(file)
@@ -118,7 +117,7 @@ async function groupBySchema(
 
 async function footersProve(connection: DuckDBConnection, files: readonly RawFile[]): Promise<boolean> {
   if (files.length === 0) return true
-  const paths = listValue(files.map(({ path }) => path))
+  const paths = listValue(files.map(({ path }) => exactPath(path)))
   const { proven } = await readRow(connection, 'load/footer-proof.sql', provenRow, { paths })
   return proven
 }
@@ -130,8 +129,7 @@ export async function describeParquet(connection: DuckDBConnection, file: RawFil
     const columns = await queryRows(connection, sql, columnRow)
     return new Map(columns.map((column) => [column.column_name.toLowerCase(), column.column_type]))
   } catch (error) {
-    const [firstLine] = messageOf(error).split('\n', 1)
-    throw new DataError(`${file.name} cannot be read as Parquet: ${firstLine}`, { cause: error })
+    throw new DataError(`${file.name} cannot be read as Parquet: ${firstLineOf(error)}`, { cause: error })
   }
 }
 

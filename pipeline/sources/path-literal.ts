@@ -1,6 +1,11 @@
 import { literal } from '../warehouse.ts'
 
-/** A path as SQL literal for DuckDB's readers, which would take `*`, `?` and `[` in it for a pattern. */
+/** A path for DuckDB's readers, which would take `*`, `?` and `[` in it for a pattern. */
+export function exactPath(path: string): string {
+  return path.replaceAll(/[[*?]/g, '[$&]')
+}
+
+/** The same as SQL literal. */
 export function pathLiteral(path: string): string {
-  return literal(path.replaceAll(/[[*?]/g, '[$&]'))
+  return literal(exactPath(path))
 }

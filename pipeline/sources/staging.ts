@@ -4,7 +4,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, messageOf } from '../errors.ts'
+import { DataError, firstLineOf } from '../errors.ts'
 import { execute, identifier, literal, readRow } from '../warehouse.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
@@ -63,8 +63,7 @@ async function runOver(
   try {
     await connection.run(statement)
   } catch (error) {
-    const [firstLine] = messageOf(error).split('\n', 1)
-    throw new DataError(`${file.name} cannot be read: ${firstLine} ${remedy}`, { cause: error })
+    throw new DataError(`${file.name} cannot be read: ${firstLineOf(error)} ${remedy}`, { cause: error })
   }
 }
 
