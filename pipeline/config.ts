@@ -24,6 +24,11 @@ export const pipelineSettings = z.object({
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts, cron form, UTC'),
   PUBLISHER: z.string().default('App Rankings').describe('Publisher named in the attribution line'),
+  PUBLIC_URL: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .default('http://127.0.0.1:3000')
+    .describe('Address under which the public reaches the service; the files of a snapshot name it'),
   NOTICE_WEBHOOK: z
     .url({ protocol: /^https?$/ })
     .optional()
@@ -39,6 +44,8 @@ export type Config = {
   readonly memory: string
   readonly schedule: string
   readonly publisher: string
+  /** Without a slash at the end. */
+  readonly publicUrl: string
   readonly webhook: string | undefined
   readonly successPing: string | undefined
 }
@@ -53,6 +60,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     memory: settings.data.PIPELINE_MEMORY,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
+    publicUrl: settings.data.PUBLIC_URL,
     webhook: settings.data.NOTICE_WEBHOOK,
     successPing: settings.data.SUCCESS_PING,
   }

@@ -55,6 +55,9 @@ export const COMPARABILITY_NOTE =
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
 
+/** Path under which the API lists the snapshots and hands out their files (CONTRACT 4.6). */
+export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
+
 /** Folder of the snapshots and the pointer to the newest, relative to DATA_DIR (CONTRACT 8). */
 export const SNAPSHOTS_FOLDER = 'snapshots'
 export const CURRENT_POINTER = 'current'

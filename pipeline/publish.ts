@@ -1,5 +1,5 @@
 /**
- * Stage 5: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
+ * Stage 6: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
  * away, everything after it is whole; the pointer is switched last.
  */
 import { readdirSync, renameSync } from 'node:fs'
@@ -11,9 +11,6 @@ import type { Run, StageResult } from './stage.ts'
 /** Publishes the snapshot in the build folder. */
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
-  await run.connection.run('USE warehouse')
-  await run.connection.run('CHECKPOINT snapshot')
-  await run.connection.run('DETACH snapshot')
   for (const name of readdirSync(run.buildFolder)) syncToDisk(join(run.buildFolder, name))
   syncToDisk(run.buildFolder)
   renameSync(run.buildFolder, join(run.snapshotsFolder, id))

@@ -20,7 +20,7 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
-const SNAPSHOT_RULES = 1
+const SNAPSHOT_RULES = 2
 
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
 const WINDOWS = [1, 7, 30, 90] as const

@@ -1,6 +1,7 @@
 /** One nightly run: the stages in order, timed and reported. */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { bundle } from './bundle.ts'
 import { check } from './check.ts'
 import type { Config } from './config.ts'
 import {
@@ -26,6 +27,7 @@ const STAGES: readonly Stage[] = [
   { name: 'resolve', run: resolve },
   { name: 'rank', run: rank },
   { name: 'check', run: check },
+  { name: 'bundle', run: bundle },
   { name: 'publish', run: publish },
 ]
 

@@ -1,0 +1,108 @@
+/** croissant.json: the bundle in the words of Croissant 1.1 (mlcommons.org/croissant). */
+import type { FileFacts } from './checksums.ts'
+import { MEDIA_TYPES } from './data-package.ts'
+import { bibtex } from './description.ts'
+import type { DescribedTable, Description, Field } from './description.ts'
+import { fileName } from './tables.ts'
+
+/** The terms in use below; a term the context does not hold is one of schema.org. */
+const CONTEXT = {
+  '@language': 'en',
+  '@vocab': 'http://schema.org/',
+  sc: 'http://schema.org/',
+  cr: 'http://mlcommons.org/croissant/',
+  dct: 'http://purl.org/dc/terms/',
+  arrayShape: 'cr:arrayShape',
+  citeAs: 'cr:citeAs',
+  column: 'cr:column',
+  dataType: { '@id': 'cr:dataType', '@type': '@vocab' },
+  extract: 'cr:extract',
+  field: 'cr:field',
+  fileObject: 'cr:fileObject',
+  isArray: 'cr:isArray',
+  key: 'cr:key',
+  recordSet: 'cr:recordSet',
+  references: 'cr:references',
+  source: 'cr:source',
+}
+
+/** The JSON-LD document; `files` are the data files of the bundle. */
+export function croissant(description: Description, files: readonly FileFacts[]): object {
+  const { meta } = description
+  const publisher = { '@type': 'Organization', name: meta.publisher, url: description.homepage }
+  return {
+    '@context': CONTEXT,
+    '@type': 'sc:Dataset',
+    'dct:conformsTo': 'http://mlcommons.org/croissant/1.1',
+    name: description.title,
+    description: `${description.summary} ${meta.comparability}`,
+    url: description.homepage,
+    identifier: description.address,
+    license: meta.licence_url,
+    creator: publisher,
+    publisher,
+    creditText: meta.attribution,
+    citeAs: bibtex(description),
+    keywords: description.keywords,
+    inLanguage: 'en',
+    isAccessibleForFree: true,
+    datePublished: meta.as_of,
+    temporalCoverage: `${meta.first_day}/${meta.data_through}`,
+    version: description.version,
+    ...(meta.sources === null ? {} : { isBasedOn: meta.sources }),
+    distribution: files.map((file) => fileObject(description, file)),
+    recordSet: description.tables.map(recordSet),
+  }
+}
+
+function fileObject({ address }: Description, { name, bytes, sha256 }: FileFacts): object {
+  return {
+    '@type': 'cr:FileObject',
+    '@id': name,
+    name,
+    contentUrl: `${address}/${name}`,
+    contentSize: `${bytes} B`,
+    encodingFormat: mediaType(name),
+    sha256,
+  }
+}
+
+function mediaType(name: string): string {
+  if (name.endsWith('.csv')) return MEDIA_TYPES.csv
+  return name.endsWith('.parquet') ? MEDIA_TYPES.parquet : MEDIA_TYPES.duckdb
+}
+
+function recordSet(table: DescribedTable): object {
+  const [format = 'csv'] = table.formats
+  const file = fileName(table, format)
+  return {
+    '@type': 'cr:RecordSet',
+    '@id': table.name,
+    name: table.name,
+    description: table.description,
+    ...(table.primaryKey === undefined
+      ? {}
+      : { key: table.primaryKey.map((column) => ({ '@id': `${table.name}/${column}` })) }),
+    field: table.fields.map((field) => describeField(table, field, file)),
+  }
+}
+
+function describeField(table: DescribedTable, { name, type, description }: Field, file: string): object {
+  const refers = table.refersToApps === true && name === 'app_id'
+  return {
+    '@type': 'cr:Field',
+    '@id': `${table.name}/${name}`,
+    name,
+    description,
+    dataType: dataType(type),
+    ...(type.endsWith('[]') ? { isArray: true, arrayShape: '-1' } : {}),
+    source: { fileObject: { '@id': file }, extract: { column: name } },
+    ...(refers ? { references: { '@id': 'apps/app_id' } } : {}),
+  }
+}
+
+function dataType(type: string): string {
+  if (type === 'DATE') return 'sc:Date'
+  if (type === 'TIMESTAMP WITH TIME ZONE') return 'sc:DateTime'
+  return type.startsWith('VARCHAR') ? 'sc:Text' : 'sc:Integer'
+}

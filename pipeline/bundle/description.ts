@@ -1,0 +1,121 @@
+/**
+ * What every file of the bundle says about the data, read from the snapshot itself: the one row of `meta` and
+ * the comments that stand on tables and columns. Nothing about a column is written down a second time.
+ */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { SNAPSHOTS_PATH, snapshotId } from '../contract.ts'
+import { readRow, readRows } from '../warehouse.ts'
+import { BUNDLED_TABLES } from './tables.ts'
+import type { BundledTable } from './tables.ts'
+
+export type Field = {
+  readonly name: string
+  /** DuckDB type. */
+  readonly type: string
+  readonly description: string
+  readonly nullable: boolean
+}
+
+export type DescribedTable = BundledTable & {
+  readonly description: string
+  readonly fields: readonly Field[]
+}
+
+const metaRow = z.object({
+  as_of: z.string(),
+  data_through: z.string(),
+  first_day: z.string(),
+  version: z.string(),
+  licence: z.string(),
+  licence_url: z.string(),
+  publisher: z.string(),
+  attribution: z.string(),
+  sources: z.string().nullable(),
+  comparability: z.string(),
+})
+
+const columnRow = z.object({
+  table_name: z.string(),
+  table_comment: z.string(),
+  column_name: z.string(),
+  data_type: z.string(),
+  is_nullable: z.boolean(),
+  comment: z.string(),
+})
+
+export type Description = {
+  readonly title: string
+  readonly summary: string
+  readonly keywords: readonly string[]
+  readonly meta: z.infer<typeof metaRow>
+  readonly snapshot: string
+  /** Semantic version of the schema with the snapshot as build, which tells every two snapshots apart. */
+  readonly version: string
+  /** Where the dataset is at home, and this snapshot's files; no slash at the end. */
+  readonly homepage: string
+  readonly address: string
+  readonly tables: readonly DescribedTable[]
+}
+
+const TITLE = 'App rankings'
+const SUMMARY =
+  'Which apps use large language models, by how much, and which are growing: requests and tokens per UTC day and ' +
+  'public app, with popular and trending rankings.'
+const KEYWORDS = ['large language models', 'AI apps', 'token usage', 'rankings']
+
+/**
+ * Describes the attached database `snapshot`.
+ * @param publicUrl address under which the public reaches the service.
+ */
+export async function describeSnapshot(
+  connection: DuckDBConnection,
+  { asOf, publicUrl }: { readonly asOf: Date; readonly publicUrl: string },
+): Promise<Description> {
+  const meta = await readRow(connection, 'bundle/meta.sql', metaRow)
+  const columns = await readRows(connection, 'bundle/columns.sql', columnRow)
+  const snapshot = snapshotId(asOf)
+  return {
+    title: TITLE,
+    summary: SUMMARY,
+    keywords: KEYWORDS,
+    meta,
+    snapshot,
+    version: `${meta.version.replace(/^v/, '')}.0.0+${snapshot}`,
+    homepage: `${publicUrl}/`,
+    address: `${publicUrl}${SNAPSHOTS_PATH}/${snapshot}`,
+    tables: BUNDLED_TABLES.map((table) => describeTable(table, columns)),
+  }
+}
+
+function describeTable(table: BundledTable, columns: readonly z.infer<typeof columnRow>[]): DescribedTable {
+  const own = columns.filter(({ table_name }) => table_name === table.name)
+  return {
+    ...table,
+    description: own[0]?.table_comment ?? '',
+    fields: own.map((column) => ({
+      name: column.column_name,
+      type: column.data_type,
+      description: column.comment,
+      nullable: column.is_nullable,
+    })),
+  }
+}
+
+/** The entry of a reference manager. */
+export function bibtex({ title, meta, snapshot, address }: Description): string {
+  return [
+    `@misc{app_rankings_${snapshot},`,
+    `  title        = {{${braced(title)}}},`,
+    `  author       = {{${braced(meta.publisher)}}},`,
+    `  year         = {${meta.as_of.slice(0, 4)}},`,
+    `  howpublished = {\\url{${address}}},`,
+    `  note         = {As of ${meta.as_of}, ${meta.licence}}`,
+    '}',
+  ].join('\n')
+}
+
+/** Text inside the braces of an entry; a brace of its own would end it too early. */
+function braced(text: string): string {
+  return text.replaceAll(/[{}\\]/g, '').replaceAll(/[&%$#_]/g, String.raw`\$&`)
+}

@@ -1,0 +1,78 @@
+/** The tables of a snapshot as Parquet and CSV files. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { join } from 'node:path'
+import { identifier, literal } from '../warehouse.ts'
+import type { DescribedTable, Description, Field } from './description.ts'
+import { fileName } from './tables.ts'
+import type { FileFormat } from './tables.ts'
+
+/** Separates the items of a list in a CSV cell. */
+export const LIST_DELIMITER = '|'
+
+/**
+ * A cell that begins with one of these is taken for a formula by spreadsheets, and names come from strangers. An
+ * apostrophe before it makes it text again; spreadsheets do not show it.
+ */
+const FORMULA_START = String.raw`^[=+\-@\t\r]`
+
+/**
+ * Writes the files of a described table of the attached database `snapshot` into `folder`. The rows stand in the
+ * order of the table, and the same table gives the same bytes.
+ */
+export async function writeTable(
+  connection: DuckDBConnection,
+  description: Description,
+  { table, folder }: { readonly table: DescribedTable; readonly folder: string },
+): Promise<void> {
+  for (const format of table.formats) {
+    const path = literal(join(folder, fileName(table, format)))
+    await connection.run(`COPY (${SELECTS[format](table)}) TO ${path} ${OPTIONS[format](description)}`)
+  }
+}
+
+const SELECTS: Record<FileFormat, (table: DescribedTable) => string> = {
+  parquet: ({ name }) => `FROM snapshot.${identifier(name)}`,
+  csv: ({ name, fields }) => `SELECT ${fields.map(csvCell).join(', ')} FROM snapshot.${identifier(name)}`,
+}
+
+const OPTIONS: Record<FileFormat, (description: Description) => string> = {
+  parquet: (description) => `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${keyValues(description)}})`,
+  csv: () => '(FORMAT csv, HEADER)',
+}
+
+function csvCell({ name, type }: Field): string {
+  const column = identifier(name)
+  return `${csvValue(column, type)} AS ${column}`
+}
+
+function csvValue(column: string, type: string): string {
+  switch (type) {
+    case 'VARCHAR':
+      return `CASE WHEN regexp_matches(${column}, '${FORMULA_START}') THEN '''' || ${column} ELSE ${column} END`
+    case 'VARCHAR[]':
+      return `array_to_string(${column}, '${LIST_DELIMITER}')`
+    case 'TIMESTAMP WITH TIME ZONE':
+      return `strftime(${column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ')`
+    default:
+      return column
+  }
+}
+
+/** What a Parquet file says of itself when it travels alone. */
+function keyValues({ meta, snapshot, version }: Description): string {
+  const entries = {
+    snapshot,
+    version,
+    as_of: meta.as_of,
+    data_through: meta.data_through,
+    publisher: meta.publisher,
+    license: meta.licence,
+    license_url: meta.licence_url,
+    attribution: meta.attribution,
+    sources: meta.sources ?? '',
+    comparability: meta.comparability,
+  }
+  return Object.entries(entries)
+    .map(([key, value]) => `${key}: ${literal(value)}`)
+    .join(', ')
+}

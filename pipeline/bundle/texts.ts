@@ -1,0 +1,120 @@
+/** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
+import { bibtex } from './description.ts'
+import type { DescribedTable, Description } from './description.ts'
+import { fileName } from './tables.ts'
+
+/** CITATION.cff 1.2.0. */
+export function citationText(description: Description): string {
+  const { meta } = description
+  return `cff-version: 1.2.0
+type: dataset
+message: ${yamlText('Please cite the snapshot you used, with its time.')}
+title: ${yamlText(description.title)}
+abstract: ${yamlText(`${description.summary} ${meta.comparability}`)}
+authors:
+  - name: ${yamlText(meta.publisher)}
+license: ${meta.licence}
+version: ${yamlText(description.version)}
+date-released: ${yamlText(meta.as_of.slice(0, 10))}
+url: ${yamlText(description.homepage)}
+identifiers:
+  - type: url
+    value: ${yamlText(description.address)}
+    description: ${yamlText('The files of this snapshot, unchanged for as long as it is retained')}
+keywords:
+${description.keywords.map((keyword) => `  - ${yamlText(keyword)}`).join('\n')}
+`
+}
+
+/** A JSON string is a YAML string too, whatever it holds. */
+function yamlText(value: string): string {
+  return JSON.stringify(value)
+}
+
+/** What may be done with the data, and the line that is asked for in return. */
+export function licenceText({ title, meta }: Description): string {
+  const sources =
+    meta.sources === null
+      ? ''
+      : `\nThe data was made from these sources, to be named as well:\n\n${indented(meta.sources)}\n`
+  return `${title}, as of ${meta.as_of}
+
+This dataset is licensed under the Creative Commons Attribution 4.0 International
+Public License (SPDX: ${meta.licence}). The text of the licence: ${meta.licence_url}
+
+You may share and adapt it, for any purpose, when you give credit. This line does:
+
+    ${meta.attribution}
+${sources}
+The data comes as it is, without any warranty. ${meta.comparability}
+`
+}
+
+/** The page that explains the bundle to whoever finds it alone on a disk. */
+export function readmeText(description: Description): string {
+  const { meta } = description
+  return `# ${description.title}, as of ${meta.as_of}
+
+${description.summary}
+
+- Days: ${meta.first_day} to ${meta.data_through} (UTC). A later snapshot may restate them; this one never changes.
+- Snapshot: ${description.address}
+- Licence: [${meta.licence}](${meta.licence_url})
+- To be kept in mind: ${meta.comparability}
+
+## Files
+
+| file | what |
+| --- | --- |
+| \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer), with the macros \`popular\` and \`trending\` for any window of days |
+${description.tables.map(filesRow).join('\n')}
+| \`datapackage.json\` | description for machines, Data Package 2 |
+| \`croissant.json\` | description for machines, Croissant 1.1 |
+| \`CITATION.cff\`, \`LICENSE\` | how to cite, and the licence |
+| \`SHA256SUMS\` | checksums: \`sha256sum -c SHA256SUMS\` |
+
+In CSV an empty cell is null, the items of a list are separated by \`|\`, and a text that a spreadsheet would take
+for a formula has an apostrophe before it. Parquet has the texts as they are.
+
+## Tables
+
+${description.tables.map(tableSection).join('\n\n')}
+
+## How to cite
+
+${meta.attribution}
+
+\`\`\`bibtex
+${bibtex(description)}
+\`\`\`
+${meta.sources === null ? '' : `\n## Sources\n\n${meta.sources}\n`}`
+}
+
+function filesRow(table: DescribedTable): string {
+  const names = table.formats.map((format) => `\`${fileName(table, format)}\``).join(', ')
+  return `| ${names} | ${table.title} |`
+}
+
+function tableSection({ name, description, fields }: DescribedTable): string {
+  const rows = fields.map((field) => `| \`${field.name}\` | ${field.type} | ${cell(field.description)} |`)
+  return [
+    `### ${name}`,
+    '',
+    description,
+    '',
+    '| column | type | meaning |',
+    '| --- | --- | --- |',
+    ...rows,
+  ].join('\n')
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', String.raw`\|`)
+}
+
+function indented(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => `    ${line}`)
+    .join('\n')
+}

@@ -1,0 +1,13 @@
+-- What the snapshot says about itself; times and days as text.
+SELECT
+  strftime(m.as_of AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of,
+  CAST(m.data_through AS VARCHAR) AS data_through,
+  CAST(m.first_day AS VARCHAR) AS first_day,
+  m.version,
+  m.licence,
+  m.licence_url,
+  m.publisher,
+  m.attribution,
+  m.sources,
+  m.comparability
+FROM snapshot.meta AS m;
