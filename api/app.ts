@@ -4,11 +4,12 @@ import helmet from 'helmet'
 import { authenticate } from './accounts/authenticate.ts'
 import { stateLimits } from './accounts/spend.ts'
 import type { CallLocals, Clock, Gate, Handler } from './call.ts'
+import { openToPages, preflight } from './cors.ts'
 import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
 import { logRequests } from './request-log.ts'
 import { sendError } from './respond.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './route.ts'
 import { shorten } from './shorten.ts'
 import type { Store } from './store.ts'
 
@@ -34,6 +35,7 @@ export function createApp({ routes, store, clock, log }: AppDependencies): Expre
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
     for (const route of here) addRoute(app, route, store, clock)
+    if (here.some((route) => route.openToPages === true)) app.options(path, preflight(methodsOf(here)))
     app.all(path, otherMethods(here))
   }
   app.use(unknownPath)
@@ -43,6 +45,7 @@ export function createApp({ routes, store, clock, log }: AppDependencies): Expre
 
 function addRoute(app: Express, route: Route, store: Store, clock: Clock): void {
   const gates: Gate[] = [authenticate(store, route.access)]
+  if (route.openToPages === true) gates.unshift(openToPages)
   if (route.limited === true) gates.unshift(stateLimits(clock))
   if (route.bodyLimit !== undefined) gates.push(express.json({ limit: route.bodyLimit, strict: false }))
   const method = route.method === 'GET' ? 'get' : 'post'
@@ -81,8 +84,7 @@ const refuseBadRequestLine: Gate = (request, _reply, next) => {
 }
 
 function otherMethods(routes: readonly Route[]): Handler {
-  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const allow = [...methods, 'OPTIONS'].join(', ')
+  const allow = methodsOf(routes)
   return (request, reply) => {
     if (request.method !== 'OPTIONS') {
       throw new ApiError(405, `Method ${request.method} is not allowed here; allowed: ${allow}`, {
@@ -91,6 +93,11 @@ function otherMethods(routes: readonly Route[]): Handler {
     }
     reply.status(204).set('Allow', allow).end()
   }
+}
+
+function methodsOf(routes: readonly Route[]): string {
+  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return [...methods, 'OPTIONS'].join(', ')
 }
 
 const unknownPath: Handler = (request) => {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 /** What identifies a representation: a strong entity tag, quotes included, and when it last changed. */
 export interface Validators {
   readonly etag: string
-  readonly lastModified: Date
+  readonly lastModified?: Date
 }
 
 const ENTITY_TAG = /(?:W\/)?"[^"]*"/g
@@ -16,7 +16,7 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   const wanted = headers['if-none-match']
   if (wanted !== undefined) return wanted.trim() === '*' || entityTags(wanted).includes(etag)
   const since = headers['if-modified-since']
-  return since !== undefined && Date.parse(since) >= lastModified.getTime()
+  return since !== undefined && lastModified !== undefined && Date.parse(since) >= lastModified.getTime()
 }
 
 // The comparison is weak (RFC 9110, 13.1.2): a proxy that compressed the body may have marked the tag as weak.

@@ -19,12 +19,13 @@ export function jsonText(body: unknown): string {
 
 /** Ends the reply with this body; a HEAD gets the same headers without it. */
 export function sendJson(reply: Reply, status: number, body: unknown): void {
-  const bytes = Buffer.from(jsonText(body))
+  sendBytes(reply, status, 'application/json; charset=utf-8', Buffer.from(jsonText(body)))
+}
+
+/** Ends the reply with these bytes; a HEAD gets the same headers without them. */
+export function sendBytes(reply: Reply, status: number, contentType: string, bytes: Buffer): void {
   reply.status(status)
-  reply.set({
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(bytes.length),
-  })
+  reply.set({ 'Content-Type': contentType, 'Content-Length': String(bytes.length) })
   reply.end(bytes)
 }
 

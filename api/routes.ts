@@ -1,56 +1,35 @@
 /** The route table: everything the service answers, as data. */
-import type { Access } from './accounts/authenticate.ts'
-import { createSpend } from './accounts/spend.ts'
 import { createRateLimiter } from './accounts/rate-limits.ts'
-import type { Clock, Handler } from './call.ts'
-import { appRankings } from './datasets/app-rankings.ts'
-import type { CurrentSnapshot } from './datasets/current-snapshot.ts'
-import { nightlySchedule } from './datasets/nightly-schedule.ts'
-import { datasetStatus } from './datasets/status.ts'
+import { createSpend } from './accounts/spend.ts'
+import type { Clock } from './call.ts'
+import type { Snapshots } from './datasets/choose-snapshot.ts'
+import { datasetRoutes } from './datasets/routes.ts'
+import type { Log } from './log.ts'
 import { sendJson } from './respond.ts'
+import type { Route } from './route.ts'
 import type { Store } from './store.ts'
-
-/** One operation. A GET answers HEAD as well. */
-export interface Route {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly access: Access
-  /** Whether the rate limits apply: the handler settles them, and every reply states them. */
-  readonly limited?: boolean
-  /** Takes a JSON body of at most this many bytes; without it a body is not read. */
-  readonly bodyLimit?: number
-  readonly handle: Handler
-}
 
 /** What the handlers stand on. */
 export interface RouteDependencies {
   readonly store: Store
-  readonly snapshots: CurrentSnapshot
+  readonly snapshots: Snapshots
   readonly clock: Clock
+  readonly log: Log
   /** Cron expression in UTC. */
   readonly schedule: string
 }
 
-/** Where the API begins; *origin* paths of the contract lie outside it. */
-export const BASE_PATH = '/api/v1'
-
 /** All routes of the service. */
-export function createRoutes({ store, snapshots, clock, schedule }: RouteDependencies): readonly Route[] {
+export function createRoutes({
+  store,
+  snapshots,
+  clock,
+  log,
+  schedule,
+}: RouteDependencies): readonly Route[] {
   const spend = createSpend(createRateLimiter(store), clock)
   return [
-    {
-      method: 'GET',
-      path: `${BASE_PATH}/datasets/app-rankings`,
-      access: 'any',
-      limited: true,
-      handle: appRankings(snapshots, spend),
-    },
-    {
-      method: 'GET',
-      path: `${BASE_PATH}/status`,
-      access: 'open',
-      handle: datasetStatus(snapshots, nightlySchedule(schedule), clock),
-    },
+    ...datasetRoutes({ snapshots, spend, clock, log, schedule }),
     {
       method: 'GET',
       path: '/healthz',

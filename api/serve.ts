@@ -3,6 +3,7 @@ import { createApp } from './app.ts'
 import type { Clock } from './call.ts'
 import type { Settings } from './config.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
+import { retainSnapshots } from './datasets/retained-snapshots.ts'
 import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
 import { openStore } from './open-store.ts'
@@ -33,12 +34,21 @@ export async function serve(
   { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
 ): Promise<Service> {
   const store = await openStore(settings.DATA_DIR, clock())
-  const snapshots = await followSnapshots(settings.DATA_DIR, { log })
+  const current = await followSnapshots(settings.DATA_DIR, { log })
+  const retained = retainSnapshots(settings.DATA_DIR, log)
+  const snapshots = { current, retained }
   const closeData = async () => {
-    await snapshots.close()
+    await retained.close()
+    await current.close()
     await store.close()
   }
-  const routes = createRoutes({ store, snapshots, clock, schedule: settings.NIGHTLY_SCHEDULE })
+  const routes = createRoutes({
+    store,
+    snapshots,
+    clock,
+    log,
+    schedule: settings.NIGHTLY_SCHEDULE,
+  })
   const app = createApp({ routes, store, clock, log })
 
   let server: HttpServer

@@ -7,7 +7,7 @@ import { keepRunning, runProgram, type Ending } from './child-processes.ts'
 import { readSettings, type Settings } from './config.ts'
 import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
 import { createLog, type Log } from './log.ts'
-import { BASE_PATH } from './routes.ts'
+import { BASE_PATH } from './route.ts'
 import { serve } from './serve.ts'
 
 const NIGHTLY = new URL('../pipeline/nightly.ts', import.meta.url)

@@ -2,7 +2,7 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { DEFAULT_SCHEDULE } from './contract.ts'
+import { DEFAULT_SCHEDULE, LOCAL_URL } from './contract.ts'
 import { UsageError } from './errors.ts'
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
@@ -27,8 +27,8 @@ export const pipelineSettings = z.object({
   PUBLIC_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
-    .default('http://127.0.0.1:3000')
-    .describe('Address under which the public reaches the service; the files of a snapshot name it'),
+    .default(LOCAL_URL)
+    .describe('Address under which the public reaches the service, named in the files of a snapshot'),
   NOTICE_WEBHOOK: z
     .url({ protocol: /^https?$/ })
     .optional()

@@ -52,8 +52,17 @@ export const COMPARABILITY_NOTE =
   "Token counts come from each upstream provider's own tokenizer, so tokens of apps whose traffic flows " +
   'through different providers are not strictly comparable.'
 
+/**
+ * How a text begins that spreadsheets take for a formula, as a regular expression. App names come from strangers,
+ * so in CSV such a text gets an apostrophe before it, which makes it text again and is not shown.
+ */
+export const SPREADSHEET_FORMULA = String.raw`^[=+\-@\t\r]`
+
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
+
+/** Where the service is reached on its own machine, unless PUBLIC_URL says how the public reaches it. */
+export const LOCAL_URL = 'http://127.0.0.1:3000'
 
 /** Path under which the API lists the snapshots and hands out their files (CONTRACT 4.6). */
 export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'

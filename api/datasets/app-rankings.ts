@@ -2,59 +2,75 @@
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
 import { z } from 'zod'
-import { DATASET_VERSION, rankingRowSchema, type RankingMeta, type Sort } from '../../pipeline/contract.ts'
+import { rankingRowSchema, type Sort } from '../../pipeline/contract.ts'
 import type { Spend } from '../accounts/spend.ts'
 import type { Handler, Reply } from '../call.ts'
 import { isNotModified, type Validators } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
-import { queryString, sendJson } from '../respond.ts'
-import type { CurrentSnapshot } from './current-snapshot.ts'
-import { parseParameters } from './parameters.ts'
-import { resolveQuery, type RankingsQuery } from './query.ts'
-import type { Snapshot, SnapshotFacts } from './snapshot.ts'
+import { queryString, sendBytes } from '../respond.ts'
+import { useSnapshot, type Snapshots } from './choose-snapshot.ts'
+import { encodeRankings } from './encode.ts'
+import { chooseFormat, FORMATS } from './formats.ts'
+import { linkField, pinnedAddress, type Place } from './links.ts'
+import { parseParameters, type Parameters } from './parameters.ts'
+import { resolveQuery } from './query.ts'
+import type { Snapshot } from './snapshot.ts'
 
 const SQL: Readonly<Record<Sort, string>> = {
   popular: readFileSync(new URL('popular.sql', import.meta.url), 'utf8'),
   trending: readFileSync(new URL('trending.sql', import.meta.url), 'utf8'),
 }
 
-const RETRY_AFTER_SECONDS = 60
-
 const rowsSchema = z.array(rankingRowSchema)
 
 /** What a request will get, known before it is counted and before the data is asked. */
 type Answer =
   | { readonly kind: 'refused'; readonly fault: ApiError }
-  | { readonly kind: 'unchanged'; readonly validators: Validators }
   | {
-      readonly kind: 'rows'
-      readonly validators: Validators
+      readonly kind: 'unchanged' | 'rows'
       readonly snapshot: Snapshot
-      readonly query: RankingsQuery
+      readonly place: Place
+      readonly headers: Readonly<Record<string, string>>
     }
 
-/** Serves the rankings of the current snapshot and counts each request with `spend`. */
-export function appRankings(snapshots: CurrentSnapshot, spend: Spend): Handler {
-  return (request, reply) =>
-    snapshots.use(async (snapshot) => {
-      const answer = prepare(request, snapshot)
+/** Serves the rankings of the current snapshot, or of the one `as_of` names, and counts each request with `spend`. */
+export function appRankings(snapshots: Snapshots, spend: Spend): Handler {
+  return async (request, reply) => {
+    const parameters = refusable(() => parseParameters(queryString(request)))
+    const asOf = parameters instanceof ApiError ? undefined : parameters.as_of
+    await useSnapshot(snapshots, asOf, async (snapshot) => {
+      const answer = prepare(request, parameters, snapshot)
       // Settled before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
       await spend(reply, isFree(request, answer) ? 'free' : 'counted')
       await send(request, reply, answer)
     })
+  }
 }
 
-function prepare(request: Request, snapshot: Snapshot | undefined): Answer {
+function prepare(request: Request, parameters: Parameters | ApiError, snapshot: Snapshot | ApiError): Answer {
+  if (parameters instanceof ApiError) return { kind: 'refused', fault: parameters }
+  if (snapshot instanceof ApiError) return { kind: 'refused', fault: snapshot }
+  const place = refusable(() => placeOf(request, parameters, snapshot))
+  if (place instanceof ApiError) return { kind: 'refused', fault: place }
+  const validators = validatorsOf(place)
+  return {
+    kind: isNotModified(request.headers, validators) ? 'unchanged' : 'rows',
+    snapshot,
+    place,
+    headers: cachingHeaders(place, validators, parameters.as_of !== undefined),
+  }
+}
+
+function placeOf(request: Request, parameters: Parameters, snapshot: Snapshot): Place {
+  const query = resolveQuery(parameters, snapshot.dataThrough)
+  return { snapshot, query, format: chooseFormat(request, parameters.format) }
+}
+
+function refusable<Result>(work: () => Result): Result | ApiError {
   try {
-    const parameters = parseParameters(queryString(request))
-    if (snapshot === undefined) throw noSnapshotYet()
-    const query = resolveQuery(parameters, snapshot.dataThrough)
-    const validators = validatorsOf(snapshot, query)
-    return isNotModified(request.headers, validators)
-      ? { kind: 'unchanged', validators }
-      : { kind: 'rows', validators, snapshot, query }
+    return work()
   } catch (error) {
-    if (error instanceof ApiError) return { kind: 'refused', fault: error }
+    if (error instanceof ApiError) return error
     throw error
   }
 }
@@ -67,45 +83,42 @@ function isFree(request: Request, answer: Answer): boolean {
 
 async function send(request: Request, reply: Reply, answer: Answer): Promise<void> {
   if (answer.kind === 'refused') throw answer.fault
+  const { snapshot, place, headers } = answer
   if (answer.kind === 'unchanged') {
-    reply.status(304).set(cachingHeaders(answer.validators)).end()
+    reply.status(304).set(headers).end()
     return
   }
+  const { contentType } = FORMATS[place.format]
   // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
-  const body = request.method === 'HEAD' ? undefined : await readRankings(answer.snapshot, answer.query)
-  reply.set(cachingHeaders(answer.validators))
-  if (body === undefined) reply.type('json').end()
-  else sendJson(reply, 200, body)
-}
-
-async function readRankings(snapshot: Snapshot, { sort, ...values }: RankingsQuery): Promise<unknown> {
-  const meta: RankingMeta = {
-    as_of: snapshot.asOf,
-    start_date: values.start,
-    end_date: values.end,
-    version: DATASET_VERSION,
+  if (request.method === 'HEAD') {
+    reply.set({ ...headers, 'Content-Type': contentType, Link: linkField(place, undefined) }).end()
+    return
   }
-  return { data: rowsSchema.parse(await snapshot.query(SQL[sort], values)), meta }
+  const { sort, ...values } = place.query
+  const rows = rowsSchema.parse(await snapshot.query(SQL[sort], values))
+  const body = await encodeRankings(place, rows)
+  reply.set({ ...headers, Link: linkField(place, rows.length) })
+  sendBytes(reply, 200, contentType, body)
 }
 
 // Every part is one of a closed set, a date or a number, so no two queries share a tag.
-function validatorsOf(snapshot: SnapshotFacts, query: RankingsQuery): Validators {
+function validatorsOf({ snapshot, query, format }: Place): Required<Validators> {
   const { sort, category, subcategory, start, end, limit, offset } = query
-  const parts = [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset]
+  const parts = [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset, format]
   return { etag: `"${parts.join('.')}"`, lastModified: new Date(snapshot.asOf) }
 }
 
-function cachingHeaders({ etag, lastModified }: Validators): Readonly<Record<string, string>> {
+function cachingHeaders(
+  place: Place,
+  { etag, lastModified }: Required<Validators>,
+  pinned: boolean,
+): Readonly<Record<string, string>> {
   return {
     ETag: etag,
     'Last-Modified': lastModified.toUTCString(),
-    'Cache-Control': 'private, max-age=300, must-revalidate',
+    // What a snapshot says never changes, but it may be withdrawn.
+    'Cache-Control': pinned ? 'private, max-age=86400' : 'private, max-age=300, must-revalidate',
+    'Content-Location': pinnedAddress(place),
     Vary: 'Accept, Accept-Encoding, Authorization',
   }
-}
-
-function noSnapshotYet(): ApiError {
-  return new ApiError(503, 'No snapshot of the dataset has been published yet', {
-    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-  })
 }

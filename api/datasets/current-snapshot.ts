@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { CURRENT_POINTER } from '../../pipeline/contract.ts'
 import type { Log } from '../log.ts'
+import { lease, type Lease } from './lease.ts'
 import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from './snapshot.ts'
 
 /** The snapshot that is served at the moment. */
@@ -25,9 +26,7 @@ interface FollowOptions {
 
 interface Holding {
   readonly folder: string
-  readonly snapshot: Snapshot
-  users: number
-  retired: boolean
+  readonly lease: Lease
 }
 
 const LOOK_EVERY_MS = 1000
@@ -48,10 +47,10 @@ export async function followSnapshots(
       if (folder === undefined || folder === holding?.folder) return
       const snapshot = await openSnapshot(folder)
       const former = holding
-      holding = { folder, snapshot, users: 0, retired: false }
+      holding = { folder, lease: lease(snapshot, log) }
       lastFault = undefined
       log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
-      if (former !== undefined) retire(former, log)
+      former?.lease.retire()
     } catch (error) {
       // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
       if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
@@ -67,39 +66,14 @@ export async function followSnapshots(
   timer.unref()
 
   return {
-    facts: () => holding?.snapshot,
-    use: (work) => (holding === undefined ? work(undefined) : useHolding(holding, work, log)),
+    facts: () => holding?.lease.snapshot,
+    use: (work) => (holding === undefined ? work(undefined) : holding.lease.use(work)),
     async close() {
       closed = true
       clearInterval(timer)
       await looking
-      if (holding !== undefined) retire(holding, log)
+      holding?.lease.retire()
       holding = undefined
     },
   }
-}
-
-async function useHolding<Result>(
-  held: Holding,
-  work: (snapshot: Snapshot) => Promise<Result>,
-  log: Log,
-): Promise<Result> {
-  held.users += 1
-  try {
-    return await work(held.snapshot)
-  } finally {
-    held.users -= 1
-    closeIfUnused(held, log)
-  }
-}
-
-function retire(held: Holding, log: Log): void {
-  held.retired = true
-  closeIfUnused(held, log)
-}
-
-function closeIfUnused(held: Holding, log: Log): void {
-  if (!held.retired || held.users > 0) return
-  held.snapshot.close()
-  log.info({ snapshot: held.snapshot.id }, 'snapshot closed')
 }

@@ -10,6 +10,7 @@ import {
 } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
 import { shorten } from '../shorten.ts'
+import { FORMAT_NAMES } from './formats.ts'
 
 interface Parameter {
   readonly schema: z.ZodType
@@ -18,7 +19,8 @@ interface Parameter {
 }
 
 const MAX_LIMIT = 100
-const MAX_OFFSET = 100
+/** The largest offset: with the largest limit, the end of what can be reached. */
+export const MAX_OFFSET = 100
 
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
@@ -40,6 +42,11 @@ const PARAMETERS = {
     schema: integerText.pipe(z.number().max(MAX_OFFSET)),
     allowed: `an integer from 0 to ${MAX_OFFSET}`,
   },
+  as_of: {
+    schema: z.iso.datetime({ offset: true }).transform((time) => new Date(time)),
+    allowed: 'the time of a snapshot, ISO 8601, such as 2026-11-20T02:00:00Z',
+  },
+  format: { schema: z.enum(FORMAT_NAMES), allowed: `one of ${FORMAT_NAMES.join(', ')}` },
 } as const satisfies Record<string, Parameter>
 
 type ParameterName = keyof typeof PARAMETERS

@@ -18,6 +18,8 @@ export interface SnapshotFacts {
   readonly dataThrough: string
   /** Days of which no usage was delivered. */
   readonly daysMissing: readonly string[]
+  /** The line to print when the data is reused. */
+  readonly attribution: string
 }
 
 export interface Snapshot extends SnapshotFacts {
@@ -28,7 +30,7 @@ export interface Snapshot extends SnapshotFacts {
 }
 
 const META = `
-  SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through
+  SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through, attribution
   FROM meta`
 const DAYS_MISSING = `
   SELECT CAST(c.day AS VARCHAR) AS day
@@ -36,7 +38,9 @@ const DAYS_MISSING = `
   WHERE c.status = 'missing' AND c.day BETWEEN m.first_day AND m.data_through
   ORDER BY c.day`
 
-const metaSchema = z.tuple([z.object({ as_of: z.bigint(), data_through: daySchema })])
+const metaSchema = z.tuple([
+  z.object({ as_of: z.bigint(), data_through: daySchema, attribution: z.string() }),
+])
 const missingSchema = z.array(z.object({ day: daySchema }))
 
 /** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
@@ -73,6 +77,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       asOf: wholeSeconds(asOf),
       dataThrough: meta.data_through,
       daysMissing: missing.map(({ day }) => day),
+      attribution: meta.attribution,
       query,
       close: () => instance.closeSync(),
     }

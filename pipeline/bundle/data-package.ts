@@ -28,6 +28,15 @@ export function dataPackage(description: Description, files: readonly FileFacts[
     licenses: [{ name: meta.licence, path: meta.licence_url, title: 'Creative Commons Attribution 4.0' }],
     contributors: [{ title: meta.publisher, roles: ['publisher'] }],
     ...(meta.sources === null ? {} : { sources: [{ title: meta.sources }] }),
+    // Beyond the specification, which allows for it: what tells one snapshot from another.
+    snapshot: {
+      id: description.snapshot,
+      as_of: meta.as_of,
+      first_day: meta.first_day,
+      data_through: meta.data_through,
+      schema: meta.version,
+      attribution: meta.attribution,
+    },
     resources: files.map((file) => resource(description, file)),
   }
 }
@@ -49,6 +58,7 @@ function resource(description: Description, { name: path, bytes, sha256 }: FileF
     mediatype: MEDIA_TYPES[format],
     ...(format === 'csv' ? { encoding: 'utf-8', dialect: { lineTerminator: '\n' } } : {}),
     ...facts,
+    rows: table.rows,
     schema: tableSchema(table, format),
   }
 }

@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { SNAPSHOTS_PATH, snapshotId } from '../contract.ts'
-import { readRow, readRows } from '../warehouse.ts'
+import { countSchema, identifier, queryRows, readRow, readRows } from '../warehouse.ts'
 import { BUNDLED_TABLES } from './tables.ts'
 import type { BundledTable } from './tables.ts'
 
@@ -19,6 +19,7 @@ export type Field = {
 
 export type DescribedTable = BundledTable & {
   readonly description: string
+  readonly rows: number
   readonly fields: readonly Field[]
 }
 
@@ -34,6 +35,8 @@ const metaRow = z.object({
   sources: z.string().nullable(),
   comparability: z.string(),
 })
+
+const rowsRow = z.object({ rows: countSchema })
 
 const columnRow = z.object({
   table_name: z.string(),
@@ -74,6 +77,8 @@ export async function describeSnapshot(
 ): Promise<Description> {
   const meta = await readRow(connection, 'bundle/meta.sql', metaRow)
   const columns = await readRows(connection, 'bundle/columns.sql', columnRow)
+  const tables: DescribedTable[] = []
+  for (const table of BUNDLED_TABLES) tables.push(await describeTable(connection, table, columns))
   const snapshot = snapshotId(asOf)
   return {
     title: TITLE,
@@ -84,15 +89,22 @@ export async function describeSnapshot(
     version: `${meta.version.replace(/^v/, '')}.0.0+${snapshot}`,
     homepage: `${publicUrl}/`,
     address: `${publicUrl}${SNAPSHOTS_PATH}/${snapshot}`,
-    tables: BUNDLED_TABLES.map((table) => describeTable(table, columns)),
+    tables,
   }
 }
 
-function describeTable(table: BundledTable, columns: readonly z.infer<typeof columnRow>[]): DescribedTable {
+async function describeTable(
+  connection: DuckDBConnection,
+  table: BundledTable,
+  columns: readonly z.infer<typeof columnRow>[],
+): Promise<DescribedTable> {
   const own = columns.filter(({ table_name }) => table_name === table.name)
+  const count = `SELECT count(*) AS rows FROM snapshot.${identifier(table.name)}`
+  const [counted] = await queryRows(connection, count, rowsRow)
   return {
     ...table,
     description: own[0]?.table_comment ?? '',
+    rows: counted?.rows ?? 0,
     fields: own.map((column) => ({
       name: column.column_name,
       type: column.data_type,

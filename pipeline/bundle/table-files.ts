@@ -1,6 +1,7 @@
 /** The tables of a snapshot as Parquet and CSV files. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
+import { SPREADSHEET_FORMULA } from '../contract.ts'
 import { identifier, literal } from '../warehouse.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { fileName } from './tables.ts'
@@ -8,12 +9,6 @@ import type { FileFormat } from './tables.ts'
 
 /** Separates the items of a list in a CSV cell. */
 export const LIST_DELIMITER = '|'
-
-/**
- * A cell that begins with one of these is taken for a formula by spreadsheets, and names come from strangers. An
- * apostrophe before it makes it text again; spreadsheets do not show it.
- */
-const FORMULA_START = String.raw`^[=+\-@\t\r]`
 
 /**
  * Writes the files of a described table of the attached database `snapshot` into `folder`. The rows stand in the
@@ -48,7 +43,7 @@ function csvCell({ name, type }: Field): string {
 function csvValue(column: string, type: string): string {
   switch (type) {
     case 'VARCHAR':
-      return `CASE WHEN regexp_matches(${column}, '${FORMULA_START}') THEN '''' || ${column} ELSE ${column} END`
+      return `CASE WHEN regexp_matches(${column}, '${SPREADSHEET_FORMULA}') THEN '''' || ${column} ELSE ${column} END`
     case 'VARCHAR[]':
       return `array_to_string(${column}, '${LIST_DELIMITER}')`
     case 'TIMESTAMP WITH TIME ZONE':

@@ -5,9 +5,11 @@ import { makeKey } from '../../api/accounts/credentials.ts'
 import { createKey } from '../../api/accounts/key-store.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/current-snapshot.ts'
 import { ApiError } from '../../api/errors.ts'
+import { retainSnapshots } from '../../api/datasets/retained-snapshots.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
 import { openStore } from '../../api/open-store.ts'
-import { createRoutes, type Route } from '../../api/routes.ts'
+import type { Route } from '../../api/route.ts'
+import { createRoutes } from '../../api/routes.ts'
 import type { Store } from '../../api/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
@@ -68,7 +70,17 @@ beforeAll(async () => {
   const dataDir = folders.make()
   store = await openStore(dataDir, clock())
   snapshots = await followSnapshots(dataDir, { log })
-  routes = [...createRoutes({ store, snapshots, clock, schedule: '0 2 * * *' }), ...FAULTY]
+  const retained = retainSnapshots(dataDir, log)
+  routes = [
+    ...createRoutes({
+      store,
+      snapshots: { current: snapshots, retained },
+      clock,
+      log,
+      schedule: '0 2 * * *',
+    }),
+    ...FAULTY,
+  ]
   const app = createApp({ routes, store, clock, log })
   const limits = { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 }
   server = await listen(app, { host: '127.0.0.1', port: 0, log, limits })

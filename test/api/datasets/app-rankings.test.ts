@@ -147,7 +147,7 @@ describe('GET /datasets/app-rankings', () => {
 describe('caching of GET /datasets/app-rankings', () => {
   it('gives a strong tag, the time of the snapshot and how long to keep it', async () => {
     const { headers } = await ask('?category=coding&subcategory=cli-agent')
-    expect(headers.get('ETag')).toBe('"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0"')
+    expect(headers.get('ETag')).toBe('"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json"')
     expect(headers.get('Last-Modified')).toBe('Fri, 20 Nov 2026 02:00:07 GMT')
     expect(headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
     expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Authorization')

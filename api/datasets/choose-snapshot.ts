@@ -1,0 +1,41 @@
+import { snapshotId } from '../../pipeline/contract.ts'
+import { ApiError } from '../errors.ts'
+import type { CurrentSnapshot } from './current-snapshot.ts'
+import { badRequest, invalid } from './parameters.ts'
+import type { RetainedSnapshots } from './retained-snapshots.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** The snapshots a request may ask for. */
+export interface Snapshots {
+  readonly current: CurrentSnapshot
+  readonly retained: RetainedSnapshots
+}
+
+const RETRY_AFTER_SECONDS = 60
+
+/**
+ * Gives `work` the snapshot computed at `asOf`, the current one without it, and keeps it open meanwhile; or the
+ * refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown time.
+ */
+export async function useSnapshot<Result>(
+  { current, retained }: Snapshots,
+  asOf: Date | undefined,
+  work: (snapshot: Snapshot | ApiError) => Promise<Result>,
+): Promise<Result> {
+  const id = asOf === undefined ? undefined : snapshotId(asOf)
+  if (id === undefined || id === current.facts()?.id) {
+    return await current.use((snapshot) => work(snapshot ?? noSnapshotYet()))
+  }
+  return retained.ids().includes(id) ? await retained.use(id, work) : await work(unknownSnapshot(asOf))
+}
+
+function noSnapshotYet(): ApiError {
+  return new ApiError(503, 'No snapshot of the dataset has been published yet', {
+    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+  })
+}
+
+function unknownSnapshot(asOf: Date | undefined): ApiError {
+  const allowed = 'the as_of of a retained snapshot; /datasets/app-rankings/snapshots lists them'
+  return badRequest([invalid('as_of', asOf?.toISOString() ?? '', allowed)])
+}

@@ -1,0 +1,17 @@
+import { SPREADSHEET_FORMULA, type RankingRow } from '../../pipeline/contract.ts'
+
+const COLUMNS = ['app_id', 'app_name', 'rank', 'total_requests', 'total_tokens'] as const
+const FORMULA = new RegExp(SPREADSHEET_FORMULA)
+const NEEDS_QUOTES = /[",\r\n]/
+
+/** CSV (RFC 4180, lines end in LF) with a header; the columns stand in the order of the JSON keys. */
+export function encodeCsv(rows: readonly RankingRow[]): Buffer {
+  const lines = rows.map((row) => COLUMNS.map((column) => cell(String(row[column]))).join(','))
+  return Buffer.from([COLUMNS.join(','), ...lines].map((line) => `${line}\n`).join(''))
+}
+
+function cell(text: string): string {
+  // Names come from strangers, and a spreadsheet would run some of them.
+  const safe = FORMULA.test(text) ? `'${text}` : text
+  return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

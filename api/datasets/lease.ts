@@ -1,0 +1,37 @@
+import type { Log } from '../log.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** An open snapshot that several requests share: closed once it is retired and the last use has ended. */
+export interface Lease {
+  readonly snapshot: Snapshot
+  use<Result>(work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
+  /** No further use will begin. */
+  retire(): void
+}
+
+/** Shares `snapshot`. */
+export function lease(snapshot: Snapshot, log: Log): Lease {
+  let users = 0
+  let retired = false
+  const closeIfUnused = () => {
+    if (!retired || users > 0) return
+    snapshot.close()
+    log.info({ snapshot: snapshot.id }, 'snapshot closed')
+  }
+  return {
+    snapshot,
+    async use(work) {
+      users += 1
+      try {
+        return await work(snapshot)
+      } finally {
+        users -= 1
+        closeIfUnused()
+      }
+    },
+    retire() {
+      retired = true
+      closeIfUnused()
+    },
+  }
+}

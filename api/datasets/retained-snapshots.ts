@@ -1,0 +1,80 @@
+/** The snapshots that are kept, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { asOfFromId, SNAPSHOTS_FOLDER } from '../../pipeline/contract.ts'
+import type { Log } from '../log.ts'
+import { lease, type Lease } from './lease.ts'
+import { openSnapshot, type Snapshot } from './snapshot.ts'
+
+export interface RetainedSnapshots {
+  /** Identifiers of the snapshots on disk now, newest first. */
+  ids(): readonly string[]
+  /** Absolute path of a snapshot's folder. */
+  folder(id: string): string
+  /**
+   * Gives `work` the snapshot with this identifier, one of `ids()`, and keeps it open meanwhile.
+   * @throws when it cannot be opened.
+   */
+  use<Result>(id: string, work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
+  close(): Promise<void>
+}
+
+/** How many snapshots beside the current one stay open for the next request. */
+const KEPT_OPEN = 4
+
+/** The snapshots under `dataDir`. */
+export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  // In the order of their last use, the latest at the end.
+  const open = new Map<string, Promise<Lease>>()
+
+  async function openFolder(id: string): Promise<Lease> {
+    const snapshot = await openSnapshot(join(folder, id))
+    log.info({ snapshot: id }, 'snapshot opened')
+    return lease(snapshot, log)
+  }
+
+  function take(id: string): Promise<Lease> {
+    const taken = open.get(id) ?? openFolder(id)
+    open.delete(id)
+    open.set(id, taken)
+    // One that cannot be opened is tried again by the next request.
+    taken.catch(() => open.delete(id))
+    return taken
+  }
+
+  async function release(id: string): Promise<void> {
+    const taken = open.get(id)
+    open.delete(id)
+    const held = await taken?.catch(() => undefined)
+    held?.retire()
+  }
+
+  return {
+    ids: () => snapshotIds(folder),
+    folder: (id) => join(folder, id),
+    async use(id, work) {
+      const held = await take(id)
+      // The use begins before anything else can retire the lease.
+      const result = held.use(work)
+      const [oldest] = open.keys()
+      if (open.size > KEPT_OPEN && oldest !== undefined) await release(oldest)
+      return await result
+    },
+    async close() {
+      await Promise.all([...open.keys()].map(release))
+    },
+  }
+}
+
+function snapshotIds(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => asOfFromId(name) !== undefined)
+      .toSorted()
+      .toReversed()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}

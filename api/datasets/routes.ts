@@ -1,0 +1,45 @@
+/** What the dataset answers (CONTRACT 4). */
+import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
+import type { Spend } from '../accounts/spend.ts'
+import type { Clock } from '../call.ts'
+import type { Log } from '../log.ts'
+import { BASE_PATH, type Route } from '../route.ts'
+import { appRankings } from './app-rankings.ts'
+import type { Snapshots } from './choose-snapshot.ts'
+import { nightlySchedule } from './nightly-schedule.ts'
+import { catalogueOf } from './snapshot-catalogue.ts'
+import { listSnapshots, showSnapshot, snapshotFile } from './snapshots.ts'
+import { datasetStatus } from './status.ts'
+
+interface DatasetDependencies {
+  readonly snapshots: Snapshots
+  readonly spend: Spend
+  readonly clock: Clock
+  readonly log: Log
+  /** Cron expression in UTC. */
+  readonly schedule: string
+}
+
+/** The routes of the dataset; all of them may be read by any page. */
+export function datasetRoutes({ snapshots, spend, clock, log, schedule }: DatasetDependencies): Route[] {
+  const { current, retained } = snapshots
+  const catalogue = catalogueOf(retained, log)
+  const open = { method: 'GET', access: 'open', openToPages: true } as const
+  return [
+    {
+      ...open,
+      path: `${BASE_PATH}/datasets/app-rankings`,
+      access: 'any',
+      limited: true,
+      handle: appRankings(snapshots, spend),
+    },
+    { ...open, path: SNAPSHOTS_PATH, handle: listSnapshots(catalogue, current) },
+    { ...open, path: `${SNAPSHOTS_PATH}/:id`, handle: showSnapshot(catalogue, current) },
+    { ...open, path: `${SNAPSHOTS_PATH}/:id/:file`, handle: snapshotFile(catalogue, retained, current) },
+    {
+      ...open,
+      path: `${BASE_PATH}/status`,
+      handle: datasetStatus(current, nightlySchedule(schedule), clock),
+    },
+  ]
+}

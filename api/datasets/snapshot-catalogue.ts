@@ -1,0 +1,128 @@
+/** What is known of each retained snapshot from the files beside it, read once: a snapshot never changes. */
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { daySchema, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
+import type { Log } from '../log.ts'
+import type { RetainedSnapshots } from './retained-snapshots.ts'
+
+/** A file of a snapshot; its address is a path at the origin. */
+export interface SnapshotFile {
+  readonly name: string
+  readonly media_type: string
+  readonly bytes: number
+  readonly sha256: string
+  readonly url: string
+}
+
+const descriptorSchema = z.object({
+  snapshot: z.object({
+    id: z.string(),
+    as_of: z.iso.datetime({ precision: 0 }),
+    first_day: daySchema,
+    data_through: daySchema,
+    schema: z.string(),
+    attribution: z.string(),
+  }),
+  resources: z.array(z.object({ name: z.string(), rows: z.int().optional() })),
+})
+
+/** A snapshot as the list tells it; the keys are those of the reply. */
+export interface SnapshotEntry {
+  readonly id: string
+  readonly as_of: string
+  readonly first_day: string
+  readonly data_through: string
+  readonly version: string
+  readonly attribution: string
+  /** Rows of each table that is handed out. */
+  readonly rows: Readonly<Record<string, number>>
+  readonly files: readonly SnapshotFile[]
+}
+
+export interface SnapshotCatalogue {
+  /** All retained snapshots, newest first. */
+  list(): readonly SnapshotEntry[]
+  /** The one with this identifier; undefined for any other text. */
+  find(id: string): SnapshotEntry | undefined
+}
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  duckdb: 'application/octet-stream',
+  parquet: 'application/vnd.apache.parquet',
+  csv: 'text/csv; charset=utf-8; header=present',
+  json: 'application/json; charset=utf-8',
+  md: 'text/markdown; charset=utf-8',
+}
+const CROISSANT = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+
+/** The file of checksums, which cannot name its own. */
+const SUMS_FILE = 'SHA256SUMS'
+const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
+
+/** The catalogue of the snapshots on disk; one whose metadata cannot be read is left out, and the log says why. */
+export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
+  const known = new Map<string, SnapshotEntry | undefined>()
+
+  function find(id: string): SnapshotEntry | undefined {
+    if (!retained.ids().includes(id)) return undefined
+    if (!known.has(id)) known.set(id, readOrTell(id))
+    return known.get(id)
+  }
+
+  function readOrTell(id: string): SnapshotEntry | undefined {
+    try {
+      return readEntry(id, retained.folder(id))
+    } catch (error) {
+      log.warn({ snapshot: id, err: error }, 'snapshot cannot be listed')
+      return undefined
+    }
+  }
+
+  return { list: () => retained.ids().flatMap((id) => find(id) ?? []), find }
+}
+
+function readEntry(id: string, folder: string): SnapshotEntry {
+  const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
+  const { snapshot, resources } = descriptorSchema.parse(JSON.parse(text))
+  const rows = resources.flatMap(({ name, rows: count }) =>
+    count === undefined ? [] : [[name.replace(/-[a-z]+$/, '').replaceAll('-', '_'), count] as const],
+  )
+  return {
+    id,
+    as_of: snapshot.as_of,
+    first_day: snapshot.first_day,
+    data_through: snapshot.data_through,
+    version: snapshot.schema,
+    attribution: snapshot.attribution,
+    rows: Object.fromEntries(rows),
+    files: readFiles(id, folder),
+  }
+}
+
+function readFiles(id: string, folder: string): SnapshotFile[] {
+  const sums = readFileSync(join(folder, SUMS_FILE), 'utf8')
+  const lines = [...sums.split('\n'), `${sha256Of(sums)}  ${SUMS_FILE}`]
+  return lines.flatMap((line) => {
+    const [, sha256, name] = SUMS_LINE.exec(line) ?? []
+    if (sha256 === undefined || name === undefined) return []
+    return {
+      name,
+      media_type: mediaTypeOf(name),
+      bytes: statSync(join(folder, name)).size,
+      sha256,
+      url: `${SNAPSHOTS_PATH}/${id}/${name}`,
+    }
+  })
+}
+
+function sha256Of(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function mediaTypeOf(name: string): string {
+  if (name === 'croissant.json') return CROISSANT
+  return MEDIA_TYPES[name.split('.')[1] ?? ''] ?? PLAIN_TEXT
+}

@@ -1,0 +1,122 @@
+/** The snapshots over HTTP (CONTRACT 4.6): the list, each one, and its files. Open data: no key is needed. */
+import { createHash } from 'node:crypto'
+import type { Request } from 'express'
+import { LICENCE, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
+import type { Handler, Reply } from '../call.ts'
+import { isNotModified } from '../conditional.ts'
+import { ApiError } from '../errors.ts'
+import { jsonText, sendBytes } from '../respond.ts'
+import { shorten } from '../shorten.ts'
+import type { CurrentSnapshot } from './current-snapshot.ts'
+import type { RetainedSnapshots } from './retained-snapshots.ts'
+import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './snapshot-catalogue.ts'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** The name under which the files of the newest snapshot are found, for scripts that fetch them each night. */
+const LATEST = 'latest'
+
+const SOON_STALE = 'public, max-age=60, must-revalidate'
+const FOR_GOOD = 'public, max-age=31536000, immutable'
+
+/** Lists the retained snapshots, newest first, and says which of them is current. */
+export function listSnapshots(catalogue: SnapshotCatalogue, current: CurrentSnapshot): Handler {
+  return (request, reply) => {
+    const currentId = current.facts()?.id
+    const data = catalogue.list().map((entry) => ({ ...entry, current: entry.id === currentId }))
+    const body = Buffer.from(jsonText({ data, total_count: data.length }))
+    reply.set('Link', `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version", <${LICENCE.url}>; rel="license"`)
+    sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
+  }
+}
+
+/** Describes one snapshot; `latest` leads to the current one. */
+export function showSnapshot(catalogue: SnapshotCatalogue, current: CurrentSnapshot): Handler {
+  return (request, reply) => {
+    const id = pathPart(request, 'id')
+    if (id === LATEST) return redirectToLatest(reply, current, '')
+    const entry = findEntry(catalogue, id)
+    const body = Buffer.from(jsonText({ data: { ...entry, current: id === current.facts()?.id } }))
+    reply.set('Link', `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}>; rel="version-history"`)
+    sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
+  }
+}
+
+/** Hands out a file of a snapshot, whole or in ranges of bytes; it never changes. */
+export function snapshotFile(
+  catalogue: SnapshotCatalogue,
+  retained: RetainedSnapshots,
+  current: CurrentSnapshot,
+): Handler {
+  return async (request, reply) => {
+    const id = pathPart(request, 'id')
+    const name = pathPart(request, 'file')
+    if (id === LATEST) return redirectToLatest(reply, current, `/${name}`)
+    const entry = findEntry(catalogue, id)
+    const file = entry.files.find((each) => each.name === name)
+    if (file === undefined) {
+      const names = entry.files.map((each) => each.name).join(', ')
+      throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
+    }
+    reply.set(fileHeaders(entry, file))
+    // Judged here: Express sends the whole file to a request that says no-cache, as every fetch() with a tag does.
+    if (isNotModified(request.headers, { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) })) {
+      reply.status(304).end()
+      return
+    }
+    await sendFile(reply, file.name, retained.folder(id))
+  }
+}
+
+function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': file.media_type,
+    'Cache-Control': FOR_GOOD,
+    ETag: `"${file.sha256}"`,
+    'Last-Modified': new Date(entry.as_of).toUTCString(),
+    'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+    Link: `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+  }
+}
+
+// Express knows ranges, preconditions and HEAD; tag, time and type are ours, set before.
+async function sendFile(reply: Reply, name: string, root: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  reply.sendFile(name, { root, cacheControl: false, etag: false, lastModified: false }, (error?: Error) => {
+    if (error === undefined || isHangUp(error)) resolve()
+    else reject(error)
+  })
+  await promise
+}
+
+/** The client left in the middle; nobody is there to be told. */
+function isHangUp(error: Error): boolean {
+  return 'code' in error && (error.code === 'ECONNABORTED' || error.code === 'EPIPE')
+}
+
+function sendOpen(request: Request, reply: Reply, { etag, body }: { etag: string; body: Buffer }): void {
+  reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
+  if (isNotModified(request.headers, { etag })) reply.status(304).end()
+  else sendBytes(reply, 200, JSON_TYPE, body)
+}
+
+function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {
+  const id = current.facts()?.id
+  if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
+  reply.set('Cache-Control', SOON_STALE).redirect(302, `${SNAPSHOTS_PATH}/${id}${rest}`)
+}
+
+function findEntry(catalogue: SnapshotCatalogue, id: string): SnapshotEntry {
+  const entry = catalogue.find(id)
+  if (entry !== undefined) return entry
+  throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)
+}
+
+function pathPart(request: Request, name: string): string {
+  const part = request.params[name]
+  return typeof part === 'string' ? part : ''
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
