@@ -199,3 +199,32 @@ FROM growth AS g
 JOIN filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
 ORDER BY rank;
 COMMENT ON MACRO TABLE trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id.';
+
+-- For the questions asked most; whoever wants another window asks the macros.
+
+CREATE VIEW latest_popular AS
+SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
+FROM rankings AS r
+WHERE r.window_days = 30 AND r.sort = 'popular' AND r.category IS NULL AND r.subcategory IS NULL
+ORDER BY r.rank;
+COMMENT ON VIEW latest_popular IS 'The top 200 apps by tokens in the 30 days that end on data_through.';
+
+CREATE VIEW latest_trending AS
+SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
+FROM rankings AS r
+WHERE r.window_days = 30 AND r.sort = 'trending' AND r.category IS NULL AND r.subcategory IS NULL
+ORDER BY r.rank;
+COMMENT ON VIEW latest_trending IS 'The top 200 apps by growth in the 30 days that end on data_through.';
+
+CREATE VIEW app_history AS
+SELECT
+  d.day,
+  d.app_id,
+  a.app_name,
+  d.requests,
+  d.prompt_tokens,
+  d.completion_tokens,
+  CAST(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS DECIMAL(38, 0)) AS total_tokens
+FROM app_daily AS d
+JOIN apps AS a ON a.app_id = d.app_id;
+COMMENT ON VIEW app_history IS 'The table app_daily with the name of each app and the sum of its tokens.';

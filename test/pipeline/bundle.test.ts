@@ -330,3 +330,36 @@ describe('the texts', () => {
 it('PUBLIC_URL must be an address of the web', () => {
   expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
 })
+
+describe('the views of the DuckDB file', () => {
+  it('latest_popular and latest_trending are the lists of the 30 days', async () => {
+    const popular = await queryCurrent(dataDir, 'FROM latest_popular')
+    expect(popular).toEqual(await queryCurrent(dataDir, "FROM popular('2025-12-08', '2026-01-06')"))
+    expect(popular).toHaveLength(NAMES.length)
+    const trending = await queryCurrent(dataDir, 'FROM latest_trending')
+    expect(trending).toEqual(
+      await queryCurrent(
+        dataDir,
+        "SELECT * EXCLUDE (excess_tokens) FROM trending('2025-12-08', '2026-01-06')",
+      ),
+    )
+  })
+
+  it('app_history adds names and sums to app_daily', async () => {
+    const [row] = await queryCurrent(dataDir, 'FROM app_history WHERE app_id = 2')
+    expect(row).toMatchObject({ day: '2026-01-06', app_name: '+1', total_tokens: String(BigInt(HUGE) + 1n) })
+  })
+
+  it('and tables, columns and macros are all explained by a comment', async () => {
+    const silent = await queryCurrent(
+      dataDir,
+      `SELECT view_name AS name FROM duckdb_views() WHERE NOT internal AND comment IS NULL
+       UNION ALL SELECT table_name FROM duckdb_tables() WHERE comment IS NULL
+       UNION ALL SELECT c.table_name || '.' || c.column_name FROM duckdb_columns() AS c
+         JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid WHERE c.comment IS NULL
+       UNION ALL SELECT function_name FROM duckdb_functions()
+         WHERE function_type = 'table_macro' AND database_name = current_database() AND comment IS NULL`,
+    )
+    expect(silent).toEqual([])
+  })
+})

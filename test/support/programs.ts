@@ -13,3 +13,11 @@ export function hasProgram(program: string): boolean {
   process.stderr.write(`${program} is not installed: the tests that need it are skipped\n`)
   return false
 }
+
+/** Whether the environment variable `name` leads to something a test needs; like hasProgram where it does not. */
+export function hasFolder(name: string): boolean {
+  if (process.env[name] !== undefined) return true
+  if (process.env['REQUIRE_PROGRAMS']) throw new Error(`${name} is not set, and REQUIRE_PROGRAMS is set`)
+  process.stderr.write(`${name} is not set: the tests that need it are skipped\n`)
+  return false
+}

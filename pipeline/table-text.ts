@@ -1,0 +1,31 @@
+/** Rows as a table of text, for people at a terminal. */
+
+/** Aligned columns, numbers to the right; the last line says how many rows there are. */
+export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  const cells = rows.map((row) => row.map(cellText))
+  const widths = names.map((name, column) =>
+    Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)),
+  )
+  const toRight = names.map((_, column) => cells.every((row) => isNumber(row[column] ?? '')))
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0
+        return toRight[column] === true ? cell.padStart(width) : cell.padEnd(width)
+      })
+      .join('  ')
+      .trimEnd()
+  const rule = widths.map((width) => '-'.repeat(width)).join('  ')
+  return [line(names), rule, ...cells.map(line), `(${rows.length} rows)`].join('\n')
+}
+
+function cellText(value: unknown): string {
+  if (value === null) return ''
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // A line break in a name would break the table.
+  return text.replaceAll(/\s/g, ' ')
+}
+
+function isNumber(text: string): boolean {
+  return /^-?\d*(?:\.\d+)?$/.test(text)
+}
