@@ -20,6 +20,11 @@ export const SETTINGS = {
     .default(3000)
     .describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
+  PUBLIC_URL: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional()
+    .describe('Address under which the public reaches the service; without it, the host a request names.'),
   LOG_LEVEL: z
     .enum(LOG_LEVELS)
     .default('info')

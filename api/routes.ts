@@ -3,11 +3,14 @@ import { createRateLimiter } from './accounts/rate-limits.ts'
 import { createSpend } from './accounts/spend.ts'
 import type { Clock } from './call.ts'
 import type { Snapshots } from './datasets/choose-snapshot.ts'
+import { nightlySchedule } from './datasets/nightly-schedule.ts'
 import { datasetRoutes } from './datasets/routes.ts'
+import { catalogueOf } from './datasets/snapshot-catalogue.ts'
 import type { Log } from './log.ts'
 import { sendJson } from './respond.ts'
 import type { Route } from './route.ts'
 import type { Store } from './store.ts'
+import { webRoutes } from './web/routes.ts'
 
 /** What the handlers stand on. */
 export interface RouteDependencies {
@@ -17,6 +20,8 @@ export interface RouteDependencies {
   readonly log: Log
   /** Cron expression in UTC. */
   readonly schedule: string
+  /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
+  readonly publicUrl?: string | undefined
 }
 
 /** All routes of the service. */
@@ -26,10 +31,14 @@ export function createRoutes({
   clock,
   log,
   schedule,
+  publicUrl,
 }: RouteDependencies): readonly Route[] {
+  const catalogue = catalogueOf(snapshots.retained, log)
+  const nightly = nightlySchedule(schedule)
   const spend = createSpend(createRateLimiter(store), clock)
   return [
-    ...datasetRoutes({ snapshots, spend, clock, log, schedule }),
+    ...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly }),
+    ...webRoutes({ snapshots, catalogue, schedule: nightly, clock, publicUrl }),
     {
       method: 'GET',
       path: '/healthz',

@@ -48,6 +48,7 @@ export async function serve(
     clock,
     log,
     schedule: settings.NIGHTLY_SCHEDULE,
+    publicUrl: settings.PUBLIC_URL,
   })
   const app = createApp({ routes, store, clock, log })
 

@@ -1,8 +1,5 @@
 /** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
-import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
-import { z } from 'zod'
-import { rankingRowSchema, type Sort } from '../../pipeline/contract.ts'
 import type { Spend } from '../accounts/spend.ts'
 import type { Handler, Reply } from '../call.ts'
 import { isNotModified, type Validators } from '../conditional.ts'
@@ -14,14 +11,8 @@ import { chooseFormat, FORMATS } from './formats.ts'
 import { linkField, pinnedAddress, type Place } from './links.ts'
 import { parseParameters, type Parameters } from './parameters.ts'
 import { resolveQuery } from './query.ts'
+import { readRanking } from './read-ranking.ts'
 import type { Snapshot } from './snapshot.ts'
-
-const SQL: Readonly<Record<Sort, string>> = {
-  popular: readFileSync(new URL('popular.sql', import.meta.url), 'utf8'),
-  trending: readFileSync(new URL('trending.sql', import.meta.url), 'utf8'),
-}
-
-const rowsSchema = z.array(rankingRowSchema)
 
 /** What a request will get, known before it is counted and before the data is asked. */
 type Answer =
@@ -94,8 +85,7 @@ async function send(request: Request, reply: Reply, answer: Answer): Promise<voi
     reply.set({ ...headers, 'Content-Type': contentType, Link: linkField(place, undefined) }).end()
     return
   }
-  const { sort, ...values } = place.query
-  const rows = rowsSchema.parse(await snapshot.query(SQL[sort], values))
+  const rows = await readRanking(snapshot, place.query)
   const body = await encodeRankings(place, rows)
   reply.set({ ...headers, Link: linkField(place, rows.length) })
   sendBytes(reply, 200, contentType, body)

@@ -2,12 +2,11 @@
 import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Spend } from '../accounts/spend.ts'
 import type { Clock } from '../call.ts'
-import type { Log } from '../log.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { appRankings } from './app-rankings.ts'
 import type { Snapshots } from './choose-snapshot.ts'
-import { nightlySchedule } from './nightly-schedule.ts'
-import { catalogueOf } from './snapshot-catalogue.ts'
+import type { NightlySchedule } from './nightly-schedule.ts'
+import type { SnapshotCatalogue } from './snapshot-catalogue.ts'
 import { listSnapshots, showSnapshot, snapshotFile } from './snapshots.ts'
 import { datasetStatus } from './status.ts'
 
@@ -15,15 +14,19 @@ interface DatasetDependencies {
   readonly snapshots: Snapshots
   readonly spend: Spend
   readonly clock: Clock
-  readonly log: Log
-  /** Cron expression in UTC. */
-  readonly schedule: string
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: NightlySchedule
 }
 
 /** The routes of the dataset; all of them may be read by any page. */
-export function datasetRoutes({ snapshots, spend, clock, log, schedule }: DatasetDependencies): Route[] {
+export function datasetRoutes({
+  snapshots,
+  catalogue,
+  spend,
+  clock,
+  schedule,
+}: DatasetDependencies): Route[] {
   const { current, retained } = snapshots
-  const catalogue = catalogueOf(retained, log)
   const open = { method: 'GET', access: 'open', openToPages: true } as const
   return [
     {
@@ -39,7 +42,7 @@ export function datasetRoutes({ snapshots, spend, clock, log, schedule }: Datase
     {
       ...open,
       path: `${BASE_PATH}/status`,
-      handle: datasetStatus(current, nightlySchedule(schedule), clock),
+      handle: datasetStatus(current, schedule, clock),
     },
   ]
 }

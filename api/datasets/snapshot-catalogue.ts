@@ -23,6 +23,8 @@ const descriptorSchema = z.object({
     first_day: daySchema,
     data_through: daySchema,
     schema: z.string(),
+    days_restated: z.int(),
+    publisher: z.string(),
     attribution: z.string(),
   }),
   resources: z.array(z.object({ name: z.string(), rows: z.int().optional() })),
@@ -35,7 +37,11 @@ export interface SnapshotEntry {
   readonly first_day: string
   readonly data_through: string
   readonly version: string
+  /** Days whose published figures it changed. */
+  readonly days_restated: number
+  readonly publisher: string
   readonly attribution: string
+  readonly url: string
   /** Rows of each table that is handed out. */
   readonly rows: Readonly<Record<string, number>>
   readonly files: readonly SnapshotFile[]
@@ -46,6 +52,23 @@ export interface SnapshotCatalogue {
   list(): readonly SnapshotEntry[]
   /** The one with this identifier; undefined for any other text. */
   find(id: string): SnapshotEntry | undefined
+  /** How the one with this identifier describes itself to machines. */
+  metadata(id: string): SnapshotMetadata | undefined
+}
+
+/** Read from croissant.json, which is a description in the words of schema.org too. */
+export interface SnapshotMetadata {
+  /** BibTeX. */
+  readonly citeAs: string
+  /** schema.org/Dataset as JSON-LD, without the fields of the tables. */
+  readonly structuredData: object
+}
+
+const croissantSchema = z.looseObject({ citeAs: z.string(), recordSet: z.unknown() })
+
+interface Known {
+  readonly entry: SnapshotEntry
+  readonly metadata: SnapshotMetadata
 }
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -64,24 +87,35 @@ const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
 
 /** The catalogue of the snapshots on disk; one whose metadata cannot be read is left out, and the log says why. */
 export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
-  const known = new Map<string, SnapshotEntry | undefined>()
+  const known = new Map<string, Known | undefined>()
 
-  function find(id: string): SnapshotEntry | undefined {
+  function read(id: string): Known | undefined {
     if (!retained.ids().includes(id)) return undefined
     if (!known.has(id)) known.set(id, readOrTell(id))
     return known.get(id)
   }
 
-  function readOrTell(id: string): SnapshotEntry | undefined {
+  function readOrTell(id: string): Known | undefined {
     try {
-      return readEntry(id, retained.folder(id))
+      const folder = retained.folder(id)
+      return { entry: readEntry(id, folder), metadata: readMetadata(folder) }
     } catch (error) {
       log.warn({ snapshot: id, err: error }, 'snapshot cannot be listed')
       return undefined
     }
   }
 
-  return { list: () => retained.ids().flatMap((id) => find(id) ?? []), find }
+  return {
+    list: () => retained.ids().flatMap((id) => read(id)?.entry ?? []),
+    find: (id) => read(id)?.entry,
+    metadata: (id) => read(id)?.metadata,
+  }
+}
+
+function readMetadata(folder: string): SnapshotMetadata {
+  const document = croissantSchema.parse(JSON.parse(readFileSync(join(folder, 'croissant.json'), 'utf8')))
+  const { recordSet: _fields, ...structuredData } = document
+  return { citeAs: document.citeAs, structuredData }
 }
 
 function readEntry(id: string, folder: string): SnapshotEntry {
@@ -96,6 +130,9 @@ function readEntry(id: string, folder: string): SnapshotEntry {
     first_day: snapshot.first_day,
     data_through: snapshot.data_through,
     version: snapshot.schema,
+    days_restated: snapshot.days_restated,
+    publisher: snapshot.publisher,
+    url: `${SNAPSHOTS_PATH}/${id}`,
     attribution: snapshot.attribution,
     rows: Object.fromEntries(rows),
     files: readFiles(id, folder),

@@ -35,6 +35,8 @@ export function dataPackage(description: Description, files: readonly FileFacts[
       first_day: meta.first_day,
       data_through: meta.data_through,
       schema: meta.version,
+      days_restated: meta.days_restated,
+      publisher: meta.publisher,
       attribution: meta.attribution,
     },
     resources: files.map((file) => resource(description, file)),

@@ -34,6 +34,8 @@ const metaRow = z.object({
   attribution: z.string(),
   sources: z.string().nullable(),
   comparability: z.string(),
+  /** Days whose published figures this snapshot changed. */
+  days_restated: countSchema,
 })
 
 const rowsRow = z.object({ rows: countSchema })

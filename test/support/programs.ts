@@ -6,12 +6,17 @@ import { spawnSync } from 'node:child_process'
  * set, as the gate does, its absence is an error instead.
  */
 export function hasProgram(program: string): boolean {
-  const found = spawnSync(program, ['--version']).error === undefined
-  if (found) return true
+  return findProgram(program) !== undefined
+}
+
+/** The path of a program, as hasProgram looks for it; undefined where the tests are left out. */
+export function findProgram(program: string): string | undefined {
+  const found = spawnSync('which', [program], { encoding: 'utf8' }).stdout.trim()
+  if (found !== '') return found
   if (process.env['REQUIRE_PROGRAMS'])
     throw new Error(`${program} is not installed, and REQUIRE_PROGRAMS is set`)
   process.stderr.write(`${program} is not installed: the tests that need it are skipped\n`)
-  return false
+  return undefined
 }
 
 /** Whether the environment variable `name` leads to something a test needs; like hasProgram where it does not. */

@@ -9,5 +9,6 @@ SELECT
   m.publisher,
   m.attribution,
   m.sources,
-  m.comparability
+  m.comparability,
+  (SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = m.as_of) AS days_restated
 FROM snapshot.meta AS m;

@@ -1,0 +1,33 @@
+// What a script adds to a page that is whole without it: copy buttons, a picker that needs no button, and a legend
+// that lights up its part of the chart.
+
+for (const block of document.querySelectorAll('pre.copy')) {
+  const text = block.textContent.trim()
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.textContent = 'Copy'
+  button.addEventListener('click', () => {
+    navigator.clipboard.writeText(text).then(
+      () => (button.textContent = 'Copied'),
+      () => (button.textContent = 'Not allowed'),
+    )
+  })
+  block.append(button)
+}
+
+for (const form of document.querySelectorAll('form.picker')) {
+  form.querySelector('select').addEventListener('change', () => form.requestSubmit())
+}
+
+for (const chart of document.querySelectorAll('svg.chart')) {
+  const items = chart.parentElement.querySelectorAll('.legend li')
+  for (const [index, item] of items.entries()) {
+    const bands = chart.querySelectorAll(`.band-${index}`)
+    const light = (lit) => {
+      chart.classList.toggle('dimmed', lit)
+      for (const band of bands) band.classList.toggle('lit', lit)
+    }
+    item.addEventListener('mouseenter', () => light(true))
+    item.addEventListener('mouseleave', () => light(false))
+  }
+}

@@ -1,0 +1,45 @@
+/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot; restated days are told in it. */
+import type { Request } from 'express'
+import type { Handler } from '../call.ts'
+import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import { sendBytes } from '../respond.ts'
+import { html } from './html.ts'
+
+/** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
+const ENTRIES = 100
+
+/** Renders the feed; `origin` tells under which address the request reached us. */
+export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) => string): Handler {
+  return (request, reply) => {
+    const entries = catalogue.list().slice(0, ENTRIES)
+    const at = origin(request)
+    const updated = entries[0]?.as_of ?? '1970-01-01T00:00:00Z'
+    const document = html`<feed xmlns="http://www.w3.org/2005/Atom">
+      <id>${at}/feed.xml</id>
+      <title>App rankings</title>
+      <subtitle>Every published snapshot, with the days it restated</subtitle>
+      <link rel="self" type="application/atom+xml" href="${at}/feed.xml" />
+      <link rel="alternate" type="text/html" href="${at}/" />
+      <updated>${updated}</updated>
+      ${entries.map((entry) => feedEntry(entry, at))}
+    </feed> `
+    const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
+    reply.set('Cache-Control', 'public, max-age=300, must-revalidate')
+    sendBytes(reply, 200, 'application/atom+xml; charset=utf-8', Buffer.from(text))
+  }
+}
+
+function feedEntry({ as_of, url, data_through, publisher, days_restated }: SnapshotEntry, origin: string) {
+  const what =
+    days_restated === 0
+      ? `Data through ${data_through}.`
+      : `Data through ${data_through}. ${days_restated} days that were published before have new figures; see restatements.csv.`
+  return html`<entry>
+    <id>${origin}${url}</id>
+    <title>Snapshot of ${as_of}${days_restated === 0 ? null : `, ${days_restated} days restated`}</title>
+    <updated>${as_of}</updated>
+    <author><name>${publisher}</name></author>
+    <link rel="alternate" type="application/json" href="${origin}${url}" />
+    <summary>${what}</summary>
+  </entry> `
+}

@@ -1,0 +1,85 @@
+/** GET / (CONTRACT 4.6): the page for people, from the same snapshot and the same code as the API. */
+import { createHash } from 'node:crypto'
+import type { Request } from 'express'
+import { wholeSeconds } from '../../pipeline/contract.ts'
+import type { Clock, Handler, Reply } from '../call.ts'
+import { isNotModified } from '../conditional.ts'
+import { useSnapshot, type Snapshots } from '../datasets/choose-snapshot.ts'
+import type { NightlySchedule } from '../datasets/nightly-schedule.ts'
+import { resolveQuery } from '../datasets/query.ts'
+import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
+import type { Snapshot } from '../datasets/snapshot.ts'
+import { isStale } from '../datasets/status.ts'
+import { ApiError } from '../errors.ts'
+import { queryString, sendBytes } from '../respond.ts'
+import { readPageData } from './page-data.ts'
+import { pageLinks } from './page-links.ts'
+import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
+import { renderPage } from './page.ts'
+
+interface HomeDependencies {
+  readonly snapshots: Snapshots
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: NightlySchedule
+  readonly clock: Clock
+}
+
+/** Nothing from another host, nothing inline: styles and scripts are files of ours. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Renders the page. */
+export function home(dependencies: HomeDependencies): Handler {
+  return async (request, reply) => {
+    const asked = parsePageParameters(queryString(request))
+    await useSnapshot(dependencies.snapshots, asked.parameters.as_of, async (snapshot) => {
+      if (snapshot instanceof ApiError) throw snapshot
+      sendPage(request, reply, await buildPage(dependencies, asked, snapshot))
+    })
+  }
+}
+
+async function buildPage(
+  { snapshots, catalogue, schedule, clock }: HomeDependencies,
+  asked: PageParameters,
+  snapshot: Snapshot,
+): Promise<string> {
+  const query = resolveQuery(withWindow(asked, snapshot.dataThrough), snapshot.dataThrough)
+  const metadata = catalogue.metadata(snapshot.id)
+  const now = clock()
+  const nextRun = schedule.next(now)
+  const view = {
+    snapshot,
+    isCurrent: snapshots.current.facts()?.id === snapshot.id,
+    query,
+    asked,
+    data: await readPageData(snapshot, query),
+    links: pageLinks(asked, query),
+    entries: catalogue.list(),
+    freshness: {
+      stale: isStale(snapshot.dataThrough, schedule, now),
+      nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
+    },
+    bibtex: metadata?.citeAs,
+  }
+  return renderPage(view, metadata?.structuredData)
+}
+
+function sendPage(request: Request, reply: Reply, page: string): void {
+  const body = Buffer.from(page)
+  const etag = `"${createHash('sha256').update(body).digest('hex')}"`
+  reply.set({
+    ETag: etag,
+    'Cache-Control': 'public, max-age=60, must-revalidate',
+    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  })
+  if (isNotModified(request.headers, { etag })) reply.status(304).end()
+  else sendBytes(reply, 200, 'text/html; charset=utf-8', body)
+}

@@ -1,0 +1,26 @@
+/** Figures in the form people read. */
+
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+const EXACT = new Intl.NumberFormat('en')
+const PERCENT = new Intl.NumberFormat('en', {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+})
+
+/** Three digits and a unit: `48.3T`. */
+export function compact(value: bigint): string {
+  return COMPACT.format(value)
+}
+
+/** Every digit, in groups: `48,278,728,110,234`. */
+export function exact(value: bigint): string {
+  return EXACT.format(value)
+}
+
+/** A part of a whole in percent, one digit after the point; `<0.1%` for what would round to nothing. */
+export function share(part: bigint, whole: bigint): string {
+  if (whole === 0n) return '–'
+  const thousandths = Number((part * 10_000n) / whole) / 10
+  return part > 0n && thousandths < 1 ? '<0.1%' : PERCENT.format(thousandths / 1000)
+}

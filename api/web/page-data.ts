@@ -1,0 +1,131 @@
+/** Everything the page shows of a ranking, asked of one snapshot. */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/contract.ts'
+import type { RankingsQuery } from '../datasets/query.ts'
+import { readRanking } from '../datasets/read-ranking.ts'
+import type { Snapshot } from '../datasets/snapshot.ts'
+
+/** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
+export type DailyTokens = ReadonlyMap<string, bigint>
+
+/** A row of the table. */
+export interface PageRow {
+  readonly app: RankingRow
+  readonly tags: readonly string[]
+  /** Rank in the window before; undefined where the app was not in it. */
+  readonly earlierRank: bigint | undefined
+  /** The last days of the data. */
+  readonly recent: DailyTokens
+  /** The days of the window. */
+  readonly daily: DailyTokens
+}
+
+export interface PageData {
+  readonly rows: readonly PageRow[]
+  readonly apps: bigint
+  readonly requests: bigint
+  readonly tokens: bigint
+  /** Tokens of all apps on each day of the window. */
+  readonly daily: DailyTokens
+  /** Whether there is a window before this one to compare with. */
+  readonly comparable: boolean
+  readonly recentDays: DayRange
+}
+
+export interface DayRange {
+  readonly start: string
+  readonly end: string
+}
+
+/** Days of the small lines. */
+const RECENT_DAYS = 30
+
+const sql = (name: string) => readFileSync(new URL(`${name}.sql`, import.meta.url), 'utf8')
+const TOTALS = sql('totals')
+const EARLIER: Readonly<Record<Sort, string>> = {
+  popular: sql('earlier-popular'),
+  trending: sql('earlier-trending'),
+}
+const DAILY = sql('daily-tokens')
+const TOTAL_DAILY = sql('total-daily-tokens')
+const TAGS = sql('app-tags')
+
+const digits = z.string().transform(BigInt)
+const totalsRows = z.tuple([
+  z.object({ apps: z.bigint(), requests: digits, tokens: digits, first_day: z.string() }),
+])
+const earlierRows = z.array(z.object({ app_id: z.bigint(), rank: z.bigint() }))
+const dailyRows = z.array(z.object({ app_id: z.bigint(), day: z.string(), tokens: digits }))
+const totalDailyRows = z.array(z.object({ day: z.string(), tokens: digits }))
+const tagRows = z.array(z.object({ app_id: z.bigint(), tags: z.string() }))
+const tagList = z.array(z.string())
+
+/** Reads the page of a ranking with all that stands around it. */
+export async function readPageData(snapshot: Snapshot, query: RankingsQuery): Promise<PageData> {
+  const ranking = await readRanking(snapshot, query)
+  const apps = ranking.map(({ app_id }) => app_id).join(',')
+  const filter = { category: query.category, subcategory: query.subcategory }
+  const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
+  const [[totals], earlier, recent, daily, total, tags] = await Promise.all([
+    snapshot.query(TOTALS, { ...range(query), ...filter }).then((rows) => totalsRows.parse(rows)),
+    readEarlierRanks(snapshot, query, apps),
+    readDaily(snapshot, recentDays, apps),
+    readDaily(snapshot, range(query), apps),
+    snapshot.query(TOTAL_DAILY, { ...range(query), ...filter }).then((rows) => totalDailyRows.parse(rows)),
+    snapshot.query(TAGS, { apps }).then((rows) => tagRows.parse(rows)),
+  ])
+  const tagsOf = new Map(tags.map((row) => [row.app_id, tagList.parse(JSON.parse(row.tags))]))
+  return {
+    rows: ranking.map((app) => ({
+      app,
+      tags: tagsOf.get(app.app_id) ?? [],
+      earlierRank: earlier.get(app.app_id),
+      recent: recent.get(app.app_id) ?? new Map(),
+      daily: daily.get(app.app_id) ?? new Map(),
+    })),
+    apps: totals.apps,
+    requests: totals.requests,
+    tokens: totals.tokens,
+    daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
+    comparable: (earlierRange(query)?.end ?? '') >= totals.first_day,
+    recentDays,
+  }
+}
+
+function range({ start, end }: RankingsQuery): DayRange {
+  return { start, end }
+}
+
+/** The window of equal length just before; undefined where the dataset does not reach back that far. */
+function earlierRange({ start, end }: DayRange): DayRange | undefined {
+  const days = (Date.parse(end) - Date.parse(start)) / 86_400_000 + 1
+  const earlier = { start: addDays(start, -days), end: addDays(start, -1) }
+  return earlier.start < FLOOR_DATE ? undefined : earlier
+}
+
+async function readEarlierRanks(
+  snapshot: Snapshot,
+  query: RankingsQuery,
+  apps: string,
+): Promise<ReadonlyMap<bigint, bigint>> {
+  const earlier = earlierRange(query)
+  if (earlier === undefined) return new Map()
+  const { sort, category, subcategory } = query
+  const rows = await snapshot.query(EARLIER[sort], { ...earlier, category, subcategory, apps })
+  return new Map(earlierRows.parse(rows).map(({ app_id, rank }) => [app_id, rank]))
+}
+
+async function readDaily(
+  snapshot: Snapshot,
+  { start, end }: DayRange,
+  apps: string,
+): Promise<ReadonlyMap<bigint, DailyTokens>> {
+  const byApp = new Map<bigint, Map<string, bigint>>()
+  const rows = dailyRows.parse(await snapshot.query(DAILY, { start, end, apps }))
+  for (const { app_id, day, tokens } of rows) {
+    const days = byApp.get(app_id) ?? new Map<string, bigint>()
+    byApp.set(app_id, days.set(day, tokens))
+  }
+  return byApp
+}

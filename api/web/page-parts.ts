@@ -1,0 +1,244 @@
+/** The parts of the page for people, from top to bottom. */
+import {
+  CATEGORIES,
+  COMPARABILITY_NOTE,
+  LICENCE,
+  SNAPSHOTS_PATH,
+  SORTS,
+  subcategoriesOf,
+} from '../../pipeline/contract.ts'
+import type { RankingsQuery } from '../datasets/query.ts'
+import type { SnapshotFacts } from '../datasets/snapshot.ts'
+import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import { sparkline, stackedColumns, type Band } from './charts.ts'
+import { html, type Html } from './html.ts'
+import { compact, exact, share } from './numbers.ts'
+import type { DailyTokens, PageData, PageRow } from './page-data.ts'
+import type { PageLinks } from './page-links.ts'
+import { WINDOWS, type PageParameters } from './page-query.ts'
+
+/** Apps that the chart tells apart; the others are one band. */
+const CHARTED = 7
+
+/** What the parts are made of. */
+export interface PageView {
+  readonly snapshot: SnapshotFacts
+  readonly isCurrent: boolean
+  readonly query: RankingsQuery
+  readonly asked: PageParameters
+  readonly data: PageData
+  readonly links: PageLinks
+  /** All retained snapshots, newest first. */
+  readonly entries: readonly SnapshotEntry[]
+  readonly freshness: { readonly stale: boolean; readonly nextRun: string | undefined }
+  /** BibTeX of the snapshot, where its metadata has it. */
+  readonly bibtex: string | undefined
+}
+
+/** Title, what the data is, and how fresh. */
+export function header({ snapshot, isCurrent, freshness }: PageView): Html {
+  const age = freshness.stale
+    ? html`<span class="badge warn">stale: a nightly run is overdue</span>`
+    : html`<span class="badge good">up to date</span>`
+  return html`<header>
+    <h1>App rankings</h1>
+    <p class="lede">Which apps use large language models, by how much, and which are growing.</p>
+    <p class="facts">
+      <span>Data through <time datetime="${snapshot.dataThrough}">${snapshot.dataThrough}</time></span>
+      <span>as of <time datetime="${snapshot.asOf}">${snapshot.asOf}</time></span>
+      ${isCurrent ? age : html`<span class="badge warn">an earlier snapshot</span>`}
+      ${freshness.nextRun === undefined ? null : html`<span class="quiet">next run ${freshness.nextRun}</span>`}
+    </p>
+  </header>`
+}
+
+/** The filters, as links that can be shared. */
+export function filters({ query, asked, links }: PageView): Html {
+  const group = asked.parameters.category ?? groupOf(query.subcategory)
+  const choice = (label: string, change: Record<string, string | null>, chosen: boolean) =>
+    html`<a href="${links.page(change)}" ${chosen ? html`aria-current="true"` : null}>${label}</a>`
+  return html`<nav class="filters" aria-label="Filters">
+    <div role="group" aria-label="Order">
+      ${SORTS.map((sort) => choice(sort, { sort }, sort === query.sort))}
+    </div>
+    <div role="group" aria-label="Window">
+      ${WINDOWS.map((days) =>
+        choice(
+          days === 1 ? '1 day' : `${days} days`,
+          { days: String(days), start_date: null, end_date: null },
+          asked.days === days,
+        ),
+      )}
+    </div>
+    <div role="group" aria-label="Category">
+      ${choice('all', { category: null, subcategory: null }, group === undefined)}
+      ${CATEGORIES.map((category) => choice(category, { category, subcategory: null }, category === group))}
+    </div>
+    ${
+      group === undefined
+        ? null
+        : html`<div role="group" aria-label="Subcategory">
+            ${choice(`all ${group}`, { category: group, subcategory: null }, query.subcategory === null)}
+            ${subcategoriesOf(group).map((subcategory) =>
+              choice(subcategory, { category: group, subcategory }, subcategory === query.subcategory),
+            )}
+          </div>`
+    }
+  </nav>`
+}
+
+function groupOf(subcategory: string | null) {
+  return CATEGORIES.find((category) => subcategoriesOf(category).some((each) => each === subcategory))
+}
+
+/** Tokens over time of the first apps of the page, and of all others. */
+export function chart({ data, query }: PageView): Html {
+  const first = data.rows.slice(0, CHARTED)
+  const others = new Map(
+    [...data.daily].map(([day, total]) => [
+      day,
+      first.reduce((rest, { daily }) => rest - (daily.get(day) ?? 0n), total),
+    ]),
+  )
+  const bands: Band[] = [
+    ...first.map(({ app, daily }) => ({ name: app.app_name, daily })),
+    { name: 'all others', daily: others },
+  ]
+  return html`<figure>
+    <figcaption>
+      Tokens per day, ${query.start} to ${query.end}: ${compact(data.tokens)} by ${exact(data.apps)} apps
+    </figcaption>
+    ${stackedColumns(bands, query)}
+    <ul class="legend">
+      ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span>${name}</li>`)}
+    </ul>
+  </figure>`
+}
+
+/** The ranking itself. */
+export function table(view: PageView): Html {
+  const { data, query, links } = view
+  if (data.rows.length === 0) return html`<p class="empty">No app has made this list.</p>`
+  return html`<div class="scroll" role="region" aria-label="Ranking" tabindex="0">
+      <table>
+        <caption>
+          ${query.sort === 'popular' ? 'By tokens' : 'By growth'}, ${query.start} to ${query.end} (UTC)
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col" class="number">Rank</th>
+            <th scope="col">Change</th>
+            <th scope="col">App</th>
+            <th scope="col" class="number">Tokens</th>
+            <th scope="col" class="number">Share</th>
+            <th scope="col" class="number">Requests</th>
+            <th scope="col">Last 30 days</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${data.rows.map((row) => tableRow(row, view))}
+        </tbody>
+      </table>
+    </div>
+    <nav class="pages" aria-label="Pages">
+      ${
+        query.offset > 0
+          ? html`<a
+              rel="prev"
+              href="${links.page({ offset: String(Math.max(0, query.offset - query.limit)) })}"
+              >Previous</a
+            >`
+          : null
+      }
+      ${
+        data.rows.length === query.limit && query.offset + query.limit <= 100
+          ? html`<a rel="next" href="${links.page({ offset: String(query.offset + query.limit) })}">Next</a>`
+          : null
+      }
+    </nav>`
+}
+
+function tableRow({ app, tags, earlierRank, recent }: PageRow, { data }: PageView): Html {
+  const tokens = BigInt(app.total_tokens)
+  return html`<tr>
+    <td class="number rank">${app.rank}</td>
+    <td>${data.comparable ? rankChange(app.rank, earlierRank) : '–'}</td>
+    <th scope="row">
+      <span class="name">${app.app_name}</span>
+      ${tags.map((tag) => html`<span class="tag">${tag}</span> `)}
+    </th>
+    <td class="number" title="${exact(tokens)} tokens">${compact(tokens)}</td>
+    <td class="number">${share(tokens, data.tokens)}</td>
+    <td class="number" title="${exact(app.total_requests)} requests">${compact(app.total_requests)}</td>
+    <td>${sparkline(recent, data.recentDays, trendLabel(app.app_name, recent))}</td>
+  </tr>`
+}
+
+function rankChange(now: bigint, before: bigint | undefined): Html {
+  if (before === undefined) return html`<span class="up">new</span>`
+  if (before === now) return html`<span class="quiet" title="rank unchanged">=</span>`
+  const up = before > now
+  const places = up ? before - now : now - before
+  const words = `${up ? 'up' : 'down'} ${places} from rank ${before} in the window before`
+  return html`<span class="${up ? 'up' : 'down'}" title="${words}">
+    <span aria-hidden="true">${up ? '▲' : '▼'}</span> ${places}<span class="hidden"> ${words}</span>
+  </span>`
+}
+
+function trendLabel(name: string, recent: DailyTokens): string {
+  const values = [...recent.values()]
+  const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
+  return `${name}: tokens per day over the last 30 days, at most ${compact(highest)}`
+}
+
+/** Which snapshot is shown, and the others that are kept. */
+export function snapshotPicker({ snapshot, asked, entries, query }: PageView): Html {
+  const hidden = {
+    sort: query.sort,
+    category: asked.parameters.category,
+    subcategory: query.subcategory,
+    days: asked.days,
+  }
+  return html`<form method="get" action="/" class="picker">
+    ${Object.entries(hidden).map(([name, value]) =>
+      value === null || value === undefined
+        ? null
+        : html`<input type="hidden" name="${name}" value="${value}" />`,
+    )}
+    <label for="as_of">Snapshot</label>
+    <select id="as_of" name="as_of">
+      ${entries.map(
+        ({ as_of }) =>
+          html`<option value="${as_of}" ${as_of === snapshot.asOf ? html`selected` : null}>${as_of}</option>`,
+      )}
+    </select>
+    <button type="submit">Show</button>
+  </form>`
+}
+
+/** How to get the data, and how to cite it. */
+export function downloads({ snapshot, links, entries, bibtex }: PageView): Html {
+  const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
+  return html`<section class="downloads" aria-labelledby="get">
+    <h2 id="get">Get the data</h2>
+    <p>
+      Every file of this snapshot stays under its address:
+      ${files.map(
+        ({ name, url, bytes }) => html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name}</a> `,
+      )}
+    </p>
+    <p>
+      This list from the API, with a key:
+      ${['json', 'csv', 'parquet', 'arrow'].map((format) => html`<a href="${links.api(format)}">${format}</a> `)}
+      · <a href="${SNAPSHOTS_PATH}">all snapshots</a>
+    </p>
+    <h2>Cite it</h2>
+    <p>
+      Licensed under <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>. When you reuse the data, print this
+      line:
+    </p>
+    <pre class="copy" tabindex="0"><code>${snapshot.attribution}</code></pre>
+    ${bibtex === undefined ? null : html`<pre class="copy" tabindex="0"><code>${bibtex}</code></pre>`}
+    <p class="quiet">${COMPARABILITY_NOTE}</p>
+  </section>`
+}

@@ -1,0 +1,70 @@
+/** What the service answers to people and to machines that look around, at the origin (CONTRACT 4.6). */
+import { readFileSync } from 'node:fs'
+import type { Request } from 'express'
+import type { Clock, Handler } from '../call.ts'
+import type { Snapshots } from '../datasets/choose-snapshot.ts'
+import type { NightlySchedule } from '../datasets/nightly-schedule.ts'
+import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
+import { jsonText, sendBytes } from '../respond.ts'
+import { BASE_PATH, type Route } from '../route.ts'
+import { feed } from './feed.ts'
+import { home } from './home.ts'
+
+interface WebDependencies {
+  readonly snapshots: Snapshots
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: NightlySchedule
+  readonly clock: Clock
+  /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
+  readonly publicUrl: string | undefined
+}
+
+const ASSETS = {
+  'page.css': 'text/css; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+} as const
+
+/** The routes of the page, its files, the feed and the catalogue. */
+export function webRoutes({ snapshots, catalogue, schedule, clock, publicUrl }: WebDependencies): Route[] {
+  const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
+  const open = { method: 'GET', access: 'open' } as const
+  return [
+    { ...open, path: '/', handle: home({ snapshots, catalogue, schedule, clock }) },
+    ...Object.entries(ASSETS).map(([name, contentType]) => ({
+      ...open,
+      path: `/assets/${name}`,
+      handle: asset(name, contentType),
+    })),
+    { ...open, path: '/feed.xml', openToPages: true, handle: feed(catalogue, origin) },
+    { ...open, path: '/.well-known/api-catalog', openToPages: true, handle: apiCatalog(origin) },
+  ]
+}
+
+function asset(name: string, contentType: string): Handler {
+  const bytes = readFileSync(new URL(`assets/${name}`, import.meta.url))
+  return (_request, reply) => {
+    reply.set('Cache-Control', 'public, max-age=3600')
+    sendBytes(reply, 200, contentType, bytes)
+  }
+}
+
+/** RFC 9727: where the description, the state and the metadata of the API are. */
+function apiCatalog(origin: (request: Request) => string): Handler {
+  return (request, reply) => {
+    const at = origin(request)
+    const linkset = [
+      {
+        anchor: `${at}${BASE_PATH}`,
+        status: [{ href: `${at}${BASE_PATH}/status`, type: 'application/json' }],
+      },
+    ]
+    reply.set('Cache-Control', 'public, max-age=3600')
+    sendBytes(
+      reply,
+      200,
+      'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
+      Buffer.from(jsonText({ linkset })),
+    )
+  }
+}

@@ -1,0 +1,121 @@
+/** The page in a real browser: it loads without a fault, filters work, and everybody can use it. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { chromium, type Browser, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { startApi, type Api } from '../../support/api.ts'
+import { runAt } from '../../support/in-process.ts'
+import { copyRaw, REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { findProgram } from '../../support/programs.ts'
+
+const program = findProgram('chromium')
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const violations = z.array(
+  z.object({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.object({ html: z.string() })) }),
+)
+
+describe.runIf(program !== undefined)('in Chromium', () => {
+  const folders = new TemporaryFolders()
+  let api: Api
+  let browser: Browser
+
+  beforeAll(async () => {
+    const dataDir = folders.make()
+    copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
+    await runAt(dataDir, '2026-09-01T02:00:00Z')
+    api = await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+    browser = await chromium.launch({ executablePath: program ?? '', args: ['--no-sandbox'] })
+  })
+
+  afterAll(async () => {
+    await browser.close()
+    await api.close()
+    folders.removeAll()
+  })
+
+  /** A page whose faults are noted; every request to another host fails and is a fault. */
+  async function open(path: string, options: Parameters<Browser['newContext']>[0] = {}) {
+    const context = await browser.newContext(options)
+    const faults: string[] = []
+    await context.route(
+      (url) => url.origin !== api.origin,
+      (route) => {
+        faults.push(`asked another host: ${route.request().url()}`)
+        return route.abort()
+      },
+    )
+    const page = await context.newPage()
+    page.on('console', (message) => {
+      if (message.type() === 'error') faults.push(message.text())
+    })
+    page.on('pageerror', (error) => faults.push(error.message))
+    await page.goto(`${api.origin}${path}`)
+    return { page, faults, close: () => context.close() }
+  }
+
+  async function names(page: Page): Promise<string[]> {
+    return await page.locator('tbody .name').allTextContents()
+  }
+
+  it('loads without a fault, from our host alone', async () => {
+    const { page, faults, close } = await open('/')
+    expect(await names(page)).toHaveLength(50)
+    expect(await page.getByRole('img', { name: /Tokens over time/ }).isVisible()).toBe(true)
+    expect(faults).toEqual([])
+    await close()
+  })
+
+  it('filters by click, and the address can be shared', async () => {
+    const { page, close } = await open('/')
+    await page.getByRole('link', { name: 'trending', exact: true }).click()
+    await page.getByRole('link', { name: 'coding', exact: true }).click()
+    await page.getByRole('link', { name: 'ide-extension', exact: true }).click()
+    const shown = await names(page)
+    expect(page.url()).toContain('sort=trending&category=coding&subcategory=ide-extension&days=30')
+    const again = await open(new URL(page.url()).search.replace(/^/, '/'))
+    expect(await names(again.page)).toEqual(shown)
+    await Promise.all([close(), again.close()])
+  })
+
+  it('is whole without a script', async () => {
+    const { page, faults, close } = await open('/?category=coding', { javaScriptEnabled: false })
+    expect((await names(page)).length).toBeGreaterThan(10)
+    await page.getByRole('button', { name: 'Show' }).click()
+    expect(page.url()).toContain('as_of=2026-09-01T02%3A00%3A00Z')
+    expect(faults).toEqual([])
+    await close()
+  })
+
+  it('adds copy buttons where there are scripts', async () => {
+    const { page, close } = await open('/', { permissions: ['clipboard-write', 'clipboard-read'] })
+    await page.getByRole('button', { name: 'Copy' }).first().click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toContain('Source: App Rankings')
+    await close()
+  })
+
+  it('can be walked through by keyboard, the ranking first', async () => {
+    const { page, close } = await open('/')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the ranking')
+    await close()
+  })
+
+  it.each([
+    ['light, wide', { colorScheme: 'light', viewport: { width: 1280, height: 900 } }],
+    ['dark, wide', { colorScheme: 'dark', viewport: { width: 1280, height: 900 } }],
+    ['dark, phone', { colorScheme: 'dark', viewport: { width: 360, height: 740 } }],
+  ] as const)('has no accessibility fault: %s', async (_name, options) => {
+    const { page, close } = await open('/?category=coding&days=7', options)
+    // Evaluated by the browser's own protocol, which the page's policy does not hold.
+    await page.evaluate(AXE)
+    const found = violations.parse(await page.evaluate('axe.run().then((result) => result.violations)'))
+    expect(found).toEqual([])
+    // Only the table may scroll sideways, never the page.
+    expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true)
+    await close()
+  })
+})

@@ -1,0 +1,190 @@
+/** The page for people as a browser without a script gets it, the feed, and the catalogue of the API. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { envelopeSchema, startApi, type Api } from '../../support/api.ts'
+import { runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const EVIL = '<script>alert(1)</script> & "co"'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+let api: Api
+
+function deliver(day: string, tokens: number): void {
+  const rows = Array.from({ length: 60 }, (_, app) => `${day}T12:00:00Z,${app + 1},${tokens * (app + 1)},0`)
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+  )
+}
+
+beforeAll(async () => {
+  const apps = Array.from({ length: 60 }, (_, app) =>
+    JSON.stringify({
+      app_id: app + 1,
+      app_name: app === 59 ? EVIL : `App ${app + 1}`,
+      visibility: 'public',
+      subcategories: app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game'],
+      updated_at: '2025-01-01',
+    }),
+  )
+  writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
+  deliver('2026-01-05', 1)
+  deliver('2026-01-06', 1_000_000)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  deliver('2026-01-05', 2)
+  deliver('2026-01-07', 5)
+  await runAt(dataDir, '2026-01-08T02:00:00Z')
+  api = await startApi(dataDir, { clock: () => new Date('2026-01-08T12:00:00Z') })
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+async function page(search = ''): Promise<string> {
+  const response = await fetch(`${api.origin}/${search}`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
+  return await response.text()
+}
+
+function names(text: string): string[] {
+  return [...text.matchAll(/<span class="name">([^<]*)<\/span>/g)].map(([, name = '']) => name)
+}
+
+describe('the page', () => {
+  it('shows the first ranks with exact figures beside the short ones', async () => {
+    const text = await page()
+    expect(names(text)).toHaveLength(50)
+    expect(names(text)[1]).toBe('App 59')
+    expect(text).toContain('title="59,000,413 tokens"')
+    expect(text).toContain('59M')
+  })
+
+  it('shows a name of a stranger as text, in every place', async () => {
+    const text = await page()
+    expect(text).not.toContain('<script>alert')
+    expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;')
+  })
+
+  it('leads to the further ranks and back', async () => {
+    const first = await page()
+    const next = /rel="next"\s+href="([^"]+)"/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const second = await page(next.slice(1))
+    expect(names(second)).toEqual(Array.from({ length: 10 }, (_, index) => `App ${10 - index}`))
+    expect(second).toMatch(/rel="prev"/)
+    expect(second).not.toMatch(/rel="next"/)
+  })
+
+  it('filters by links that keep the other choices', async () => {
+    const text = await page('?sort=trending&category=entertainment&days=7')
+    expect(names(text)).not.toContain('App 59')
+    expect(text).toMatch(
+      /href="[^"]*sort=trending&amp;category=entertainment&amp;subcategory=roleplay&amp;days=7"/,
+    )
+    expect(text).toMatch(/aria-current="true"[^>]*>\s*trending/)
+  })
+
+  it('compares with the window before', async () => {
+    const text = await page('?days=1')
+    expect(text).toContain('title="rank unchanged"')
+    const dated = await page('?start_date=2026-01-05&end_date=2026-01-05')
+    expect(dated).not.toContain('rank unchanged')
+  })
+
+  it('shows an earlier snapshot, and says that it is one', async () => {
+    const text = await page('?as_of=2026-01-07T02:00:00Z')
+    expect(text).toContain('an earlier snapshot')
+    expect(text).toContain('2026-01-06')
+    expect(text).toMatch(/<option value="2026-01-07T02:00:00Z" selected/)
+  })
+
+  it('says how fresh the data is, how to cite it, and where the files are', async () => {
+    const text = await page()
+    expect(text).toContain('up to date')
+    expect(text).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)')
+    expect(text).toContain('@misc{app_rankings_20260108T020000Z,')
+    expect(text).toContain('/snapshots/20260108T020000Z/rankings.parquet')
+  })
+
+  it('describes the dataset to search engines', async () => {
+    const text = await page()
+    const json = /<script type="application\/ld\+json">(.*?)<\/script>/s.exec(text)?.[1] ?? ''
+    expect(JSON.parse(json)).toMatchObject({
+      '@type': 'sc:Dataset',
+      license: 'https://creativecommons.org/licenses/by/4.0/',
+      temporalCoverage: '2026-01-05/2026-01-07',
+    })
+  })
+
+  it('allows nothing inline and nothing from elsewhere', async () => {
+    const response = await fetch(`${api.origin}/`)
+    const policy = response.headers.get('Content-Security-Policy') ?? ''
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toContain('unsafe')
+    const text = await response.text()
+    expect(text).not.toMatch(/\sstyle=|\son[a-z]+=|<style/)
+    expect([...text.matchAll(/(?:src|rel="stylesheet" href)="([^"]+)"/g)].map(([, url]) => url)).toEqual([
+      '/assets/page.css',
+      '/assets/page.js',
+    ])
+  })
+
+  it('is not sent again while nothing changed', async () => {
+    const tag = (await fetch(`${api.origin}/`)).headers.get('ETag') ?? ''
+    const again = await fetch(`${api.origin}/`, { headers: { 'If-None-Match': tag } })
+    expect(again.status).toBe(304)
+  })
+
+  it.each(['?days=3', '?days=7&days=7', '?sort=best', '?colour=red', '?as_of=2020-01-01T00:00:00Z'])(
+    '%s is refused in the one shape of errors',
+    async (search) => {
+      const response = await fetch(`${api.origin}/${search}`)
+      expect(response.status).toBe(400)
+      envelopeSchema.parse(await response.json())
+    },
+  )
+
+  it('takes the empty fields of a form for not given', async () => {
+    expect(await page('?category=&days=&sort=')).toBe(await page())
+  })
+
+  it('is 503 before the first snapshot', async () => {
+    await using empty = await startApi(folders.make())
+    const response = await fetch(`${empty.origin}/`)
+    expect(response.status).toBe(503)
+    envelopeSchema.parse(await response.json())
+  })
+})
+
+describe('beside the page', () => {
+  it('the feed has an entry per snapshot, newest first, and tells restated days', async () => {
+    const response = await fetch(`${api.origin}/feed.xml`)
+    expect(response.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
+    const text = await response.text()
+    const titles = [...text.matchAll(/<title>(Snapshot[^<]*)<\/title>/g)].map(([, title]) => title)
+    expect(titles).toEqual([
+      'Snapshot of 2026-01-08T02:00:00Z, 1 days restated',
+      'Snapshot of 2026-01-07T02:00:00Z',
+    ])
+    expect(text).toContain(`<id>${api.origin}/api/v1/datasets/app-rankings/snapshots/20260108T020000Z</id>`)
+  })
+
+  it('/.well-known/api-catalog leads to what describes the API, and each link exists', async () => {
+    const response = await fetch(`${api.origin}/.well-known/api-catalog`)
+    expect(response.headers.get('Content-Type')).toContain('application/linkset+json')
+    const target = z.array(z.object({ href: z.url() }))
+    const { linkset } = z
+      .object({ linkset: z.array(z.object({ anchor: z.url() }).catchall(z.union([z.string(), target]))) })
+      .parse(await response.json())
+    const links = linkset
+      .flatMap((each) => Object.values(each))
+      .flatMap((each) => (Array.isArray(each) ? each : []))
+    expect(links.length).toBeGreaterThan(0)
+    for (const { href } of links) expect((await fetch(href)).status).toBe(200)
+  })
+})
