@@ -57,7 +57,7 @@ export interface SnapshotCatalogue {
 }
 
 /** Read from croissant.json, which is a description in the words of schema.org too. */
-export interface SnapshotMetadata {
+interface SnapshotMetadata {
   /** BibTeX. */
   readonly citeAs: string
   /** schema.org/Dataset as JSON-LD, without the fields of the tables. */

@@ -2,7 +2,7 @@ import type { RankingsQuery } from '../datasets/query.ts'
 import type { PageParameters } from './page-query.ts'
 
 /** What a link of the page changes; null takes a parameter out. */
-export type Change = Readonly<Record<string, string | null>>
+type Change = Readonly<Record<string, string | null>>
 
 /** Addresses of the page and of its data, made from what the visitor sees now. */
 export interface PageLinks {

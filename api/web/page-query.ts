@@ -5,7 +5,7 @@ import { badRequest, parseParameters, type Parameters } from '../datasets/parame
 /** Windows the page offers, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const
 
-export const DEFAULT_DAYS = 30
+const DEFAULT_DAYS = 30
 
 export interface PageParameters {
   readonly parameters: Parameters

@@ -1,7 +1,6 @@
 /** The page in a real browser: it loads without a fault, filters work, and everybody can use it. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -11,7 +10,7 @@ import { copyRaw, REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
 import { findProgram } from '../../support/programs.ts'
 
 const program = findProgram('chromium')
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const { source: AXE } = axe
 
 const violations = z.array(
   z.object({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.object({ html: z.string() })) }),
