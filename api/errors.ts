@@ -2,17 +2,19 @@
  * The two kinds of expected failure: a request that is refused, and what the operator must put right.
  * Everything else is an ordinary error and means a fault of ours.
  */
+import { z } from 'zod'
 
 /** The body of every error reply (CONTRACT 3). */
-export interface ErrorEnvelope {
-  readonly error: {
-    readonly code: number
-    readonly message: string
-    readonly metadata: Readonly<Record<string, unknown>> | null
-  }
-  readonly router_metadata: Readonly<Record<string, unknown>> | null
-  readonly user_id: string | null
-}
+export const errorEnvelopeSchema = z.object({
+  error: z.object({
+    code: z.int().describe('The HTTP status.'),
+    message: z.string(),
+    metadata: z.record(z.string(), z.unknown()).nullable(),
+  }),
+  router_metadata: z.record(z.string(), z.unknown()).nullable(),
+  user_id: z.string().nullable().describe("The caller's account, when it is known."),
+})
+export type ErrorEnvelope = z.infer<typeof errorEnvelopeSchema>
 
 interface ApiErrorOptions {
   readonly metadata?: Readonly<Record<string, unknown>>

@@ -1,5 +1,6 @@
 import type { Access } from './accounts/authenticate.ts'
 import type { Handler } from './call.ts'
+import type { Operation } from './openapi/operation.ts'
 
 /** Where the API begins; *origin* paths of the contract lie outside it. */
 export const BASE_PATH = '/api/v1'
@@ -15,5 +16,7 @@ export interface Route {
   readonly limited?: boolean
   /** Takes a JSON body of at most this many bytes; without it a body is not read. */
   readonly bodyLimit?: number
+  /** What the OpenAPI document says of it; without it the route stays out of the document. */
+  readonly operation?: Operation
   readonly handle: Handler
 }

@@ -8,6 +8,7 @@ import { datasetRoutes } from './datasets/routes.ts'
 import { catalogueOf } from './datasets/snapshot-catalogue.ts'
 import type { Log } from './log.ts'
 import { sendJson } from './respond.ts'
+import { openApiRoutes } from './openapi/routes.ts'
 import type { Route } from './route.ts'
 import type { Store } from './store.ts'
 import { webRoutes } from './web/routes.ts'
@@ -36,8 +37,10 @@ export function createRoutes({
   const catalogue = catalogueOf(snapshots.retained, log)
   const nightly = nightlySchedule(schedule)
   const spend = createSpend(createRateLimiter(store), clock)
+  const described = [...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly })]
   return [
-    ...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly }),
+    ...described,
+    ...openApiRoutes(described),
     ...webRoutes({ snapshots, catalogue, schedule: nightly, clock, publicUrl }),
     {
       method: 'GET',

@@ -7,6 +7,7 @@ import { retainSnapshots } from './datasets/retained-snapshots.ts'
 import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
 import { openStore } from './open-store.ts'
+import type { Route } from './route.ts'
 import { createRoutes } from './routes.ts'
 import type { Store } from './store.ts'
 
@@ -15,6 +16,8 @@ export interface Service {
   /** Where it listens, `http://host:port`. */
   readonly origin: string
   readonly store: Store
+  /** Everything it answers. */
+  readonly routes: readonly Route[]
   /** Finishes requests in flight, then closes snapshot and store. */
   close(): Promise<void>
 }
@@ -63,6 +66,7 @@ export async function serve(
   return {
     origin: server.origin,
     store,
+    routes,
     async close() {
       await server.close()
       await closeData()

@@ -121,7 +121,7 @@ export const rankingRowSchema = z.strictObject({
 export type RankingRow = z.infer<typeof rankingRowSchema>
 
 /** The `meta` of a rankings reply (CONTRACT 4.3). */
-const rankingMetaSchema = z.strictObject({
+export const rankingMetaSchema = z.strictObject({
   as_of: z.iso.datetime({ precision: 0 }),
   start_date: daySchema,
   end_date: daySchema,

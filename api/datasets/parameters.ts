@@ -25,7 +25,7 @@ export const MAX_OFFSET = 100
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
 /** Every parameter with its check. */
-const PARAMETERS = {
+export const PARAMETERS = {
   category: { schema: z.enum(CATEGORIES), allowed: `one of ${CATEGORIES.join(', ')}` },
   subcategory: { schema: z.enum(SUBCATEGORIES), allowed: `one of ${SUBCATEGORIES.join(', ')}` },
   sort: { schema: z.enum(SORTS), allowed: `one of ${SORTS.join(', ')}` },

@@ -6,6 +6,7 @@ import { BASE_PATH, type Route } from '../route.ts'
 import { appRankings } from './app-rankings.ts'
 import type { Snapshots } from './choose-snapshot.ts'
 import type { NightlySchedule } from './nightly-schedule.ts'
+import { DATASET_OPERATIONS } from './operations.ts'
 import type { SnapshotCatalogue } from './snapshot-catalogue.ts'
 import { listSnapshots, showSnapshot, snapshotFile } from './snapshots.ts'
 import { datasetStatus } from './status.ts'
@@ -34,14 +35,31 @@ export function datasetRoutes({
       path: `${BASE_PATH}/datasets/app-rankings`,
       access: 'any',
       limited: true,
+      operation: DATASET_OPERATIONS.rankings,
       handle: appRankings(snapshots, spend),
     },
-    { ...open, path: SNAPSHOTS_PATH, handle: listSnapshots(catalogue, current) },
-    { ...open, path: `${SNAPSHOTS_PATH}/:id`, handle: showSnapshot(catalogue, current) },
-    { ...open, path: `${SNAPSHOTS_PATH}/:id/:file`, handle: snapshotFile(catalogue, retained, current) },
+    {
+      ...open,
+      path: SNAPSHOTS_PATH,
+      operation: DATASET_OPERATIONS.snapshots,
+      handle: listSnapshots(catalogue, current),
+    },
+    {
+      ...open,
+      path: `${SNAPSHOTS_PATH}/:id`,
+      operation: DATASET_OPERATIONS.snapshot,
+      handle: showSnapshot(catalogue, current),
+    },
+    {
+      ...open,
+      path: `${SNAPSHOTS_PATH}/:id/:file`,
+      operation: DATASET_OPERATIONS.file,
+      handle: snapshotFile(catalogue, retained, current),
+    },
     {
       ...open,
       path: `${BASE_PATH}/status`,
+      operation: DATASET_OPERATIONS.status,
       handle: datasetStatus(current, schedule, clock),
     },
   ]

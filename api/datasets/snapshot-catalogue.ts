@@ -7,14 +7,31 @@ import { daySchema, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Log } from '../log.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
 
-/** A file of a snapshot; its address is a path at the origin. */
-export interface SnapshotFile {
-  readonly name: string
-  readonly media_type: string
-  readonly bytes: number
-  readonly sha256: string
-  readonly url: string
-}
+const fileSchema = z.object({
+  name: z.string(),
+  media_type: z.string(),
+  bytes: z.int(),
+  sha256: z.string(),
+  url: z.string().describe('Path at the origin.'),
+})
+export type SnapshotFile = z.infer<typeof fileSchema>
+
+/** A snapshot as the list tells it. */
+export const snapshotEntrySchema = z.object({
+  id: z.string(),
+  as_of: z.iso.datetime({ precision: 0 }),
+  first_day: daySchema,
+  data_through: daySchema,
+  version: z.string(),
+  days_restated: z.int().describe('Days whose published figures it changed.'),
+  publisher: z.string(),
+  attribution: z.string().describe('The line to print when the data is reused.'),
+  url: z.string().describe('Path at the origin.'),
+  rows: z.record(z.string(), z.int()).describe('Rows of each table that is handed out.'),
+  files: z.array(fileSchema),
+  current: z.boolean().describe('Whether it is what the rankings answer from.'),
+})
+export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
 const descriptorSchema = z.object({
   snapshot: z.object({
@@ -29,23 +46,6 @@ const descriptorSchema = z.object({
   }),
   resources: z.array(z.object({ name: z.string(), rows: z.int().optional() })),
 })
-
-/** A snapshot as the list tells it; the keys are those of the reply. */
-export interface SnapshotEntry {
-  readonly id: string
-  readonly as_of: string
-  readonly first_day: string
-  readonly data_through: string
-  readonly version: string
-  /** Days whose published figures it changed. */
-  readonly days_restated: number
-  readonly publisher: string
-  readonly attribution: string
-  readonly url: string
-  /** Rows of each table that is handed out. */
-  readonly rows: Readonly<Record<string, number>>
-  readonly files: readonly SnapshotFile[]
-}
 
 export interface SnapshotCatalogue {
   /** All retained snapshots, newest first. */

@@ -1,9 +1,22 @@
 /** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
-import { addDays, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
+import { z } from 'zod'
+import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler } from '../call.ts'
 import { sendJson } from '../respond.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { NightlySchedule } from './nightly-schedule.ts'
+
+/** The body of the reply. */
+export const statusSchema = z.strictObject({
+  data: z.strictObject({
+    as_of: z.iso.datetime({ precision: 0 }).nullable(),
+    data_through: daySchema.nullable(),
+    next_run_expected: z.iso.datetime({ precision: 0 }).nullable(),
+    stale: z.boolean(),
+    days_missing: z.array(daySchema),
+  }),
+})
+type Status = z.infer<typeof statusSchema>
 
 // How long after its start a nightly run may take before the dataset counts as late.
 const GRACE_MS = 3_600_000
@@ -14,15 +27,16 @@ export function datasetStatus(snapshots: CurrentSnapshot, schedule: NightlySched
     const now = clock()
     const facts = snapshots.facts()
     const nextRun = schedule.next(now)
-    sendJson(reply, 200, {
+    const status: Status = {
       data: {
         as_of: facts?.asOf ?? null,
         data_through: facts?.dataThrough ?? null,
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
         stale: isStale(facts?.dataThrough, schedule, now),
-        days_missing: facts?.daysMissing ?? [],
+        days_missing: [...(facts?.daysMissing ?? [])],
       },
-    })
+    }
+    sendJson(reply, 200, status)
   }
 }
 

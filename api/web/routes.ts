@@ -56,6 +56,8 @@ function apiCatalog(origin: (request: Request) => string): Handler {
     const linkset = [
       {
         anchor: `${at}${BASE_PATH}`,
+        'service-desc': [{ href: `${at}${BASE_PATH}/openapi.json`, type: 'application/json' }],
+        'service-doc': [{ href: `${at}/docs`, type: 'text/html' }],
         status: [{ href: `${at}${BASE_PATH}/status`, type: 'application/json' }],
       },
     ]

@@ -73,6 +73,7 @@ export async function startApi(dataDir: string, { clock, limits }: ApiOptions = 
     base: `${service.origin}${BASE_PATH}`,
     lines,
     messages,
+    routes: service.routes,
     close: () => service.close(),
     [Symbol.asyncDispose]: () => service.close(),
     makeKey: (kind: KeyKind = 'inference', account = 'test') =>

@@ -103,6 +103,13 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('the reference at /docs loads from our host alone, and shows every operation', async () => {
+    const { page, faults, close } = await open('/docs')
+    await page.getByText('The top public apps by token usage inside a date window').first().waitFor()
+    expect(faults).toEqual([])
+    await close()
+  })
+
   it.each([
     ['light, wide', { colorScheme: 'light', viewport: { width: 1280, height: 900 } }],
     ['dark, wide', { colorScheme: 'dark', viewport: { width: 1280, height: 900 } }],

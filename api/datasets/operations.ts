@@ -1,0 +1,200 @@
+/** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
+import { z } from 'zod'
+import { rankingMetaSchema, rankingRowSchema } from '../../pipeline/contract.ts'
+import { errorEnvelopeSchema } from '../errors.ts'
+import type { Operation, ParameterDescription } from '../openapi/operation.ts'
+import { jsonSchema } from '../openapi/schema.ts'
+import { FORMATS } from './formats.ts'
+import { PARAMETERS } from './parameters.ts'
+import { snapshotEntrySchema } from './snapshot-catalogue.ts'
+import { statusSchema } from './status.ts'
+
+const TAG = 'dataset'
+const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+
+/** Parameters whose text becomes a number: the document tells the number. */
+const NUMBERS = new Set(['limit', 'offset'])
+
+const MEANINGS: Readonly<Record<keyof typeof PARAMETERS, string>> = {
+  category: 'Only apps tagged with a subcategory inside this group.',
+  subcategory: 'Only apps with this tag; it must belong to `category` when both are given.',
+  sort: '`popular` (the default) orders by tokens, `trending` by growth over the three windows before.',
+  start_date: 'First day (UTC), inclusive. Default: the 30 days that end on `end_date`.',
+  end_date:
+    'Last day (UTC), inclusive. Default: the last completed day of the dataset, to which it is clamped.',
+  limit: 'Rows of the page. Default: 50.',
+  offset: 'Ranked apps to skip. Default: 0.',
+  as_of: 'Answer from the retained snapshot computed at this time. Default: the current one.',
+  format: 'Form of the reply; without it `Accept` decides.',
+}
+
+function queryParameter(name: keyof typeof PARAMETERS): ParameterDescription {
+  const { schema } = PARAMETERS[name]
+  const made = jsonSchema(schema, NUMBERS.has(name) ? 'output' : 'input')
+  return {
+    name,
+    in: 'query',
+    description: MEANINGS[name],
+    schema: NUMBERS.has(name) ? { ...made, type: 'integer' } : made,
+  }
+}
+
+const PARAMETER_NAMES = [
+  'category',
+  'subcategory',
+  'sort',
+  'start_date',
+  'end_date',
+  'limit',
+  'offset',
+  'as_of',
+  'format',
+] as const satisfies readonly (keyof typeof PARAMETERS)[]
+
+const rankingsSchema = z.strictObject({ data: z.array(rankingRowSchema), meta: rankingMetaSchema })
+
+const snapshotId: ParameterDescription = {
+  name: 'id',
+  in: 'path',
+  description: 'Identifier of a snapshot, or `latest`.',
+  schema: { type: 'string', examples: ['20261120T020000Z', 'latest'] },
+}
+
+const NO_SUCH_SNAPSHOT = {
+  description: 'There is no such snapshot, or no such file in it.',
+  content: ENVELOPE,
+}
+
+export const DATASET_OPERATIONS = {
+  rankings: {
+    id: 'getAppRankings',
+    tag: TAG,
+    summary: 'The top public apps by token usage inside a date window',
+    description:
+      'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
+    parameters: PARAMETER_NAMES.map(queryParameter),
+    example: '/api/v1/datasets/app-rankings?limit=2&start_date=2026-08-25&end_date=2026-08-31',
+    replies: {
+      '200': {
+        description: 'The ranking; the same rows and order in every format.',
+        headers: [
+          'ETag',
+          'Last-Modified',
+          'Cache-Control',
+          'Content-Location',
+          'Link',
+          'RateLimit',
+          'RateLimit-Policy',
+        ],
+        content: {
+          [FORMATS.json.mediaType]: rankingsSchema,
+          [FORMATS.csv.mediaType]: 'text',
+          [FORMATS.parquet.mediaType]: 'binary',
+          [FORMATS.arrow.mediaType]: 'binary',
+        },
+      },
+      '304': {
+        description: 'Unchanged since the tag or time that was sent.',
+        headers: ['ETag', 'Content-Location'],
+      },
+      '400': {
+        description: 'Parameters are wrong; `error.metadata.parameters` lists each with what is allowed.',
+        content: ENVELOPE,
+      },
+      '406': {
+        description: 'Nothing of what `Accept` names exists; `error.metadata.available` does.',
+        content: ENVELOPE,
+      },
+      '410': {
+        description: 'The snapshot that `as_of` names was retracted; the reason is told.',
+        content: ENVELOPE,
+      },
+      '503': {
+        description: 'No snapshot has been published yet.',
+        headers: ['Retry-After'],
+        content: ENVELOPE,
+      },
+    },
+  },
+  snapshots: {
+    id: 'listSnapshots',
+    tag: TAG,
+    summary: 'The retained snapshots, newest first',
+    example: '/api/v1/datasets/app-rankings/snapshots',
+    replies: {
+      '200': {
+        description: 'Days, row counts and files of each.',
+        headers: ['ETag', 'Cache-Control', 'Link'],
+        content: {
+          'application/json': z.strictObject({ data: z.array(snapshotEntrySchema), total_count: z.int() }),
+        },
+      },
+      '304': { description: 'Unchanged since the tag that was sent.', headers: ['ETag'] },
+    },
+  },
+  snapshot: {
+    id: 'getSnapshot',
+    tag: TAG,
+    summary: 'One snapshot',
+    parameters: [snapshotId],
+    replies: {
+      '200': {
+        description: 'Its days, row counts and files.',
+        headers: ['ETag', 'Cache-Control', 'Link'],
+        content: { 'application/json': z.strictObject({ data: snapshotEntrySchema }) },
+      },
+      '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
+      '304': { description: 'Unchanged since the tag that was sent.', headers: ['ETag'] },
+      '404': NO_SUCH_SNAPSHOT,
+      '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
+    },
+  },
+  file: {
+    id: 'getSnapshotFile',
+    tag: TAG,
+    summary: 'A file of a snapshot, whole or in ranges of bytes',
+    parameters: [
+      snapshotId,
+      {
+        name: 'file',
+        in: 'path',
+        description: 'Name of the file.',
+        schema: { type: 'string', examples: ['app-rankings.duckdb', 'rankings.csv'] },
+      },
+    ],
+    replies: {
+      '200': {
+        description: 'The file, which never changes.',
+        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Accept-Ranges', 'Repr-Digest', 'Link'],
+        content: {
+          'application/octet-stream': 'binary',
+          'text/csv': 'text',
+          'application/json': z.unknown(),
+        },
+      },
+      '206': {
+        description: 'The range that was asked for.',
+        headers: ['ETag', 'Content-Range', 'Accept-Ranges'],
+        content: { 'application/octet-stream': 'binary' },
+      },
+      '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
+      '304': { description: 'Unchanged.', headers: ['ETag'] },
+      '404': NO_SUCH_SNAPSHOT,
+      '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
+      '416': {
+        description: 'The range lies outside the file.',
+        headers: ['Content-Range'],
+        content: ENVELOPE,
+      },
+    },
+  },
+  status: {
+    id: 'getStatus',
+    tag: TAG,
+    summary: 'How fresh the dataset is',
+    example: '/api/v1/status',
+    replies: {
+      '200': { description: 'Times, days missing, next run.', content: { 'application/json': statusSchema } },
+    },
+  },
+} as const satisfies Readonly<Record<string, Operation>>

@@ -1,0 +1,25 @@
+/** Asks a service over the bundled sample for the replies that stand in the document as examples. */
+import { z } from 'zod'
+import type { Route } from '../route.ts'
+
+/** Replies by `operationId status`. */
+export type Examples = Readonly<Record<string, unknown>>
+
+const jsonBody = z.record(z.string(), z.unknown())
+
+/** Sends the example request of each route to `origin` with a key that fits every route. */
+export async function collectExamples(
+  routes: readonly Route[],
+  origin: string,
+  key: string,
+): Promise<Examples> {
+  const examples: Record<string, unknown> = {}
+  for (const { operation } of routes) {
+    if (operation?.example === undefined) continue
+    const response = await fetch(`${origin}${operation.example}`, {
+      headers: { Authorization: `Bearer ${key}` },
+    })
+    examples[`${operation.id} ${response.status}`] = jsonBody.parse(await response.json())
+  }
+  return examples
+}

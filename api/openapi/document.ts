@@ -1,0 +1,142 @@
+/** The OpenAPI 3.1 document, made from the route table and the schemas that validate (CONTRACT 4.6). */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { errorEnvelopeSchema } from '../errors.ts'
+import type { Route } from '../route.ts'
+import type { Examples } from './collect-examples.ts'
+import { HEADERS, type HeaderName } from './headers.ts'
+import type { Operation, ReplyDescription } from './operation.ts'
+import { jsonSchema } from './schema.ts'
+
+/** Real replies, kept beside the code by `npm run openapi` and compared with the service by a test. */
+export function keptExamples(): Examples {
+  const text = readFileSync(new URL('examples.json', import.meta.url), 'utf8')
+  return z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+}
+
+const DESCRIPTION = `Which apps use large language models, by how much, and which are growing: a public dataset (CC BY 4.0) with
+versioned snapshots. Reuse requires attribution to the publisher, stating the \`meta.as_of\` time. Token counts come
+from each upstream provider's own tokenizer, so tokens of apps whose traffic flows through different providers are not
+strictly comparable.`
+
+type Document = Readonly<Record<string, unknown>>
+
+/** Builds the document of all routes that have a description. */
+export function openApiDocument(routes: readonly Route[], examples: Examples): Document {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'App rankings',
+      version: '1.0.0',
+      description: DESCRIPTION,
+      license: { name: 'CC BY 4.0 (data)', url: 'https://creativecommons.org/licenses/by/4.0/' },
+    },
+    servers: [{ url: '/', description: 'This service' }],
+    security: [],
+    paths: pathsOf(routes, examples),
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'An API key, made with `npm run keys`.' },
+      },
+      schemas: { Error: jsonSchema(errorEnvelopeSchema, 'output') },
+      headers: HEADERS,
+    },
+  }
+}
+
+function pathsOf(routes: readonly Route[], examples: Examples): Document {
+  const paths: Record<string, Record<string, Document>> = {}
+  for (const route of routes) {
+    if (route.operation === undefined) continue
+    const path = route.path.replaceAll(/:([a-z_]+)/g, '{$1}')
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describe(route, route.operation, examples) }
+  }
+  return paths
+}
+
+function describe(route: Route, operation: Operation, examples: Examples): Document {
+  const { id, tag, summary, description, parameters, body, replies } = operation
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(route.access === 'open' ? {} : { security: [{ key: [] }] }),
+    ...(parameters === undefined
+      ? {}
+      : {
+          parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === 'path' })),
+        }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: jsonSchema(body, 'input') } },
+          },
+        }),
+    responses: Object.fromEntries(
+      Object.entries({ ...generalReplies(route), ...replies }).map(([status, reply]) => [
+        status,
+        describeReply(reply, examples[`${id} ${status}`]),
+      ]),
+    ),
+  }
+}
+
+const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+
+/** The errors that every route of its kind can end with (CONTRACT 3). */
+function generalReplies({ access, limited, bodyLimit }: Route): Readonly<Record<string, ReplyDescription>> {
+  return {
+    ...(access === 'open'
+      ? {}
+      : {
+          '401': {
+            description: 'Credentials are missing, malformed, unknown, revoked or of the wrong kind.',
+            headers: ['WWW-Authenticate'],
+            content: ENVELOPE,
+          },
+        }),
+    ...(bodyLimit === undefined
+      ? {}
+      : { '413': { description: 'The body is too large.', content: ENVELOPE } }),
+    ...(limited === true
+      ? {
+          '429': {
+            description: 'A rate limit is used up; `error.metadata.policy` names it.',
+            headers: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+            content: ENVELOPE,
+          },
+        }
+      : {}),
+    '500': { description: 'Unexpected server error; the message holds a request id.', content: ENVELOPE },
+  }
+}
+
+function describeReply({ description, headers = [], content }: ReplyDescription, example: unknown): Document {
+  const names: readonly HeaderName[] = [...headers, 'X-Request-Id']
+  return {
+    description,
+    headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+    ...(content === undefined
+      ? {}
+      : {
+          content: Object.fromEntries(
+            Object.entries(content).map(([mediaType, schema]) => [
+              mediaType,
+              {
+                schema: schemaOf(schema),
+                ...(mediaType === 'application/json' && example !== undefined ? { example } : {}),
+              },
+            ]),
+          ),
+        }),
+  }
+}
+
+function schemaOf(schema: z.ZodType | 'binary' | 'text'): Document {
+  if (schema === errorEnvelopeSchema) return { $ref: '#/components/schemas/Error' }
+  if (schema === 'binary') return {}
+  return schema === 'text' ? { type: 'string' } : jsonSchema(schema, 'output')
+}

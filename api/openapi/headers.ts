@@ -1,0 +1,22 @@
+/** Headers of replies, described once. */
+
+const text = (description: string) => ({ description, schema: { type: 'string' } })
+
+export const HEADERS = {
+  'Accept-Ranges': text('`bytes`: a file can be read in ranges.'),
+  'Cache-Control': text('How long the reply may be kept, and by whom.'),
+  'Content-Location': text('The address that gives the same bytes for as long as the snapshot is retained.'),
+  'Content-Range': text('Which bytes of how many the reply holds.'),
+  ETag: text('Strong entity tag of snapshot, query and format.'),
+  'Last-Modified': text('The `as_of` of the snapshot.'),
+  Link: text('RFC 8288 links: pages (pinned to the snapshot), licence, metadata, other formats.'),
+  Location: text('Where to go on.'),
+  RateLimit: text('What is left of each limit (`r`) and the seconds until it starts over (`t`).'),
+  'RateLimit-Policy': text('The limits: 30 requests per minute and key, 500 per UTC day and account.'),
+  'Repr-Digest': text('SHA-256 of the whole file (RFC 9530).'),
+  'Retry-After': text('Seconds to wait before another attempt.'),
+  'WWW-Authenticate': text('`Bearer`.'),
+  'X-Request-Id': text('Identifier of the request, which the log knows too.'),
+} as const
+
+export type HeaderName = keyof typeof HEADERS

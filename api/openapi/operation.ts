@@ -1,0 +1,33 @@
+import type { z } from 'zod'
+import type { HeaderName } from './headers.ts'
+import type { JsonSchema } from './schema.ts'
+
+/** A parameter as the document tells it. */
+export interface ParameterDescription {
+  readonly name: string
+  readonly in: 'query' | 'path'
+  readonly description: string
+  readonly schema: JsonSchema
+}
+
+/** A reply: its body by media type; `binary` for files. */
+export interface ReplyDescription {
+  readonly description: string
+  readonly headers?: readonly HeaderName[]
+  readonly content?: Readonly<Record<string, z.ZodType | 'binary' | 'text'>>
+}
+
+/** What the document says of a route beyond what the route table knows. */
+export interface Operation {
+  readonly id: string
+  readonly tag: string
+  readonly summary: string
+  readonly description?: string
+  readonly parameters?: readonly ParameterDescription[]
+  /** Schema of a JSON request body. */
+  readonly body?: z.ZodType
+  /** Replies by status, errors that are this route's own among them; the general ones are added. */
+  readonly replies: Readonly<Record<string, ReplyDescription>>
+  /** Path and query of a request whose real reply stands in the document as an example. */
+  readonly example?: string
+}

@@ -1,0 +1,75 @@
+/** GET /openapi.json and the reference page at /docs (CONTRACT 4.6). */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Handler } from '../call.ts'
+import { jsonText, sendBytes } from '../respond.ts'
+import { BASE_PATH, type Route } from '../route.ts'
+import { html } from '../web/html.ts'
+import { keptExamples, openApiDocument } from './document.ts'
+
+const DOCUMENT_PATH = `${BASE_PATH}/openapi.json`
+
+/** The reference draws itself from the document; its styles are made by its own script, so they stand inline. */
+const REFERENCE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const PAGE = `<!doctype html>\n${
+  html`<html lang="en">
+    <head>
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <title>API reference · App rankings</title>
+      <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
+      <script type="module" src="/assets/openapi-explorer.js"></script>
+    </head>
+    <body>
+      <openapi-explorer
+        spec-url="${DOCUMENT_PATH}"
+        hide-server-selection="true"
+        hide-components="true"
+      ></openapi-explorer>
+    </body>
+  </html>`.html
+}`
+
+/** The routes of the description, which covers `routes`. */
+export function openApiRoutes(routes: readonly Route[]): Route[] {
+  const document = Buffer.from(jsonText(openApiDocument(routes, keptExamples())))
+  const script = readFileSync(
+    createRequire(import.meta.url).resolve('openapi-explorer/dist/browser/openapi-explorer.min.js'),
+  )
+  const open = { method: 'GET', access: 'open' } as const
+  return [
+    {
+      ...open,
+      path: DOCUMENT_PATH,
+      openToPages: true,
+      handle: sendFor(300, 'application/json; charset=utf-8', document),
+    },
+    { ...open, path: '/docs', handle: reference },
+    {
+      ...open,
+      path: '/assets/openapi-explorer.js',
+      handle: sendFor(86_400, 'text/javascript; charset=utf-8', script),
+    },
+  ]
+}
+
+const reference: Handler = (_request, reply) => {
+  reply.set({ 'Cache-Control': 'public, max-age=300', 'Content-Security-Policy': REFERENCE_POLICY })
+  sendBytes(reply, 200, 'text/html; charset=utf-8', Buffer.from(PAGE))
+}
+
+function sendFor(seconds: number, contentType: string, bytes: Buffer): Handler {
+  return (_request, reply) => {
+    reply.set('Cache-Control', `public, max-age=${seconds}`)
+    sendBytes(reply, 200, contentType, bytes)
+  }
+}

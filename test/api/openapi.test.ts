@@ -1,0 +1,80 @@
+/** The OpenAPI document: valid, complete, in step with the routes, and its examples are real. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { collectExamples } from '../../api/openapi/collect-examples.ts'
+import { keptExamples } from '../../api/openapi/document.ts'
+import { startApi, type Api } from '../support/api.ts'
+import { runAt } from '../support/in-process.ts'
+import { copyRaw, REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+let api: Api
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
+  await runAt(dataDir, '2026-09-01T02:00:00Z')
+  api = await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+const documentSchema = z.looseObject({
+  openapi: z.literal('3.1.1'),
+  paths: z.record(
+    z.string(),
+    z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) })),
+  ),
+})
+
+async function served(): Promise<unknown> {
+  return await (await api.get('/openapi.json')).json()
+}
+
+/** What no two runs have in common: a DuckDB file is not the same bytes when made again. */
+function withoutSums(value: unknown): unknown {
+  const text = JSON.stringify(value)
+  return JSON.parse(
+    text.replaceAll(/"sha256":"[0-9a-f]{64}"/g, '"sha256":""').replaceAll(/"bytes":\d+/g, '"bytes":0'),
+  )
+}
+
+describe('the document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    const document = z.record(z.string(), z.unknown()).parse(await served())
+    expect(await new Validator().validate(document)).toEqual({ valid: true })
+  })
+
+  it('is the committed one; npm run openapi writes it anew', async () => {
+    const committed: unknown = JSON.parse(readFileSync(join(REPOSITORY, 'api', 'openapi.json'), 'utf8'))
+    expect(await served()).toEqual(committed)
+  })
+
+  it('describes every route of the API, with the errors it can end with', async () => {
+    const { paths } = documentSchema.parse(await served())
+    for (const { path, method, access, limited } of api.routes) {
+      if (!path.startsWith('/api/v1/') || path.endsWith('/openapi.json')) continue
+      const responses = paths[path.replaceAll(/:([a-z_]+)/g, '{$1}')]?.[method.toLowerCase()]?.responses
+      expect(Object.keys(responses ?? {}), path).toEqual(
+        expect.arrayContaining([
+          '500',
+          ...(access === 'open' ? [] : ['401']),
+          ...(limited === true ? ['429'] : []),
+        ]),
+      )
+    }
+  })
+
+  it('has examples that are real replies', async () => {
+    const key = await api.makeKey('management')
+    const examples = await collectExamples(api.routes, api.origin, key)
+    expect(Object.keys(examples).length).toBeGreaterThan(2)
+    expect(withoutSums(examples)).toEqual(withoutSums(keptExamples()))
+  })
+})
