@@ -66,7 +66,7 @@ let routes: readonly Route[]
 
 beforeAll(async () => {
   const dataDir = folders.make()
-  store = await openStore(dataDir, clock())
+  store = await openStore({ DATA_DIR: dataDir }, clock())
   snapshots = await followSnapshots(dataDir, { log })
   routes = [...createRoutes({ store, snapshots, clock, schedule: '0 2 * * *' }), ...FAULTY]
   const app = createApp({ routes, store, clock, log })
