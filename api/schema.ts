@@ -1,3 +1,7 @@
+/**
+ * The tables of the store, made by the numbered SQL files of migrations/, the same files in both databases. So they
+ * say BIGINT for what may pass 2^31, INTEGER 0 and 1 for truth values, TEXT for times, and number no rows by themselves.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Queries, Store } from './store.ts'

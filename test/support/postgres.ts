@@ -28,7 +28,10 @@ export interface Postgres {
   remove(): Promise<void>
 }
 
-/** The folder of the server's programs; undefined, with a line that says so, where it is not installed. */
+/**
+ * The folder of the server's programs, `.` when they are on the PATH; undefined, with a line that says so, where
+ * they are not installed.
+ */
 export function findPostgres(): string | undefined {
   const initdb = findProgram('initdb', DEBIAN_FOLDERS)
   return initdb === undefined ? undefined : dirname(initdb)
@@ -46,6 +49,8 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     '--username=test',
     '--auth=scram-sha-256',
     `--pwfile=${passwordFile}`,
+    // As on most servers, and unlike in SQLite, texts are ordered as in a dictionary.
+    ...['--encoding=UTF8', '--locale-provider=icu', '--icu-locale=en-US'],
     '--no-sync',
     data,
   ]
@@ -63,10 +68,11 @@ export async function startPostgres(bin: string): Promise<Postgres> {
   }
 
   async function stop(): Promise<void> {
-    if (server === undefined || server.exitCode !== null) return
+    if (server === undefined) return
     // SIGQUIT is the immediate shutdown: no client is waited for.
     server.kill('SIGQUIT')
     await once(server, 'exit')
+    server = undefined
   }
 
   await start()

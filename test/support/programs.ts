@@ -10,9 +10,9 @@ export function hasProgram(program: string): boolean {
   return findProgram(program) !== undefined
 }
 
-/** As hasProgram, for a program that may also lie in one of `folders`, off the PATH: how it is started. */
+/** As hasProgram, for a program that may lie in one of `folders`, off the PATH: how it is started. */
 export function findProgram(program: string, folders: readonly string[] = []): string | undefined {
-  const found = [program, ...folders.map((folder) => join(folder, program))].find(starts)
+  const found = [...folders.map((folder) => join(folder, program)), program].find(starts)
   if (found !== undefined) return found
   if (process.env['REQUIRE_PROGRAMS'])
     throw new Error(`${program} is not installed, and REQUIRE_PROGRAMS is set`)
