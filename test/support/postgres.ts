@@ -50,7 +50,9 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     '--auth=scram-sha-256',
     `--pwfile=${passwordFile}`,
     // As on most servers, and unlike in SQLite, texts are ordered as in a dictionary.
-    ...['--encoding=UTF8', '--locale-provider=icu', '--icu-locale=en-US'],
+    '--encoding=UTF8',
+    '--locale-provider=icu',
+    '--icu-locale=en-US',
     '--no-sync',
     data,
   ]
