@@ -7,6 +7,6 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     // A zone far from UTC on purpose: every date of the product is UTC, so none may change.
-    env: { TZ: 'Pacific/Kiritimati' },
+    env: { TZ: 'Pacific/Kiritimati', DATABASE_URL: '' },
   },
 })

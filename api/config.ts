@@ -4,6 +4,7 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
+import { DATABASE_URL_FORM, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from './errors.ts'
 
 /** How much the log tells, from most to least. */
@@ -12,6 +13,11 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 /** Every setting with its check, its default and the sentence that explains it. */
 export const SETTINGS = {
   DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
+  DATABASE_URL: z
+    .string()
+    .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
+    .optional()
+    .describe('PostgreSQL database of accounts, keys and limits, for several API processes.'),
   PORT: z
     .string()
     .regex(/^\d{1,5}$/, 'must be a whole number from 0 to 65535')

@@ -30,13 +30,13 @@ interface ServeEffects {
 
 /**
  * Opens everything the API stands on and listens.
- * @throws {OperatorError} when the data folder or the address cannot be had.
+ * @throws {OperatorError} when the data folder, the database or the address cannot be had.
  */
 export async function serve(
   settings: Settings,
   { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
 ): Promise<Service> {
-  const store = await openStore(settings.DATA_DIR, clock())
+  const store = await openStore(settings, clock())
   const current = await followSnapshots(settings.DATA_DIR, { log })
   const retained = retainSnapshots(settings.DATA_DIR, log)
   const snapshots = { current, retained }

@@ -1,14 +1,17 @@
 /**
- * The transactional store of accounts, keys and quotas: an SQLite file that several processes may share.
- * Queries are written with `$1`, `$2` … and in the SQL that PostgreSQL understands too.
+ * The transactional store of accounts, keys and quotas, as its users see it: an SQLite file (sqlite-store.ts) or a
+ * PostgreSQL database (postgres-store.ts), which several processes may share. Both have the tables of migrations/
+ * and are asked the same queries, written with `$1`, `$2` … in the SQL that both understand.
  */
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 
+/** What can be bound to a query. Booleans are stored as 0 and 1, times as ISO 8601 text. */
 type Value = string | number | null
 type Row = Readonly<Record<string, unknown>>
 
-/** Runs SQL; rows come back as the database gives them and are parsed by the caller. */
+/**
+ * Runs SQL; rows come back as the database gives them and are parsed by the caller. Both databases give texts,
+ * numbers (counts, sums and truth values too) and null; a whole number that JavaScript cannot hold is an error.
+ */
 export interface Queries {
   /** Runs one statement with `values` bound to `$1`, `$2` … */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
@@ -18,91 +21,12 @@ export interface Queries {
 
 export interface Store extends Queries {
   /**
-   * Runs `work` as one transaction that excludes other writers; it is undone when `work` throws. Within it only
-   * the `queries` it is given may be used: the store itself waits for its end.
+   * Runs `work` as one transaction, while no other transaction runs on the same database, in whatever process; it
+   * is undone when `work` throws. Queries outside of transactions may run meanwhile in PostgreSQL: what must be
+   * exact without a transaction has to be one statement. Within `work` only the `queries` it is given may be used:
+   * the store itself may wait for its end.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /** Waits for what is under way and closes the file. */
+  /** Waits for what is under way and closes the connections. */
   close(): Promise<void>
-}
-
-// How long to wait for another process that is writing, and how often to look.
-const BUSY_TIMEOUT_MS = 10_000
-const BUSY_PAUSE_MS = 2
-const SQLITE_BUSY = 5
-
-/** Opens (or creates) the SQLite file at `path`. */
-export function openSqlite(path: string): Store {
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
-  // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
-  // From here on a lock is waited for without holding up the event loop (see whenFree).
-  database.exec('PRAGMA busy_timeout = 0')
-  const queries = sqliteQueries(database)
-  const inTurn = createQueue()
-
-  return {
-    query: (sql, values) => inTurn(() => whenFree(() => queries.query(sql, values))),
-    script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
-    transaction: (work) => inTurn(() => runTransaction(database, queries, work)),
-    close: () => inTurn(async () => database.close()),
-  }
-}
-
-function sqliteQueries(database: DatabaseSync): Queries {
-  const prepared = new Map<string, StatementSync>()
-  return {
-    async query(sql, values = []) {
-      const statement = prepared.get(sql) ?? database.prepare(sql)
-      prepared.set(sql, statement)
-      return statement.all(Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value])))
-    },
-    async script(sql) {
-      database.exec(sql)
-    },
-  }
-}
-
-async function runTransaction<Result>(
-  database: DatabaseSync,
-  queries: Queries,
-  work: (queries: Queries) => Promise<Result>,
-): Promise<Result> {
-  // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
-  await whenFree(() => queries.script('BEGIN IMMEDIATE'))
-  try {
-    const result = await work(queries)
-    database.exec('COMMIT')
-    return result
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK')
-    throw error
-  }
-}
-
-// Runs one statement once no other process is writing. A statement that met a lock has done nothing yet.
-async function whenFree<Result>(statement: () => Promise<Result>): Promise<Result> {
-  const deadline = performance.now() + BUSY_TIMEOUT_MS
-  for (;;) {
-    try {
-      return await statement()
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline) throw error
-      await sleep(BUSY_PAUSE_MS)
-    }
-  }
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
-}
-
-// One connection, so a query of another request must not slip into a transaction that awaits something.
-function createQueue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const result = last.then(work)
-    last = result.catch(() => undefined)
-    return result
-  }
 }

@@ -41,7 +41,7 @@ const HELP = [
   '',
   ...Object.values(COMMANDS).map(({ usage, summary }) => `  ${usage}\n      ${summary}`),
   '',
-  'The keys lie in the folder that DATA_DIR names (default: data).',
+  'The keys lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
 ].join('\n')
 
 try {
@@ -62,7 +62,7 @@ async function main([name, ...args]: readonly string[]): Promise<void> {
     throw new OperatorError(`${fault}\n\n${HELP}`)
   }
   const run = command.prepare(args)
-  const store = await openStore(readSettings(process.env).DATA_DIR, new Date())
+  const store = await openStore(readSettings(process.env), new Date())
   try {
     await run(store)
   } finally {

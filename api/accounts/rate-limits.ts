@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { addDays, utcDay } from '../../pipeline/contract.ts'
 import type { Caller } from '../call.ts'
-import type { Queries, Store } from '../store.ts'
+import type { Store } from '../store.ts'
 
 interface Policy {
   readonly name: string
@@ -15,7 +15,10 @@ interface Policy {
   windowEnd(now: Date): Date
 }
 
-/** The limits in force, in the order in which the headers state them. */
+/**
+ * The limits in force, in the order in which the headers state them and requests are counted: the narrower first,
+ * so that a request which that one refuses never takes a place of the account's other keys.
+ */
 export const POLICIES: readonly Policy[] = [
   {
     name: 'per-minute',
@@ -55,31 +58,38 @@ export interface RateLimiter {
   peek(caller: Caller, now: Date): Promise<Verdict>
 }
 
-const TAKE = `
+// One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted.
+const COUNT = `
   INSERT INTO quotas (policy, subject, window_ends, used) VALUES ($1, $2, $3, 1)
   ON CONFLICT (policy, subject) DO UPDATE SET
     used = CASE WHEN quotas.window_ends <= $4 THEN 1 ELSE quotas.used + 1 END,
     window_ends = CASE WHEN quotas.window_ends <= $4 THEN excluded.window_ends ELSE quotas.window_ends END
+    WHERE quotas.window_ends <= $4 OR quotas.used < $5
   RETURNING window_ends, used`
-const PEEK = 'SELECT window_ends, used FROM quotas WHERE policy = $1 AND subject = $2 AND window_ends > $3'
+const GIVE_BACK = `
+  UPDATE quotas SET used = used - 1 WHERE policy = $1 AND subject = $2 AND window_ends = $3`
+const SUBJECTS = POLICIES.map((_policy, index) => `($${2 * index + 2}, $${2 * index + 3})`).join(', ')
+const PEEK = `
+  SELECT policy, window_ends, used FROM quotas
+  WHERE window_ends > $1 AND (policy, subject) IN (VALUES ${SUBJECTS})`
 
 const windowSchema = z.object({ window_ends: z.iso.datetime(), used: z.number() })
 type Window = z.infer<typeof windowSchema>
+const namedWindowsSchema = z.array(windowSchema.extend({ policy: z.string() }))
 
 /** The rate limiter over a store. */
 export function createRateLimiter(store: Store): RateLimiter {
   return {
+    peek: (caller, now) => peekAll(store, caller, now),
     async take(caller, now) {
-      try {
-        return await store.transaction((queries) => takeOne(queries, caller, now))
-      } catch (error) {
-        if (error instanceof Refusal) return error.verdict
-        throw error
+      for (;;) {
+        // Looked at first, so that a client past its limits costs no writing.
+        const verdict = await peekAll(store, caller, now)
+        if (verdict.exhausted !== undefined) return verdict
+        const quotas = await countAll(store, caller, now)
+        if (quotas !== undefined) return { quotas, exhausted: undefined }
+        // Another request took the last one in between.
       }
-    },
-    async peek(caller, now) {
-      const quotas = await Promise.all(POLICIES.map((policy) => peekOne(store, policy, caller, now)))
-      return { quotas, exhausted: longestWait(quotas.filter((quota) => quota.remaining === 0)) }
     },
   }
 }
@@ -89,39 +99,45 @@ export function fullQuotas(now: Date): readonly Quota[] {
   return POLICIES.map((policy) => quotaOf(policy, freshWindow(policy, now), now))
 }
 
-// Thrown to undo the transaction: what the other policy counted must not stay.
-class Refusal extends Error {
-  readonly verdict: Verdict
-
-  constructor(verdict: Verdict) {
-    super('A rate limit is used up')
-    this.verdict = verdict
-  }
-}
-
-async function takeOne(queries: Queries, caller: Caller, now: Date): Promise<Verdict> {
-  const windows: { policy: Policy; window: Window }[] = []
+// Undefined when a limit is used up. A process that dies before it gives back what the narrower limit counted
+// leaves one request too many there, until that window ends.
+async function countAll(store: Store, caller: Caller, now: Date): Promise<readonly Quota[] | undefined> {
+  const counted: { policy: Policy; window: Window }[] = []
   for (const policy of POLICIES) {
-    const values = [policy.name, policy.subject(caller), policy.windowEnd(now).toISOString()]
-    const [row] = await queries.query(TAKE, [...values, now.toISOString()])
-    windows.push({ policy, window: windowSchema.parse(row) })
+    const window = await countOne(store, policy, caller, now)
+    if (window === undefined) {
+      for (const each of counted) await giveBack(store, each.policy, caller, each.window)
+      return undefined
+    }
+    counted.push({ policy, window })
   }
-  const over = windows.filter(({ policy, window }) => window.used > policy.limit)
-  if (over.length === 0) {
-    return { quotas: windows.map(({ policy, window }) => quotaOf(policy, window, now)), exhausted: undefined }
-  }
-  const undone = windows.map(({ policy, window }) =>
-    quotaOf(policy, { ...window, used: window.used - 1 }, now),
-  )
-  throw new Refusal({
-    quotas: undone,
-    exhausted: longestWait(undone.filter((quota) => quota.remaining === 0)),
-  })
+  return counted.map(({ policy, window }) => quotaOf(policy, window, now))
 }
 
-async function peekOne(store: Store, policy: Policy, caller: Caller, now: Date): Promise<Quota> {
-  const [row] = await store.query(PEEK, [policy.name, policy.subject(caller), now.toISOString()])
-  return quotaOf(policy, row === undefined ? freshWindow(policy, now) : windowSchema.parse(row), now)
+async function countOne(
+  store: Store,
+  policy: Policy,
+  caller: Caller,
+  now: Date,
+): Promise<Window | undefined> {
+  const windowEnd = policy.windowEnd(now).toISOString()
+  const values = [policy.name, policy.subject(caller), windowEnd, now.toISOString(), policy.limit]
+  const [row] = await store.query(COUNT, values)
+  return row === undefined ? undefined : windowSchema.parse(row)
+}
+
+async function giveBack(store: Store, policy: Policy, caller: Caller, window: Window): Promise<void> {
+  await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
+}
+
+async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
+  const subjects = POLICIES.flatMap((policy) => [policy.name, policy.subject(caller)])
+  const windows = namedWindowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects]))
+  const quotas = POLICIES.map((policy) => {
+    const window = windows.find((each) => each.policy === policy.name)
+    return quotaOf(policy, window ?? freshWindow(policy, now), now)
+  })
+  return { quotas, exhausted: longestWait(quotas.filter((quota) => quota.remaining === 0)) }
 }
 
 function freshWindow(policy: Policy, now: Date): Window {

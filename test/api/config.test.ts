@@ -23,6 +23,7 @@ describe('readSettings', () => {
     ['PORT', '80a'],
     ['PORT', '3e3'],
     ['LOG_LEVEL', 'loud'],
+    ['DATABASE_URL', 'mysql://user:secret@host/database'],
     ['NIGHTLY_SCHEDULE', 'at night'],
     ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
   ])('refuses %s=%s', (name, value) => {

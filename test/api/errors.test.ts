@@ -68,7 +68,7 @@ let routes: readonly Route[]
 
 beforeAll(async () => {
   const dataDir = folders.make()
-  store = await openStore(dataDir, clock())
+  store = await openStore({ DATA_DIR: dataDir }, clock())
   snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
   routes = [

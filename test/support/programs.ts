@@ -1,5 +1,7 @@
 /** Programs that are not ours, which a test may need beyond what `npm ci` brings. */
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 
 /**
  * Whether `program` can be started. Where it cannot, a line says which tests are left out; with REQUIRE_PROGRAMS
@@ -9,10 +11,11 @@ export function hasProgram(program: string): boolean {
   return findProgram(program) !== undefined
 }
 
-/** The path of a program, as hasProgram looks for it; undefined where the tests are left out. */
-export function findProgram(program: string): string | undefined {
-  const found = spawnSync('which', [program], { encoding: 'utf8' }).stdout.trim()
-  if (found !== '') return found
+/** The path of a program on the PATH or in one of `folders`; undefined where the tests are left out. */
+export function findProgram(program: string, folders: readonly string[] = []): string | undefined {
+  const onPath = spawnSync('which', [program], { encoding: 'utf8' }).stdout.trim()
+  const found = [...folders.map((folder) => join(folder, program)), onPath].find(existsSync)
+  if (found !== undefined) return found
   if (process.env['REQUIRE_PROGRAMS'])
     throw new Error(`${program} is not installed, and REQUIRE_PROGRAMS is set`)
   process.stderr.write(`${program} is not installed: the tests that need it are skipped\n`)

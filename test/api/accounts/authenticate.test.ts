@@ -8,9 +8,11 @@ import { openStore } from '../../../api/open-store.ts'
 import type { Route } from '../../../api/route.ts'
 import type { Store } from '../../../api/store.ts'
 import { envelopeSchema, memoryLog } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TestStores } from '../../support/stores.ts'
 
-const folders = new TemporaryFolders()
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+
 const now = new Date()
 const ACCESSES = ['open', 'any', 'inference', 'management'] as const
 const routes: readonly Route[] = ACCESSES.map((access) => ({
@@ -20,77 +22,78 @@ const routes: readonly Route[] = ACCESSES.map((access) => ({
   handle: (_request, reply) => void reply.json({ account: reply.locals.caller?.accountId ?? null }),
 }))
 
-let store: Store
-let server: HttpServer
+describe.each(stores.kinds)('on $name', ({ fresh }) => {
+  let store: Store
+  let server: HttpServer
 
-beforeAll(async () => {
-  store = await openStore(folders.make(), now)
-  const { log } = memoryLog()
-  const app = express().use(createApp({ routes, store, clock: () => now, log }))
-  server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
-})
-
-afterAll(async () => {
-  await server.close()
-  await store.close()
-  folders.removeAll()
-})
-
-function get(path: string, authorization?: string): Promise<Response> {
-  return fetch(`${server.origin}${path}`, authorization ? { headers: { authorization } } : {})
-}
-
-async function refusal(path: string, authorization?: string) {
-  const response = await get(path, authorization)
-  expect(response.status).toBe(401)
-  expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
-  const body = envelopeSchema.parse(await response.json())
-  expect(body.error.code).toBe(401)
-  return { message: body.error.message, userId: body.user_id }
-}
-
-describe('authenticate', () => {
-  it.each([
-    ['inference', ['open', 'any', 'inference'], ['management']],
-    ['management', ['open', 'any', 'management'], ['inference']],
-  ] as const)('lets a key of kind %s pass where it fits', async (kind, fitting, others) => {
-    const key = await createKey(store, { account: 'acme', kind, now })
-    for (const access of fitting) expect((await get(`/${access}`, `Bearer ${key}`)).status).toBe(200)
-    for (const access of others) {
-      const { message, userId } = await refusal(`/${access}`, `Bearer ${key}`)
-      expect(message).toContain(`of kind ${access}`)
-      expect(userId).not.toBeNull()
-    }
+  beforeAll(async () => {
+    store = await openStore(await fresh(), now)
+    const { log } = memoryLog()
+    const app = express().use(createApp({ routes, store, clock: () => now, log }))
+    server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
   })
 
-  it('takes the scheme in any case', async () => {
-    const key = await createKey(store, { account: 'acme', kind: 'inference', now })
-    for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
-      expect((await get('/any', `${scheme} ${key}`)).status).toBe(200)
-    }
+  afterAll(async () => {
+    await server.close()
+    await store.close()
   })
 
-  it('does not look at credentials where none are needed', async () => {
-    expect((await get('/open', 'nonsense')).status).toBe(200)
-  })
+  function get(path: string, authorization?: string): Promise<Response> {
+    return fetch(`${server.origin}${path}`, authorization ? { headers: { authorization } } : {})
+  }
 
-  it('refuses missing, malformed, unknown and revoked credentials with messages that tell them apart', async () => {
-    const revoked = await createKey(store, { account: 'gone', kind: 'inference', now })
-    const id = (await listKeys(store)).find((key) => key.account === 'gone')?.id ?? ''
-    expect((await get('/any', `Bearer ${revoked}`)).status).toBe(200)
-    expect(await revokeKey(store, id, now)).toBe(true)
+  async function refusal(path: string, authorization?: string) {
+    const response = await get(path, authorization)
+    expect(response.status).toBe(401)
+    expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
+    const body = envelopeSchema.parse(await response.json())
+    expect(body.error.code).toBe(401)
+    return { message: body.error.message, userId: body.user_id }
+  }
 
-    const refusals = await Promise.all([
-      refusal('/any'),
-      refusal('/any', 'Basic dTpw'),
-      refusal('/any', 'Bearer not-a-key'),
-      refusal('/any', `Bearer ${makeKey('inference')}`),
-      refusal('/any', `Bearer ${revoked}`),
-    ])
-    expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
-    for (const { message, userId } of refusals) {
-      expect(message).not.toContain('sk-')
-      expect(userId).toBeNull()
-    }
+  describe('authenticate', () => {
+    it.each([
+      ['inference', ['open', 'any', 'inference'], ['management']],
+      ['management', ['open', 'any', 'management'], ['inference']],
+    ] as const)('lets a key of kind %s pass where it fits', async (kind, fitting, others) => {
+      const key = await createKey(store, { account: 'acme', kind, now })
+      for (const access of fitting) expect((await get(`/${access}`, `Bearer ${key}`)).status).toBe(200)
+      for (const access of others) {
+        const { message, userId } = await refusal(`/${access}`, `Bearer ${key}`)
+        expect(message).toContain(`of kind ${access}`)
+        expect(userId).not.toBeNull()
+      }
+    })
+
+    it('takes the scheme in any case', async () => {
+      const key = await createKey(store, { account: 'acme', kind: 'inference', now })
+      for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+        expect((await get('/any', `${scheme} ${key}`)).status).toBe(200)
+      }
+    })
+
+    it('does not look at credentials where none are needed', async () => {
+      expect((await get('/open', 'nonsense')).status).toBe(200)
+    })
+
+    it('refuses missing, malformed, unknown and revoked credentials with messages that tell them apart', async () => {
+      const revoked = await createKey(store, { account: 'gone', kind: 'inference', now })
+      const id = (await listKeys(store)).find((key) => key.account === 'gone')?.id ?? ''
+      expect((await get('/any', `Bearer ${revoked}`)).status).toBe(200)
+      expect(await revokeKey(store, id, now)).toBe(true)
+
+      const refusals = await Promise.all([
+        refusal('/any'),
+        refusal('/any', 'Basic dTpw'),
+        refusal('/any', 'Bearer not-a-key'),
+        refusal('/any', `Bearer ${makeKey('inference')}`),
+        refusal('/any', `Bearer ${revoked}`),
+      ])
+      expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
+      for (const { message, userId } of refusals) {
+        expect(message).not.toContain('sk-')
+        expect(userId).toBeNull()
+      }
+    })
   })
 })

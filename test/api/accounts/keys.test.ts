@@ -19,7 +19,7 @@ describe('npm run keys', () => {
     expect(run.stdout).toMatch(/^sk-inference-[\w-]{43}\n$/)
     expect(run.stderr).not.toContain(run.stdout.trim())
 
-    const store = await openStore(dataDir, new Date())
+    const store = await openStore({ DATA_DIR: dataDir }, new Date())
     expect(await findKey(store, run.stdout.trim())).toMatchObject({ account: 'Acme Inc', kind: 'inference' })
     await store.close()
   })

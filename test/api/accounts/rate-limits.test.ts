@@ -3,11 +3,12 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
-import { openStore } from '../../../api/open-store.ts'
-import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { openStore, type StoreSettings } from '../../../api/open-store.ts'
+import { REPOSITORY } from '../../support/nightly.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 
@@ -19,10 +20,9 @@ function caller(keyId: string, accountId = 'account'): Caller {
   return { keyId, accountId, kind: 'inference' }
 }
 
-async function openLimiter(dataDir = folders.make()) {
-  const store = await openStore(dataDir, NOON)
-  const limiter = createRateLimiter(store)
-  return { ...limiter, dataDir, [Symbol.asyncDispose]: () => store.close() }
+async function openLimiter(settings: StoreSettings) {
+  const store = await openStore(settings, NOON)
+  return { ...createRateLimiter(store), [Symbol.asyncDispose]: () => store.close() }
 }
 
 function left({ quotas }: Verdict): number[] {
@@ -45,116 +45,141 @@ async function useDay(
   }
 }
 
-describe('RateLimiter.take', () => {
-  it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
-    await using limiter = await openLimiter()
-    for (let taken = 1; taken <= 30; taken += 1) {
-      const verdict = await limiter.take(caller('key'), after(NOON, taken))
-      expect(verdict.exhausted).toBeUndefined()
-      expect(left(verdict)).toEqual([30 - taken, 500 - taken])
-      expect(waits(verdict)[0]).toBe(61 - taken)
-    }
-    const refused = await limiter.take(caller('key'), after(NOON, 60))
-    expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
-    const next = await limiter.take(caller('key'), after(NOON, 61))
-    expect(left(next)).toEqual([29, 469])
-    expect(waits(next)[0]).toBe(60)
-  })
+describe.each(stores.kinds)('on $name', ({ fresh }) => {
+  describe('RateLimiter.take', () => {
+    it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
+      await using limiter = await openLimiter(await fresh())
+      for (let taken = 1; taken <= 30; taken += 1) {
+        const verdict = await limiter.take(caller('key'), after(NOON, taken))
+        expect(verdict.exhausted).toBeUndefined()
+        expect(left(verdict)).toEqual([30 - taken, 500 - taken])
+        expect(waits(verdict)[0]).toBe(61 - taken)
+      }
+      const refused = await limiter.take(caller('key'), after(NOON, 60))
+      expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
+      const next = await limiter.take(caller('key'), after(NOON, 61))
+      expect(left(next)).toEqual([29, 469])
+      expect(waits(next)[0]).toBe(60)
+    })
 
-  it('anchors the next window at the first request after the former one ended', async () => {
-    await using limiter = await openLimiter()
-    await limiter.take(caller('key'), NOON)
-    await limiter.take(caller('key'), after(NOON, 100))
-    expect(waits(await limiter.take(caller('key'), after(NOON, 130)))[0]).toBe(30)
-  })
-
-  it('uses up neither limit when it refuses', async () => {
-    await using limiter = await openLimiter()
-    for (let taken = 0; taken < 40; taken += 1) await limiter.take(caller('key'), NOON)
-    expect(left(await limiter.take(caller('other key'), NOON))).toEqual([29, 469])
-  })
-
-  it('counts the minute per key and the day per account', async () => {
-    await using limiter = await openLimiter()
-    await limiter.take(caller('one', 'a'), NOON)
-    expect(left(await limiter.take(caller('two', 'a'), NOON))).toEqual([29, 498])
-    expect(left(await limiter.take(caller('three', 'b'), NOON))).toEqual([29, 499])
-  })
-
-  it('lets 500 requests of an account pass in a UTC day, and again from midnight on', async () => {
-    await using limiter = await openLimiter()
-    await useDay(limiter, 500)
-    const refused = await limiter.take(caller('fresh'), after(NOON, 1))
-    expect(refused.exhausted).toMatchObject({ policy: { name: 'per-day' }, resetSeconds: 43_199 })
-    expect(left(refused)).toEqual([30, 0])
-
-    const last = await limiter.take(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
-    expect(last.exhausted?.resetSeconds).toBe(1)
-    const first = await limiter.take(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
-    expect(left(first)).toEqual([29, 499])
-    expect(waits(first)[1]).toBe(86_400)
-  })
-
-  it('names the limit with the longer wait when both are used up', async () => {
-    await using limiter = await openLimiter()
-    await useDay(limiter, 500)
-    await using other = await openLimiter(limiter.dataDir)
-    const refused = await other.take(caller('key-0'), after(NOON, 1))
-    expect(left(refused)).toEqual([0, 0])
-    expect(refused.exhausted?.policy.name).toBe('per-day')
-  })
-
-  it('keeps counting after a restart', async () => {
-    const dataDir = folders.make()
-    {
-      await using limiter = await openLimiter(dataDir)
+    it('anchors the next window at the first request after the former one ended', async () => {
+      await using limiter = await openLimiter(await fresh())
       await limiter.take(caller('key'), NOON)
-    }
-    await using limiter = await openLimiter(dataDir)
-    expect(left(await limiter.take(caller('key'), after(NOON, 1)))).toEqual([28, 498])
+      await limiter.take(caller('key'), after(NOON, 100))
+      expect(waits(await limiter.take(caller('key'), after(NOON, 130)))[0]).toBe(30)
+    })
+
+    it('uses up neither limit when it refuses', async () => {
+      await using limiter = await openLimiter(await fresh())
+      for (let taken = 0; taken < 40; taken += 1) await limiter.take(caller('key'), NOON)
+      expect(left(await limiter.take(caller('other key'), NOON))).toEqual([29, 469])
+    })
+
+    it('counts the minute per key and the day per account', async () => {
+      await using limiter = await openLimiter(await fresh())
+      await limiter.take(caller('one', 'a'), NOON)
+      expect(left(await limiter.take(caller('two', 'a'), NOON))).toEqual([29, 498])
+      expect(left(await limiter.take(caller('three', 'b'), NOON))).toEqual([29, 499])
+    })
+
+    it('lets 500 requests of an account pass in a UTC day, and again from midnight on', async () => {
+      await using limiter = await openLimiter(await fresh())
+      await useDay(limiter, 500)
+      const refused = await limiter.take(caller('fresh'), after(NOON, 1))
+      expect(refused.exhausted).toMatchObject({ policy: { name: 'per-day' }, resetSeconds: 43_199 })
+      expect(left(refused)).toEqual([30, 0])
+
+      const last = await limiter.take(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
+      expect(last.exhausted?.resetSeconds).toBe(1)
+      const first = await limiter.take(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
+      expect(left(first)).toEqual([29, 499])
+      expect(waits(first)[1]).toBe(86_400)
+    })
+
+    it('names the limit with the longer wait when both are used up', async () => {
+      const settings = await fresh()
+      await using limiter = await openLimiter(settings)
+      await useDay(limiter, 500)
+      await using other = await openLimiter(settings)
+      const refused = await other.take(caller('key-0'), after(NOON, 1))
+      expect(left(refused)).toEqual([0, 0])
+      expect(refused.exhausted?.policy.name).toBe('per-day')
+    })
+
+    it('keeps counting after a restart', async () => {
+      const settings = await fresh()
+      {
+        await using limiter = await openLimiter(settings)
+        await limiter.take(caller('key'), NOON)
+      }
+      await using limiter = await openLimiter(settings)
+      expect(left(await limiter.take(caller('key'), after(NOON, 1)))).toEqual([28, 498])
+    })
+
+    it('lets exactly 30 of many simultaneous requests to several servers pass', async () => {
+      const settings = await fresh()
+      await using first = await openLimiter(settings)
+      await using second = await openLimiter(settings)
+      const verdicts = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).take(caller('key'), NOON)),
+      )
+      expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
+    })
+
+    it('of many keys of an account lets one take the last place of the day, and costs the others nothing', async () => {
+      const settings = await fresh()
+      await using first = await openLimiter(settings)
+      await using second = await openLimiter(settings)
+      await useDay(first, 499)
+      const keys = Array.from({ length: 20 }, (_, index) => caller(`late-${index}`))
+      const verdicts = await Promise.all(
+        keys.map((key, index) => (index % 2 ? first : second).take(key, after(NOON, 1))),
+      )
+      expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(1)
+      const minutes = await Promise.all(
+        keys.map(async (key) => left(await first.peek(key, after(NOON, 1)))[0] ?? 0),
+      )
+      expect(minutes.reduce((sum, each) => sum + each)).toBe(20 * 30 - 1)
+    })
   })
 
-  it('lets exactly 30 of many simultaneous requests to several servers pass', async () => {
-    await using first = await openLimiter()
-    await using second = await openLimiter(first.dataDir)
-    const verdicts = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).take(caller('key'), NOON)),
-    )
-    expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
-  })
-})
-
-describe('RateLimiter.take in several processes', () => {
-  it('lets exactly 30 requests of a key pass in all', async () => {
-    await using first = await openLimiter()
-    const program = `
+  describe('RateLimiter.take in several processes', () => {
+    it('lets exactly 30 requests of a key pass in all', async () => {
+      const settings = await fresh()
+      await using first = await openLimiter(settings)
+      const program = `
       const { createRateLimiter } = await import('./api/accounts/rate-limits.ts')
       const { openStore } = await import('./api/open-store.ts')
+      const { readSettings } = await import('./api/config.ts')
       const now = new Date(${NOON.getTime()})
-      const limiter = createRateLimiter(await openStore(process.argv[1], now))
+      const store = await openStore(readSettings(process.env), now)
+      const limiter = createRateLimiter(store)
       const who = { keyId: 'key', accountId: 'account', kind: 'inference' }
       let passed = 0
       for (let n = 0; n < 25; n += 1) passed += (await limiter.take(who, now)).exhausted ? 0 : 1
-      console.log(passed)`
-    const args = ['--input-type=module', '-e', program, first.dataDir]
-    const run = () => promisify(execFile)(process.execPath, args, { cwd: REPOSITORY })
-    const runs = await Promise.all([run(), run(), run()])
-    expect(runs.reduce((sum, { stdout }) => sum + Number(stdout), 0)).toBe(30)
-    expect(left(await first.peek(caller('key'), NOON))).toEqual([0, 470])
-  })
-})
-
-describe('RateLimiter.peek', () => {
-  it('counts nothing and sees what is left', async () => {
-    await using limiter = await openLimiter()
-    expect(await limiter.peek(caller('key'), NOON)).toEqual({
-      quotas: fullQuotas(NOON),
-      exhausted: undefined,
+      console.log(passed)
+      await store.close()`
+      const args = ['--input-type=module', '-e', program]
+      const options = { cwd: REPOSITORY, env: { ...process.env, ...asEnvironment(settings) } }
+      const run = () => promisify(execFile)(process.execPath, args, options)
+      const runs = await Promise.all([run(), run(), run()])
+      expect(runs.reduce((sum, { stdout }) => sum + Number(stdout), 0)).toBe(30)
+      expect(left(await first.peek(caller('key'), NOON))).toEqual([0, 470])
     })
-    for (let taken = 0; taken < 30; taken += 1) await limiter.take(caller('key'), NOON)
-    const verdict = await limiter.peek(caller('key'), after(NOON, 10))
-    expect(left(verdict)).toEqual([0, 470])
-    expect(verdict.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
-    expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
+  })
+
+  describe('RateLimiter.peek', () => {
+    it('counts nothing and sees what is left', async () => {
+      await using limiter = await openLimiter(await fresh())
+      expect(await limiter.peek(caller('key'), NOON)).toEqual({
+        quotas: fullQuotas(NOON),
+        exhausted: undefined,
+      })
+      for (let taken = 0; taken < 30; taken += 1) await limiter.take(caller('key'), NOON)
+      const verdict = await limiter.peek(caller('key'), after(NOON, 10))
+      expect(left(verdict)).toEqual([0, 470])
+      expect(verdict.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
+      expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
+    })
   })
 })

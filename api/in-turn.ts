@@ -1,0 +1,12 @@
+/** Runs pieces of work one after another, in the order in which they were handed in. */
+export type InTurn = <Result>(work: () => Promise<Result>) => Promise<Result>
+
+/** A queue of its own; a piece that fails does not hold up the next. */
+export function createQueue(): InTurn {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const result = last.then(work)
+    last = result.catch(() => undefined)
+    return result
+  }
+}

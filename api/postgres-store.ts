@@ -1,0 +1,108 @@
+/** The store in a PostgreSQL database, which any number of API processes may share. */
+import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
+import { createQueue } from './in-turn.ts'
+import type { Queries, Store } from './store.ts'
+
+// Nothing may hang for ever, whatever happens to the server, the network or another process that holds a lock.
+// Parameters of the address go before these, ?statement_timeout=… for instance.
+const LIMITS = {
+  max: 10,
+  idleTimeoutMillis: 30_000,
+  connectionTimeoutMillis: 10_000,
+  lock_timeout: 10_000,
+  statement_timeout: 30_000,
+  // The server's own limit comes first; this one is for a server that no longer answers.
+  query_timeout: 40_000,
+  idle_in_transaction_session_timeout: 60_000,
+} as const satisfies PoolConfig
+
+// The advisory lock of this service: any number that other users of the same database do not take.
+const TRANSACTION_LOCK = 7_305_201
+const BEGIN = `BEGIN; SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`
+
+// What SQLite gives as a number comes as a number from here too.
+const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [types.builtins.INT8, exactNumber],
+  [types.builtins.NUMERIC, exactNumber],
+  [types.builtins.BOOL, (text) => (text === 't' ? 1 : 0)],
+])
+
+/** Connects to the database at `url`, `postgres://…`, at the first query; lost connections are made anew. */
+export function openPostgres(url: string): Store {
+  const pool = new Pool({
+    ...LIMITS,
+    connectionString: url,
+    application_name: 'app-rankings',
+    keepAlive: true,
+    types: { getTypeParser: parserOf },
+  })
+  // An idle connection that breaks has already left the pool; the next query makes a new one, or fails and tells.
+  pool.on('error', ignore)
+  const queries = postgresQueries(pool)
+  // They exclude one another in any case, and so those that wait occupy no connection.
+  const inTurn = createQueue()
+
+  return {
+    ...queries,
+    transaction: (work) => inTurn(() => runTransaction(pool, work)),
+    close: () => inTurn(() => pool.end()),
+  }
+}
+
+function postgresQueries(connection: Pool | PoolClient): Queries {
+  return {
+    async query(sql, values = []) {
+      const { rows } = await connection.query<Record<string, unknown>>(sql, [...values])
+      return rows
+    },
+    async script(sql) {
+      await connection.query(sql)
+    },
+  }
+}
+
+async function runTransaction<Result>(
+  pool: Pool,
+  work: (queries: Queries) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect()
+  // A connection that breaks while `work` waits for something else fails the next query, not the process.
+  client.on('error', ignore)
+  let broken = false
+  try {
+    // READ COMMITTED: each statement sees what the former holder of the lock has written.
+    await client.query(BEGIN)
+    const result = await work(postgresQueries(client))
+    await commit(client)
+    return result
+  } catch (error) {
+    broken = await client.query('ROLLBACK').then(
+      () => false,
+      () => true,
+    )
+    throw error
+  } finally {
+    client.off('error', ignore)
+    client.release(broken)
+  }
+}
+
+function ignore(): void {}
+
+// After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
+async function commit(client: PoolClient): Promise<void> {
+  const { command } = await client.query('COMMIT')
+  if (command !== 'COMMIT') throw new Error('The transaction was undone: one of its statements had failed')
+}
+
+function parserOf(oid: number): (text: string) => unknown {
+  return PARSERS.get(oid) ?? types.getTypeParser(oid)
+}
+
+function exactNumber(text: string): number {
+  const number = Number(text)
+  if (Number.isInteger(number) && !Number.isSafeInteger(number)) {
+    throw new RangeError(`The value ${text} is too large for a JavaScript number`)
+  }
+  return number
+}

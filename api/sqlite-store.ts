@@ -1,0 +1,77 @@
+/** The store in one SQLite file, through the SQLite that is built into Node. */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createQueue } from './in-turn.ts'
+import type { Queries, Store } from './store.ts'
+
+// How long to wait for another process that is writing, and how often to look.
+const BUSY_TIMEOUT_MS = 10_000
+const BUSY_PAUSE_MS = 2
+const SQLITE_BUSY = 5
+
+/** Opens (or creates) the SQLite file at `path`. */
+export function openSqlite(path: string): Store {
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+  // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+  // From here on a lock is waited for without holding up the event loop (see whenFree).
+  database.exec('PRAGMA busy_timeout = 0')
+  const queries = sqliteQueries(database)
+  // One connection, so a query of another request must not slip into a transaction that awaits something.
+  const inTurn = createQueue()
+
+  return {
+    query: (sql, values) => inTurn(() => whenFree(() => queries.query(sql, values))),
+    script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
+    transaction: (work) => inTurn(() => runTransaction(database, queries, work)),
+    close: () => inTurn(async () => database.close()),
+  }
+}
+
+function sqliteQueries(database: DatabaseSync): Queries {
+  const prepared = new Map<string, StatementSync>()
+  return {
+    async query(sql, values = []) {
+      const statement = prepared.get(sql) ?? database.prepare(sql)
+      prepared.set(sql, statement)
+      return statement.all(Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value])))
+    },
+    async script(sql) {
+      database.exec(sql)
+    },
+  }
+}
+
+async function runTransaction<Result>(
+  database: DatabaseSync,
+  queries: Queries,
+  work: (queries: Queries) => Promise<Result>,
+): Promise<Result> {
+  // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
+  await whenFree(() => queries.script('BEGIN IMMEDIATE'))
+  try {
+    const result = await work(queries)
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+// Runs one statement once no other process is writing. A statement that met a lock has done nothing yet.
+async function whenFree<Result>(statement: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS
+  for (;;) {
+    try {
+      return await statement()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error
+      await sleep(BUSY_PAUSE_MS)
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}

@@ -1,0 +1,133 @@
+/** A PostgreSQL server of a test's own: a throw-away cluster on a free port, without fsync. */
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { chownSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Client } from 'pg'
+import { findProgram } from './programs.ts'
+
+// Debian keeps each version's programs in a folder of its own, off the PATH.
+const DEBIAN_FOLDERS = globSync('/usr/lib/postgresql/*/bin').toSorted().toReversed()
+
+/** The password of the test servers' only user. */
+export const PASSWORD = 'p4ssword-of-the-test'
+
+/** A running server. */
+export interface Postgres {
+  /** Makes an empty database and resolves to its address. */
+  readonly createDatabase: () => Promise<string>
+  /** Ends the server at once, without waiting for its clients. */
+  stop(): Promise<void>
+  /** Starts it again, on the same port and with what it held. */
+  start(): Promise<void>
+  /** Ends the server and removes its files. */
+  remove(): Promise<void>
+}
+
+/**
+ * The folder of the server's programs, `.` when they are on the PATH; undefined, with a line that says so, where
+ * they are not installed.
+ */
+export function findPostgres(): string | undefined {
+  const initdb = findProgram('initdb', DEBIAN_FOLDERS)
+  return initdb === undefined ? undefined : dirname(initdb)
+}
+
+/** Makes a cluster with the programs in `bin` and starts it. */
+export async function startPostgres(bin: string): Promise<Postgres> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postgres-test-')))
+  const owner = serverUser()
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
+  const passwordFile = join(folder, 'password')
+  writeFileSync(passwordFile, PASSWORD)
+  const data = join(folder, 'cluster')
+  const initialise = [
+    '--username=test',
+    '--auth=scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    // As on most servers, and unlike in SQLite, texts are ordered as in a dictionary.
+    '--encoding=UTF8',
+    '--locale-provider=icu',
+    '--icu-locale=en-US',
+    '--no-sync',
+    data,
+  ]
+  await promisify(execFile)(join(bin, 'initdb'), initialise, { ...owner, cwd: folder })
+  const port = await freePort()
+  const address = (database: string) => `postgres://test:${PASSWORD}@127.0.0.1:${port}/${database}`
+  let server: ChildProcess | undefined
+  let databases = 0
+
+  async function start(): Promise<void> {
+    const options = { fsync: 'off', listen_addresses: '127.0.0.1', unix_socket_directories: folder, port }
+    const args = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    server = spawn(join(bin, 'postgres'), ['-D', data, ...args], { ...owner, cwd: folder, stdio: 'ignore' })
+    await untilReady(address('postgres'), server)
+  }
+
+  async function stop(): Promise<void> {
+    if (server === undefined) return
+    // SIGQUIT is the immediate shutdown: no client is waited for.
+    server.kill('SIGQUIT')
+    await once(server, 'exit')
+    server = undefined
+  }
+
+  await start()
+  return {
+    start,
+    stop,
+    async createDatabase() {
+      databases += 1
+      await ask(address('postgres'), `CREATE DATABASE test_${databases}`)
+      return address(`test_${databases}`)
+    },
+    async remove() {
+      await stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Runs one statement over a connection of its own. */
+export async function ask(address: string, sql: string): Promise<readonly unknown[]> {
+  const client = new Client(address)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+// The server refuses to run as root.
+function serverUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
+  return address.port
+}
+
+async function untilReady(address: string, server: ChildProcess): Promise<void> {
+  for (;;) {
+    if (server.exitCode !== null) throw new Error(`The PostgreSQL server ended with ${server.exitCode}`)
+    try {
+      await ask(address, 'SELECT 1')
+      return
+    } catch {
+      await sleep(20)
+    }
+  }
+}
