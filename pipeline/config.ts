@@ -4,6 +4,8 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE, LOCAL_URL } from './contract.ts'
 import { UsageError } from './errors.ts'
+import { CLICKHOUSE_FORM, parseClickHouseAddress } from './sources/clickhouse-address.ts'
+import type { ClickHouseAddress } from './sources/clickhouse-address.ts'
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const pipelineSettings = z.object({
@@ -13,6 +15,15 @@ export const pipelineSettings = z.object({
     .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
     .default('data')
     .describe('Folder of the raw input, the warehouse and the snapshots'),
+  USAGE_SOURCE: z
+    .string()
+    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
+      error: `Expected files, or ${CLICKHOUSE_FORM}`,
+    })
+    .default('files')
+    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster'),
+  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none'),
+  USAGE_SOURCE_PASSWORD: z.string().optional().describe('Password of that user, where USAGE_SOURCE has none'),
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d+(\.\d+)? ?[KMGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
@@ -41,6 +52,8 @@ export const pipelineSettings = z.object({
 
 export type Config = {
   readonly dataDir: string
+  /** The cluster that counts raw usage; undefined where the drop folder does. */
+  readonly usageSource: ClickHouseAddress | undefined
   readonly memory: string
   readonly schedule: string
   readonly publisher: string
@@ -57,6 +70,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
   return {
     dataDir: resolve(settings.data.DATA_DIR),
+    usageSource: clusterOf(settings.data),
     memory: settings.data.PIPELINE_MEMORY,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
@@ -64,4 +78,16 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     webhook: settings.data.NOTICE_WEBHOOK,
     successPing: settings.data.SUCCESS_PING,
   }
+}
+
+/** The address of the cluster, completed from the variables that keep credentials out of it. */
+function clusterOf(settings: z.infer<typeof pipelineSettings>): ClickHouseAddress | undefined {
+  const address = parseClickHouseAddress(settings.USAGE_SOURCE)
+  return (
+    address && {
+      ...address,
+      user: address.user || (settings.USAGE_SOURCE_USER ?? 'default'),
+      password: address.password || (settings.USAGE_SOURCE_PASSWORD ?? ''),
+    }
+  )
 }

@@ -3,9 +3,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
 import { DataError, isExpected, messageOf } from './errors.ts'
-import { fingerprintOf, listUsageDays } from './sources/drop-folder.ts'
-import type { UsageDay } from './sources/drop-folder.ts'
-import { countDay } from './sources/files.ts'
+import { openSource } from './sources/source.ts'
+import type { SourceDay, UsageSource } from './sources/source.ts'
 import type { Run, StageResult } from './stage.ts'
 import {
   countSchema,
@@ -49,7 +48,7 @@ const reasonRow = z.object({ reason: z.string(), rows: countSchema })
 /** What a run makes of the days it finds. */
 export type DayPlan = {
   /** New or changed since they were counted. */
-  readonly changed: readonly UsageDay[]
+  readonly changed: readonly SourceDay[]
   readonly unchanged: number
   /** Counted once, but their files are gone. */
   readonly gone: readonly string[]
@@ -62,7 +61,7 @@ export type DayPlan = {
  * @param ledger the days counted so far, with the fingerprint of the files they were counted from.
  */
 export function planDays(
-  found: readonly UsageDay[],
+  found: readonly SourceDay[],
   ledger: ReadonlyMap<string, string>,
   lastDay: string,
 ): DayPlan {
@@ -85,14 +84,23 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
 }
 
 /**
- * Counts every day whose files changed since it was last counted; days without files are forgotten.
+ * Counts every day whose rows changed since it was last counted; days the source no longer has are forgotten.
  * All days are tried, so that one run names every broken one.
- * @throws DataError when a file cannot be read or a day has too many rejected rows.
+ * @throws DataError when a day cannot be read or has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
-  const days = planDays(listUsageDays(run.rawFolder), await readLedger(run.connection), run.lastDay)
+  const source = openSource(run.config, run.rawFolder)
+  try {
+    return await loadFrom(run, source)
+  } finally {
+    await source.close()
+  }
+}
+
+async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
+  const days = planDays(await source.listDays(), await readLedger(run.connection), run.lastDay)
   for (const day of days.gone) await forgetDay(run, day)
-  await countDays(run, days.changed)
+  await countDays(run, source, days.changed)
   return summarise(run, {
     days_loaded: days.changed.length,
     days_unchanged: days.unchanged,
@@ -111,11 +119,11 @@ async function summarise(run: Run, dayCounts: Record<string, number>): Promise<S
   return { summary, facts: { ...dayCounts, ...totals, reject_reasons: reasons } }
 }
 
-async function countDays(run: Run, days: readonly UsageDay[]): Promise<void> {
+async function countDays(run: Run, source: UsageSource, days: readonly SourceDay[]): Promise<void> {
   const faults: string[] = []
   for (const [index, day] of days.entries()) {
     try {
-      await loadDay(run, day)
+      await loadDay(run, source, day)
     } catch (error) {
       faults.push(isExpected(error) ? error.message : `Day ${day.day} cannot be counted: ${messageOf(error)}`)
     }
@@ -124,14 +132,14 @@ async function countDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   if (faults.length > 0) throw new DataError(faults.join('\n'))
 }
 
-function dayFingerprint({ files }: UsageDay): string {
-  return `v${COUNTING_VERSION}\n${fingerprintOf(files)}`
+function dayFingerprint({ fingerprint }: SourceDay): string {
+  return `v${COUNTING_VERSION}\n${fingerprint}`
 }
 
 /** Replaces a day as a whole, in one transaction. */
-async function loadDay(run: Run, day: UsageDay): Promise<void> {
+async function loadDay(run: Run, source: UsageSource, day: SourceDay): Promise<void> {
   await setDay(run, day.day)
-  await countDay(run.connection, day)
+  await source.countDay(run.connection, day)
   const { rows_read, rows_rejected } = await readRow(run.connection, 'load/rejects.sql', rejectsRow)
   const tooMany = rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT
   await transaction(run.connection, async () => {
@@ -142,7 +150,7 @@ async function loadDay(run: Run, day: UsageDay): Promise<void> {
   if (tooMany) throw await tooManyRejects(run, day.day, rows_rejected, rows_read)
 }
 
-async function storeDay(run: Run, day: UsageDay): Promise<void> {
+async function storeDay(run: Run, day: SourceDay): Promise<void> {
   await setVariables(run.connection, {
     fingerprint: dayFingerprint(day),
     counted_at: timeValue(run.effects.now()),

@@ -2,12 +2,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
+import type { Config } from '../config.ts'
 import { lastCompletedDay } from '../contract.ts'
 import { UsageError } from '../errors.ts'
 import { planDays, readLedger } from '../load.ts'
 import type { DayPlan } from '../load.ts'
 import { currentSnapshot } from '../snapshots.ts'
-import { listUsageDays } from '../sources/drop-folder.ts'
+import { openSource } from '../sources/source.ts'
+import type { SourceDay } from '../sources/source.ts'
 import { openWarehouseToRead } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
@@ -26,20 +28,35 @@ export async function plan(world: World, json: boolean): Promise<void> {
   const { dataDir, memory } = world.config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
   const days = planDays(
-    listUsageDays(join(dataDir, 'raw')),
+    await listDays(world.config),
     await readKnownDays(dataDir, memory),
     lastCompletedDay(world.now()),
   )
   const current = currentSnapshot(dataDir) ?? null
   const result = {
     current,
-    read: days.changed.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
+    read: days.changed.map(({ day, parts }) => ({ day, files: parts })),
     forget: days.gone,
     unchanged: days.unchanged,
     before_floor: days.beforeFloor,
     not_completed: days.notCompleted,
   }
-  printResult(world, json, result, describe(days, current))
+  printResult(
+    world,
+    json,
+    result,
+    describe(days, current, world.config.usageSource === undefined ? 'files' : 'parts'),
+  )
+}
+
+/** The days that the source of usage has. */
+async function listDays(config: Config): Promise<readonly SourceDay[]> {
+  const source = openSource(config, join(config.dataDir, 'raw'))
+  try {
+    return await source.listDays()
+  } finally {
+    await source.close()
+  }
 }
 
 /** The days a warehouse has counted; none where there is no warehouse yet. */
@@ -53,9 +70,9 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
   }
 }
 
-function describe(days: DayPlan, current: string | null): string[] {
-  const read = days.changed.map(({ day, files }) => `  read    ${day}: ${files.length} files`)
-  const forget = days.gone.map((day) => `  forget  ${day}: its files are gone`)
+function describe(days: DayPlan, current: string | null, unit: 'files' | 'parts'): string[] {
+  const read = days.changed.map(({ day, parts }) => `  read    ${day}: ${parts.length} ${unit}`)
+  const forget = days.gone.map((day) => `  forget  ${day}: its ${unit} are gone`)
   const nothing = read.length + forget.length === 0
   return [
     `current snapshot: ${current ?? 'none'}`,

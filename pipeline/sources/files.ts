@@ -7,8 +7,10 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { execute, readRow } from '../warehouse.ts'
 import { USAGE_COLUMNS } from './columns.ts'
-import type { UsageDay } from './drop-folder.ts'
+import { fingerprintOf, listUsageDays } from './drop-folder.ts'
+import type { RawFile, UsageDay } from './drop-folder.ts'
 import { readParquet } from './parquet-file.ts'
+import type { UsageSource } from './source.ts'
 import { createStagingTable, stageFile } from './staging.ts'
 
 const suspicionRow = z.object({ suspicious: z.boolean() })
@@ -21,12 +23,27 @@ const STAGED_SELECT = `
       completion_tokens: completion_tokens, requests: requests, request_id: request_id}) AS VARCHAR)) AS payload
   FROM staged`
 
-/**
- * Counts one day into the temporary tables `counted` and `surplus`; expects the session variable `day`.
- * The view `incoming` stays, for the quarantine.
- * @throws DataError that names the file which cannot be read.
- */
-export async function countDay(connection: DuckDBConnection, { files }: UsageDay): Promise<void> {
+/** The drop folder as a source of usage. */
+export function openDropFolder(rawFolder: string): UsageSource {
+  const found = new Map<string, UsageDay>()
+  return {
+    async listDays() {
+      found.clear()
+      for (const usage of listUsageDays(rawFolder)) found.set(usage.day, usage)
+      return [...found.values()].map(({ day, files }) => ({
+        day,
+        fingerprint: fingerprintOf(files),
+        parts: files.map(({ name }) => name),
+      }))
+    },
+    async countDay(connection, { day }) {
+      await countFiles(connection, found.get(day)?.files ?? [])
+    },
+    close: async () => undefined,
+  }
+}
+
+async function countFiles(connection: DuckDBConnection, files: readonly RawFile[]): Promise<void> {
   const staged = files.filter(({ format }) => format !== 'parquet')
   const parquet = await readParquet(
     connection,
@@ -38,6 +55,7 @@ export async function countDay(connection: DuckDBConnection, { files }: UsageDay
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
   const proven = staged.length === 0 && parquet.proven
   await execute(connection, proven ? 'load/count-proven.sql' : 'load/count.sql')
+  await execute(connection, 'load/rejected.sql')
   const repeats = (staged.length > 0 || parquet.identified) && (await mayRepeat(connection))
   await execute(connection, repeats ? 'load/surplus.sql' : 'load/no-surplus.sql')
 }

@@ -2,12 +2,12 @@
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
+import { freePort } from './ports.ts'
 import { findProgram } from './programs.ts'
 
 // Debian keeps each version's programs in a folder of its own, off the PATH.
@@ -109,15 +109,6 @@ function serverUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
-  return address.port
 }
 
 async function untilReady(address: string, server: ChildProcess): Promise<void> {

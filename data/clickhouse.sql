@@ -1,0 +1,22 @@
+-- The table of raw usage on a ClickHouse cluster (USAGE_SOURCE), to be made on each shard; for operators. The
+-- pipeline only reads it. Partitions by UTC day tell it which days changed. Further columns are ignored; `requests`
+-- and `request_id` may be left out, and the integers may be of any width up to 64 bits, nullable or not.
+CREATE TABLE usage_rows
+(
+  ts DateTime('UTC'),
+  app_id Nullable(Int64),
+  prompt_tokens Nullable(Int64),
+  completion_tokens Nullable(Int64),
+  requests Nullable(Int64),
+  request_id String,
+  model String,
+  provider String,
+  account_id String
+)
+ENGINE = MergeTree()
+PARTITION BY toYYYYMMDD(ts)
+ORDER BY (ts, request_id);
+
+-- One address for all shards; `production` is the name of the cluster in the servers' configuration.
+CREATE TABLE usage AS usage_rows
+ENGINE = Distributed(production, default, usage_rows, cityHash64(request_id));

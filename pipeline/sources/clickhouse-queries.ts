@@ -1,0 +1,157 @@
+/**
+ * What is asked of a cluster, in the SQL that ClickHouse 18.16 and today's releases both understand. Each statement
+ * asks the distributed table flatly, so that the shards group before anything travels. The rules are those of
+ * sql/load/judgement.sql and sql/load/surplus.sql; the tests compare both ways row by row. No alias has the name of
+ * a column: ClickHouse would put the one in the place of the other.
+ */
+import { addDays } from '../contract.ts'
+import type { ClickHouseTable } from './clickhouse-table.ts'
+
+/** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
+const HALF = 4_294_967_296
+
+/** Rejected rows that are kept word for word, per day; the counts are exact beyond. */
+export const REJECTS_KEPT = 10_000
+
+type Columns = ClickHouseTable['columns']
+
+/** Data parts of each day, over all shards. */
+export function partsQuery({ parts }: ClickHouseTable): string {
+  return `
+    SELECT partition, name, toString(rows) AS row_count, toString(toUInt32(modification_time)) AS modified
+    FROM ${parts}
+    ORDER BY partition, name, row_count, modified`
+}
+
+/** Every row of the day by app; app_id null gathers the rejected rows. */
+export function countQuery(table: ClickHouseTable, day: string): string {
+  const good = isGood(table.columns)
+  const { app_id, prompt, requests } = table.columns
+  return `
+    SELECT
+      if(${good}, toInt64(ifNull(${app_id}, 0)), NULL) AS app,
+      toString(app) AS app_text,
+      toString(count()) AS row_count,
+      toString(countIf(${good} AND isNull(${prompt}))) AS without_tokens,
+      toString(sumIf(toInt64(ifNull(${requests}, 1)), ${good})) AS request_sum,
+      ${sumHalves(tokens(prompt), 'prompt')},
+      ${sumHalves(tokens(table.columns.completion), 'completion')}
+    FROM ${table.everywhere}
+    WHERE ${onDay(day)}
+    GROUP BY app`
+}
+
+/** May request_ids repeat? Distinct hashes are far cheaper to count than distinct texts. */
+export function suspicionQuery({ everywhere, columns }: ClickHouseTable, day: string): string {
+  const id = columns.request_id
+  return `
+    SELECT count() > uniqExact(cityHash64(${id})) AS suspicious
+    FROM ${everywhere}
+    WHERE ${onDay(day)} AND ${id} != ''`
+}
+
+/** Good rows whose request_id stands more than once, by app. */
+export function repeatedQuery(table: ClickHouseTable, day: string): string {
+  const { app_id, prompt, completion, requests, request_id } = table.columns
+  return `
+    SELECT
+      toString(toInt64(ifNull(${app_id}, 0))) AS app_text,
+      toString(count()) AS row_count,
+      toString(countIf(isNull(${prompt}))) AS without_tokens,
+      toString(sum(toInt64(ifNull(${requests}, 1)))) AS request_sum,
+      ${sumHalves(tokens(prompt), 'prompt')},
+      ${sumHalves(tokens(completion), 'completion')}
+    FROM ${table.everywhere}
+    WHERE ${onDay(day)} AND ${request_id} != '' AND ${isGood(table.columns)}
+      AND ${request_id} GLOBAL IN (
+        SELECT ${request_id} AS id
+        FROM ${table.everywhere}
+        WHERE ${onDay(day)} AND ${request_id} != '' AND ${isGood(table.columns)}
+        GROUP BY id
+        HAVING count() > 1
+      )
+    GROUP BY app_text`
+}
+
+/** Of each repeated request_id the one row that counts (newest ts, ties the larger values), by app. */
+export function winnersQuery(table: ClickHouseTable, day: string): string {
+  const { app_id, prompt, completion, requests, request_id } = table.columns
+  const winner = [
+    'ts',
+    `toInt64(ifNull(${app_id}, 0))`,
+    `toInt64(ifNull(${prompt}, -1))`,
+    `toInt64(ifNull(${completion}, -1))`,
+    `toInt64(ifNull(${requests}, 1))`,
+  ].join(', ')
+  return `
+    SELECT
+      toString(tupleElement(winner, 2)) AS app_text,
+      toString(count()) AS row_count,
+      toString(countIf(tupleElement(winner, 3) < 0)) AS without_tokens,
+      toString(sum(tupleElement(winner, 5))) AS request_sum,
+      ${sumHalves('greatest(tupleElement(winner, 3), 0)', 'prompt')},
+      ${sumHalves('greatest(tupleElement(winner, 4), 0)', 'completion')}
+    FROM (
+      SELECT ${request_id} AS id, max(tuple(${winner})) AS winner
+      FROM ${table.everywhere}
+      WHERE ${onDay(day)} AND id != '' AND ${isGood(table.columns)}
+      GROUP BY id
+      HAVING count() > 1
+    )
+    GROUP BY app_text`
+}
+
+/** The first rejected rows of the day with their reason, in an order that does not depend on the shards. */
+export function rejectsQuery(table: ClickHouseTable, day: string): string {
+  const { app_id, prompt, completion, requests, request_id } = table.columns
+  return `
+    SELECT
+      ${rejection(table.columns)} AS reason,
+      toString(ts) AS ts_text,
+      toString(${app_id}) AS app_text,
+      toString(${prompt}) AS prompt_text,
+      toString(${completion}) AS completion_text,
+      toString(${requests}) AS requests_text,
+      ${request_id} AS id
+    FROM ${table.everywhere}
+    WHERE ${onDay(day)} AND reason != ''
+    ORDER BY ts_text, id, app_text, prompt_text, completion_text, requests_text
+    LIMIT ${REJECTS_KEPT}`
+}
+
+function onDay(day: string): string {
+  return `ts >= toDateTime('${day} 00:00:00', 'UTC') AND ts < toDateTime('${addDays(day, 1)} 00:00:00', 'UTC')`
+}
+
+/** The reason a row is rejected for; empty where it is good. */
+function rejection({ app_id, prompt, completion, requests }: Columns): string {
+  return `multiIf(
+    isNull(${app_id}), 'app_id is not an integer',
+    ${isBroken(prompt, completion)}, 'prompt_tokens is not an integer, 0 or more',
+    ${isBroken(completion, prompt)}, 'completion_tokens is not an integer, 0 or more',
+    ifNull(toInt64(${requests}) < 0 OR toInt64(${requests}) > 1000000000000, 0),
+      'requests is not an integer from 0 to 10^12',
+    '')`
+}
+
+/** A count is negative, or missing while its other half is there. */
+function isBroken(value: string, other: string): string {
+  return `ifNull(toInt64(${value}) < 0, 0) OR (isNull(${value}) AND isNotNull(${other}))`
+}
+
+function isGood(columns: Columns): string {
+  return `(${rejection(columns)} = '')`
+}
+
+function tokens(column: string): string {
+  return `greatest(toInt64(ifNull(${column}, 0)), 0)`
+}
+
+function sumHalves(value: string, name: string): string {
+  return `toString(sum(intDiv(${value}, ${HALF}))) AS ${name}_high, toString(sum(${value} % ${HALF})) AS ${name}_low`
+}
+
+/** The whole of two halves. */
+export function joinHalves(high: string, low: string): bigint {
+  return BigInt(high) * BigInt(HALF) + BigInt(low)
+}

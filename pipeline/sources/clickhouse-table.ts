@@ -1,0 +1,110 @@
+/** The table of raw usage on a cluster: how it is asked as a whole, where its parts lie, how its columns are read. */
+import { z } from 'zod'
+import { DataError } from '../errors.ts'
+import type { ClickHouseAddress } from './clickhouse-address.ts'
+import type { ClickHouse } from './clickhouse-client.ts'
+import { USAGE_COLUMNS } from './columns.ts'
+
+export type ClickHouseTable = {
+  /** As the quarantine and messages name it. */
+  readonly name: string
+  /** What stands behind FROM to ask every shard. */
+  readonly everywhere: string
+  /** What stands behind FROM to see the data parts of every shard. */
+  readonly parts: string
+  /** Columns in the one form that the queries use; see clickhouse-queries.ts. */
+  readonly columns: Readonly<Record<'app_id' | 'prompt' | 'completion' | 'requests' | 'request_id', string>>
+}
+
+const tableRow = z.object({ engine: z.string(), engine_full: z.string(), partition_key: z.string() })
+const columnRow = z.object({ name: z.string(), type: z.string() })
+const zoneRow = z.object({ zone: z.string() })
+
+const DISTRIBUTED = /^Distributed\('?(\w+)'?, '?(\w+)'?, '?(\w+)'?[,)]/
+const BY_DAY = /^(?:toYYYYMMDD|toDate)\(ts(?:, '(?:Etc\/)?UTC')?\)$/
+const TIME = /^DateTime(?:64\(\d+(?:, '([^']+)')?\)|\('([^']+)'\))?$/
+const INTEGER = /^(?:Nullable\()?U?Int(?:8|16|32|64)\)?$/
+const TEXT = /^(?:LowCardinality\()?(?:Nullable\()?(?:String|FixedString\(\d+\)|UUID)\)*$/
+const UTC = /^(?:Etc\/)?UTC$/
+
+/**
+ * Looks at the table.
+ * @throws DataError that says what the table must be like, where it is not.
+ */
+export async function inspectTable(
+  clickHouse: ClickHouse,
+  { database, table, cluster }: ClickHouseAddress,
+): Promise<ClickHouseTable> {
+  const name = `clickhouse:${database}.${table}`
+  const asked = await readEngine(clickHouse, database, table)
+  const [, ownCluster = '', localDatabase = '', localTable = ''] = DISTRIBUTED.exec(asked.engine_full) ?? []
+  const isDistributed = asked.engine === 'Distributed'
+  const local = isDistributed ? { database: localDatabase, table: localTable } : { database, table }
+  const shards = isDistributed ? (cluster ?? ownCluster) : cluster
+  const { partition_key } = isDistributed ? await readEngine(clickHouse, local.database, local.table) : asked
+  if (!BY_DAY.test(partition_key)) {
+    throw new DataError(
+      `${name} is partitioned by "${partition_key}": it must be by UTC day, PARTITION BY toYYYYMMDD(ts), ` +
+        'so that unchanged days need not be counted again',
+    )
+  }
+  const onShards = (inner: string) => (shards === undefined ? inner : `cluster('${shards}', ${inner})`)
+  return {
+    name,
+    everywhere: isDistributed ? `${database}.${table}` : onShards(`${database}.${table}`),
+    parts: `(SELECT * FROM ${onShards('system.parts')} WHERE active AND database = '${local.database}' AND table = '${local.table}')`,
+    columns: await readColumns(clickHouse, { database, table, name }),
+  }
+}
+
+async function readEngine(clickHouse: ClickHouse, database: string, table: string) {
+  const [row] = await clickHouse.readAll(
+    `SELECT engine, engine_full, partition_key FROM system.tables WHERE database = '${database}' AND name = '${table}'`,
+    tableRow,
+  )
+  if (row !== undefined) return row
+  throw new DataError(`There is no table ${database}.${table} on the ClickHouse cluster; see data/README.md`)
+}
+
+async function readColumns(
+  clickHouse: ClickHouse,
+  { database, table, name }: { database: string; table: string; name: string },
+): Promise<ClickHouseTable['columns']> {
+  const rows = await clickHouse.readAll(
+    `SELECT name, type FROM system.columns WHERE database = '${database}' AND table = '${table}'`,
+    columnRow,
+  )
+  const types = new Map(rows.map((row) => [row.name, row.type]))
+  const missing = USAGE_COLUMNS.required.filter((column) => !types.has(column))
+  if (missing.length > 0) throw new DataError(`${name} has no column ${missing.join(', ')}`)
+  await requireUtc(clickHouse, name, types.get('ts') ?? '')
+  const integer = (column: string) => requireType(name, column, types.get(column), INTEGER)
+  const text = requireType(name, 'request_id', types.get('request_id'), TEXT)
+  return {
+    app_id: integer('app_id') ?? 'NULL',
+    prompt: integer('prompt_tokens') ?? 'NULL',
+    completion: integer('completion_tokens') ?? 'NULL',
+    requests: integer('requests') ?? '1',
+    request_id: text === undefined ? "''" : "ifNull(toString(request_id), '')",
+  }
+}
+
+async function requireUtc(clickHouse: ClickHouse, name: string, type: string): Promise<void> {
+  const match = TIME.exec(type)
+  if (match === null)
+    throw new DataError(`${name}: the column ts is of type ${type}: expected DateTime('UTC')`)
+  const [server] = await clickHouse.readAll('SELECT timezone() AS zone', zoneRow)
+  const zone = match[1] ?? match[2] ?? server?.zone ?? ''
+  if (UTC.test(zone)) return
+  throw new DataError(`${name}: the column ts is in the time zone ${zone}: expected DateTime('UTC')`)
+}
+
+function requireType(
+  name: string,
+  column: string,
+  type: string | undefined,
+  allowed: RegExp,
+): string | undefined {
+  if (type === undefined || allowed.test(type)) return type && column
+  throw new DataError(`${name}: the column ${column} is of type ${type}, which cannot hold it`)
+}

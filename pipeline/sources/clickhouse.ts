@@ -1,0 +1,156 @@
+/**
+ * Usage counted by a ClickHouse cluster: the shards group the raw rows by day and app, the run pulls the counts.
+ * What it judges and finds repeated is the same as from files.
+ */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { DataError } from '../errors.ts'
+import { execute } from '../warehouse.ts'
+import type { ClickHouseAddress } from './clickhouse-address.ts'
+import { connectClickHouse } from './clickhouse-client.ts'
+import type { ClickHouse } from './clickhouse-client.ts'
+import {
+  countQuery,
+  joinHalves,
+  partsQuery,
+  rejectsQuery,
+  repeatedQuery,
+  suspicionQuery,
+  winnersQuery,
+} from './clickhouse-queries.ts'
+import { inspectTable } from './clickhouse-table.ts'
+import type { ClickHouseTable } from './clickhouse-table.ts'
+import type { SourceDay, UsageSource } from './source.ts'
+
+const partRow = z.object({
+  partition: z.string(),
+  name: z.string(),
+  row_count: z.string(),
+  modified: z.string(),
+})
+const countRow = z.object({
+  app_text: z.string().nullable(),
+  row_count: z.string(),
+  without_tokens: z.string(),
+  request_sum: z.string(),
+  prompt_high: z.string(),
+  prompt_low: z.string(),
+  completion_high: z.string(),
+  completion_low: z.string(),
+})
+type CountRow = z.infer<typeof countRow>
+const suspicionRow = z.object({ suspicious: z.number() })
+const rejectRow = z.object({
+  reason: z.string(),
+  ts_text: z.string(),
+  app_text: z.string().nullable(),
+  prompt_text: z.string().nullable(),
+  completion_text: z.string().nullable(),
+  requests_text: z.string().nullable(),
+  id: z.string(),
+})
+
+/** Temporary tables that hold counts; all of one shape. */
+type CountTable = 'counted' | 'repeated' | 'winners'
+
+/** A cluster as a source of usage. */
+export function openClickHouse(address: ClickHouseAddress): UsageSource {
+  const clickHouse = connectClickHouse(address)
+  let inspected: Promise<ClickHouseTable> | undefined
+  const table = () => (inspected ??= inspectTable(clickHouse, address))
+  return {
+    listDays: async () => await listDays(clickHouse, await table()),
+    async countDay(connection, { day }) {
+      await execute(connection, 'load/count-tables.sql')
+      await pullCounts(connection, 'counted', clickHouse.read(countQuery(await table(), day), countRow))
+      await pullRejects(connection, clickHouse, await table(), day)
+      await pullSurplus(connection, clickHouse, await table(), day)
+    },
+    close: () => clickHouse.close(),
+  }
+}
+
+async function listDays(clickHouse: ClickHouse, table: ClickHouseTable): Promise<SourceDay[]> {
+  const byDay = new Map<string, string[]>()
+  for await (const { partition, name, row_count, modified } of clickHouse.read(partsQuery(table), partRow)) {
+    const day = dayOf(partition, table)
+    byDay.set(day, [...(byDay.get(day) ?? []), `${name} ${row_count} ${modified}`])
+  }
+  return [...byDay].map(([day, parts]) => ({
+    day,
+    fingerprint: `${table.name} ${createHash('sha256').update(parts.join('\n')).digest('hex')}`,
+    parts,
+  }))
+}
+
+/** Partitions are named 20260105, or 2026-01-05. */
+function dayOf(partition: string, table: ClickHouseTable): string {
+  const [, year, month, date] = /^'?(\d{4})-?(\d{2})-?(\d{2})'?$/.exec(partition) ?? []
+  if (year === undefined) throw new DataError(`${table.name} has a partition "${partition}", which is no day`)
+  return `${year}-${month}-${date}`
+}
+
+async function pullCounts(
+  connection: DuckDBConnection,
+  target: CountTable,
+  rows: AsyncGenerator<CountRow>,
+): Promise<void> {
+  const appender = await connection.createAppender(target, 'main', 'temp')
+  for await (const row of rows) {
+    if (row.app_text === null) appender.appendNull()
+    else appender.appendBigInt(BigInt(row.app_text))
+    appender.appendBigInt(BigInt(row.row_count))
+    appender.appendBigInt(BigInt(row.without_tokens))
+    appender.appendBigInt(BigInt(row.request_sum))
+    appender.appendHugeInt(joinHalves(row.prompt_high, row.prompt_low))
+    appender.appendHugeInt(joinHalves(row.completion_high, row.completion_low))
+    appender.endRow()
+  }
+  appender.closeSync()
+}
+
+async function pullSurplus(
+  connection: DuckDBConnection,
+  clickHouse: ClickHouse,
+  table: ClickHouseTable,
+  day: string,
+): Promise<void> {
+  const [answer] = await clickHouse.readAll(suspicionQuery(table, day), suspicionRow)
+  if (answer?.suspicious === 1) {
+    await pullCounts(connection, 'repeated', clickHouse.read(repeatedQuery(table, day), countRow))
+    await pullCounts(connection, 'winners', clickHouse.read(winnersQuery(table, day), countRow))
+  }
+  await execute(connection, 'load/pulled-surplus.sql')
+}
+
+async function pullRejects(
+  connection: DuckDBConnection,
+  clickHouse: ClickHouse,
+  table: ClickHouseTable,
+  day: string,
+): Promise<void> {
+  const appender = await connection.createAppender('rejected_rows', 'main', 'temp')
+  let row = 0n
+  for await (const reject of clickHouse.read(rejectsQuery(table, day), rejectRow)) {
+    row += 1n
+    appender.appendVarchar(table.name)
+    appender.appendBigInt(row)
+    appender.appendVarchar(reject.reason)
+    appender.appendVarchar(payloadOf(reject))
+    appender.appendBigInt(1n)
+    appender.endRow()
+  }
+  appender.closeSync()
+}
+
+function payloadOf(reject: z.infer<typeof rejectRow>): string {
+  return JSON.stringify({
+    ts: reject.ts_text,
+    app_id: reject.app_text,
+    prompt_tokens: reject.prompt_text,
+    completion_tokens: reject.completion_text,
+    requests: reject.requests_text,
+    request_id: reject.id,
+  })
+}
