@@ -11,7 +11,7 @@ import type { ClickHouseTable } from './clickhouse-table.ts'
 const HALF = 4_294_967_296
 
 /** Rejected rows that are kept word for word, per day; the counts are exact beyond. */
-export const REJECTS_KEPT = 10_000
+const REJECTS_KEPT = 10_000
 
 type Columns = ClickHouseTable['columns']
 
