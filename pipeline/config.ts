@@ -7,6 +7,12 @@ import { UsageError } from './errors.ts'
 import { CLICKHOUSE_FORM, parseClickHouseAddress } from './sources/clickhouse-address.ts'
 import type { ClickHouseAddress } from './sources/clickhouse-address.ts'
 
+/** A number as decimal text, so that thresholds are compared exactly. */
+const positiveDecimal = z
+  .string()
+  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as 0.5')
+  .refine((text) => Number(text) > 0, 'Expected more than 0')
+
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const pipelineSettings = z.object({
   DATA_DIR: z
@@ -40,15 +46,36 @@ export const pipelineSettings = z.object({
     .transform((url) => url.replace(/\/+$/, ''))
     .default(LOCAL_URL)
     .describe('Address under which the public reaches the service, named in the files of a snapshot'),
+  GATE_VOLUME_LOW: positiveDecimal
+    .refine((text) => Number(text) < 1, 'Expected less than 1')
+    .default('0.5')
+    .describe('A new day with less than so many times the median of its weekday is blocked'),
+  GATE_VOLUME_HIGH: positiveDecimal
+    .refine((text) => Number(text) > 1, 'Expected more than 1')
+    .default('5')
+    .describe('A new day with more than so many times the median of its weekday is blocked'),
+  GATE_ROWS_LOST: positiveDecimal
+    .default('10')
+    .describe('A snapshot that loses more than so many percent of the published rows is blocked'),
   NOTICE_WEBHOOK: z
     .url({ protocol: /^https?$/ })
     .optional()
-    .describe('Address that gets a JSON notice when a run failed, restated history or found late data'),
+    .describe(
+      'Address that gets a JSON notice when a run failed, was blocked, restated history or found late data',
+    ),
   SUCCESS_PING: z
     .url({ protocol: /^https?$/ })
     .optional()
     .describe('Address that is asked after each run that went well, for a dead-man monitor'),
 })
+
+/** Thresholds of the gates before publishing, as decimal text; see gate.ts. */
+export type GateSettings = {
+  readonly volumeLow: string
+  readonly volumeHigh: string
+  /** Percent. */
+  readonly rowsLost: string
+}
 
 export type Config = {
   readonly dataDir: string
@@ -59,6 +86,7 @@ export type Config = {
   readonly publisher: string
   /** Without a slash at the end. */
   readonly publicUrl: string
+  readonly gates: GateSettings
   readonly webhook: string | undefined
   readonly successPing: string | undefined
 }
@@ -75,6 +103,11 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
     publicUrl: settings.data.PUBLIC_URL,
+    gates: {
+      volumeLow: settings.data.GATE_VOLUME_LOW,
+      volumeHigh: settings.data.GATE_VOLUME_HIGH,
+      rowsLost: settings.data.GATE_ROWS_LOST,
+    },
     webhook: settings.data.NOTICE_WEBHOOK,
     successPing: settings.data.SUCCESS_PING,
   }

@@ -41,6 +41,10 @@ export function subcategoriesOf(category: Category): readonly Subcategory[] {
   return TAXONOMY[category]
 }
 
+/** What the table coverage says of a day. */
+export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] as const
+export type CoverageStatus = (typeof COVERAGE_STATUSES)[number]
+
 /** Licence of the published data and the address of its text. */
 export const LICENCE = {
   name: 'CC-BY-4.0',
@@ -70,6 +74,18 @@ export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
 /** Folder of the snapshots and the pointer to the newest, relative to DATA_DIR (CONTRACT 8). */
 export const SNAPSHOTS_FOLDER = 'snapshots'
 export const CURRENT_POINTER = 'current'
+
+/** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per withdrawn snapshot (CONTRACT 4.6). */
+export const RETRACTIONS_FOLDER = 'retracted'
+
+/** Why a snapshot was withdrawn; its data is gone, this stays. */
+export const retractionSchema = z.strictObject({
+  id: z.string(),
+  as_of: z.iso.datetime({ precision: 0 }),
+  reason: z.string(),
+  retracted_at: z.iso.datetime({ precision: 0 }),
+})
+export type Retraction = z.infer<typeof retractionSchema>
 
 /** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
 export const DEFAULT_SCHEDULE = '0 2 * * *'

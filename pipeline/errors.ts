@@ -9,6 +9,12 @@ export class DataError extends Error {
   readonly exitCode = 1
 }
 
+/** The figures are out of the usual: nothing was published until they are let through by name. Exit 1. */
+export class BlockedError extends Error {
+  override readonly name = 'BlockedError'
+  readonly exitCode = 1
+}
+
 /** The command or a setting is wrong; the message names the remedy. Exit 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
@@ -22,10 +28,10 @@ export class LockedError extends Error {
 }
 
 /** The errors whose message alone tells the operator what to do. */
-export type ExpectedError = DataError | UsageError | LockedError
+export type ExpectedError = DataError | BlockedError | UsageError | LockedError
 
 export function isExpected(error: unknown): error is ExpectedError {
-  return error instanceof DataError || error instanceof UsageError || error instanceof LockedError
+  return [DataError, BlockedError, UsageError, LockedError].some((kind) => error instanceof kind)
 }
 
 /** The text of anything thrown. */

@@ -3,6 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
 import { DataError, isExpected, messageOf } from './errors.ts'
+import type { DayRange } from './run-options.ts'
 import { openSource } from './sources/source.ts'
 import type { SourceDay, UsageSource } from './sources/source.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -47,31 +48,40 @@ const reasonRow = z.object({ reason: z.string(), rows: countSchema })
 
 /** What a run makes of the days it finds. */
 export type DayPlan = {
-  /** New or changed since they were counted. */
-  readonly changed: readonly SourceDay[]
+  /** To be counted: new or changed since they were, or in the range that is counted again. */
+  readonly read: readonly SourceDay[]
   readonly unchanged: number
   /** Counted once, but their files are gone. */
   readonly gone: readonly string[]
   readonly beforeFloor: number
   readonly notCompleted: number
+  /** Changed or gone, but outside the range that is looked at: the next full run takes them. */
+  readonly left: number
 }
 
 /**
  * Decides by fingerprint which days are to be counted.
  * @param ledger the days counted so far, with the fingerprint of the files they were counted from.
+ * @param range when given, only its days are looked at, and all of them are counted again.
  */
 export function planDays(
   found: readonly SourceDay[],
   ledger: ReadonlyMap<string, string>,
   lastDay: string,
+  range?: DayRange,
 ): DayPlan {
+  const isLookedAt = (day: string) => range === undefined || (day >= range.from && day <= range.to)
   const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= lastDay)
   const changed = days.filter((day) => ledger.get(day.day) !== dayFingerprint(day))
+  const read = range === undefined ? changed : days.filter(({ day }) => isLookedAt(day))
   const onDisk = new Set(found.map(({ day }) => day))
+  const gone = [...ledger.keys()].filter((day) => !onDisk.has(day))
+  const leftChanged = changed.filter(({ day }) => !isLookedAt(day)).length
   return {
-    changed,
-    unchanged: days.length - changed.length,
-    gone: [...ledger.keys()].filter((day) => !onDisk.has(day)),
+    read,
+    unchanged: days.length - read.length - leftChanged,
+    gone: gone.filter(isLookedAt),
+    left: leftChanged + gone.filter((day) => !isLookedAt(day)).length,
     beforeFloor: found.filter(({ day }) => day < FLOOR_DATE).length,
     notCompleted: found.filter(({ day }) => day > lastDay).length,
   }
@@ -84,7 +94,8 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
 }
 
 /**
- * Counts every day whose rows changed since it was last counted; days the source no longer has are forgotten.
+ * Counts every day whose rows changed since it was last counted, or every day of the run's range; days the source
+ * no longer has are forgotten.
  * All days are tried, so that one run names every broken one.
  * @throws DataError when a day cannot be read or has too many rejected rows.
  */
@@ -98,13 +109,15 @@ export async function load(run: Run): Promise<StageResult> {
 }
 
 async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
-  const days = planDays(await source.listDays(), await readLedger(run.connection), run.lastDay)
+  const ledger = await readLedger(run.connection)
+  const days = planDays(await source.listDays(), ledger, run.lastDay, run.options.range)
   for (const day of days.gone) await forgetDay(run, day)
-  await countDays(run, source, days.changed)
+  await countDays(run, source, days.read)
   return summarise(run, {
-    days_loaded: days.changed.length,
+    days_loaded: days.read.length,
     days_unchanged: days.unchanged,
     days_removed: days.gone.length,
+    days_left: days.left,
     days_before_floor: days.beforeFloor,
     days_not_completed: days.notCompleted,
   })
@@ -113,8 +126,9 @@ async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
 async function summarise(run: Run, dayCounts: Record<string, number>): Promise<StageResult> {
   const totals = await readRow(run.connection, 'load/totals.sql', totalsRow)
   const reasons = await readRows(run.connection, 'load/reject-reasons.sql', reasonRow)
+  const left = dayCounts['days_left'] === 0 ? '' : `, ${dayCounts['days_left']} left for the next full run`
   const summary =
-    `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged; ` +
+    `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged${left}; ` +
     `${totals.rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`
   return { summary, facts: { ...dayCounts, ...totals, reject_reasons: reasons } }
 }

@@ -3,7 +3,9 @@ import { onStopSignal } from './command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
+import { importCommand } from './commands/import.ts'
 import { prune } from './commands/prune.ts'
+import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { readConfig } from './config.ts'
@@ -11,7 +13,15 @@ import { UsageError, isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
 import { createProgress } from './progress.ts'
 
-const COMMANDS: Readonly<Record<string, Command>> = { run, plan: planCommand, status, diff, prune }
+const COMMANDS: Readonly<Record<string, Command>> = {
+  run,
+  plan: planCommand,
+  import: importCommand,
+  status,
+  diff,
+  retract,
+  prune,
+}
 
 const HELP = `Usage: npm run nightly -- [COMMAND] [OPTIONS]
 
@@ -23,6 +33,9 @@ ${Object.values(COMMANDS)
   .join('\n')}
 
 Options:
+  --from DAY, --to DAY
+                  look at the days of this range alone (YYYY-MM-DD, both inclusive), and count each of them again
+  --accept GATE   let a gate through once: volume, rows or apps; may be repeated
   --as-of TIME    run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before
                   count as completed, and the snapshot states this time
   --dry-run       say what would be done, and write nothing
@@ -30,8 +43,9 @@ Options:
   --json          print the result as JSON; data goes to stdout, messages to stderr
   --help          print this help
 
-Settings (environment): DATA_DIR, PIPELINE_MEMORY, PUBLISHER, NOTICE_WEBHOOK, SUCCESS_PING; see README.md
-Exit codes: 0 published or unchanged, 1 a check failed and nothing was published, 2 wrong usage or a crash,
+Settings (environment): DATA_DIR, USAGE_SOURCE, PIPELINE_MEMORY, PUBLISHER, PUBLIC_URL, GATE_VOLUME_LOW,
+GATE_VOLUME_HIGH, GATE_ROWS_LOST, NOTICE_WEBHOOK, SUCCESS_PING; see README.md
+Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and nothing was published, 2 wrong usage or a crash,
 75 another run is under way
 `
 

@@ -5,13 +5,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Config } from './config.ts'
-import { isExpected, messageOf } from './errors.ts'
+import { BlockedError, isExpected, messageOf } from './errors.ts'
 import type { Progress } from './progress.ts'
 import type { Report } from './run.ts'
 
 /** What is worth a look: no new snapshot, changed history, or data that ends before the last completed day. */
 export type Notice = {
-  readonly event: 'failed' | 'restated' | 'late'
+  readonly event: 'failed' | 'blocked' | 'restated' | 'late'
   readonly message: string
   readonly snapshot: string | null
 }
@@ -59,10 +59,10 @@ export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
   return notices
 }
 
-/** The notice of a run that failed. */
+/** The notice of a run that failed or was blocked. */
 export function failureNotice(error: unknown): Notice {
   const message = isExpected(error) ? messageOf(error) : `The run crashed: ${messageOf(error)}`
-  return { event: 'failed', message, snapshot: null }
+  return { event: error instanceof BlockedError ? 'blocked' : 'failed', message, snapshot: null }
 }
 
 /** Sends the notices to the webhook, and the ping when `well`; what cannot be sent is told to the operator. */

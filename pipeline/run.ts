@@ -13,12 +13,15 @@ import {
   wholeSeconds,
 } from './contract.ts'
 import type { Effects } from './effects.ts'
-import { DataError, UsageError, messageOf } from './errors.ts'
+import { BlockedError, DataError, UsageError, messageOf } from './errors.ts'
+import { gate } from './gate.ts'
 import { load } from './load.ts'
 import { publish } from './publish.ts'
 import { rank } from './rank.ts'
 import { resolve } from './resolve.ts'
-import { BUILD_PREFIX, listSnapshots, removeUnfinished } from './snapshots.ts'
+import { USUAL_RUN } from './run-options.ts'
+import type { RunOptions } from './run-options.ts'
+import { BUILD_PREFIX, latestIdentifier, removeUnfinished } from './snapshots.ts'
 import type { Outcome, Run, Stage, StageResult } from './stage.ts'
 import { dateValue, execute, openWarehouse, setVariables, timeValue } from './warehouse.ts'
 
@@ -27,6 +30,7 @@ const STAGES: readonly Stage[] = [
   { name: 'resolve', run: resolve },
   { name: 'rank', run: rank },
   { name: 'check', run: check },
+  { name: 'gate', run: gate },
   { name: 'bundle', run: bundle },
   { name: 'publish', run: publish },
 ]
@@ -55,17 +59,24 @@ export type Report = {
 /** A stage that is over. */
 type Done = { readonly name: string; readonly ms: number; readonly result: StageResult }
 
+/** Why a run ended without a snapshot. */
+type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: string }
+
 /**
  * Runs the pipeline once over DATA_DIR.
- * @throws DataError when the data broke a promise, LockedError when another run is under way. Either way nothing
- * is published and the current snapshot stays.
+ * @throws DataError when the data broke a promise, BlockedError when a gate did not let it through, LockedError
+ * when another run is under way. Each time nothing is published and the current snapshot stays.
  */
-export async function runNightly(config: Config, effects: Effects): Promise<Report> {
+export async function runNightly(
+  config: Config,
+  effects: Effects,
+  options: RunOptions = USUAL_RUN,
+): Promise<Report> {
   makeSnapshotsFolder(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory)
   try {
     removeUnfinished(config.dataDir)
-    const run = await prepare(config, effects, warehouse.connection)
+    const run = await prepare({ config, effects, options, connection: warehouse.connection })
     return await runStages(run)
   } finally {
     warehouse.close()
@@ -80,9 +91,10 @@ function makeSnapshotsFolder(dataDir: string): void {
   }
 }
 
-async function prepare(config: Config, effects: Effects, connection: Run['connection']): Promise<Run> {
+async function prepare(given: Pick<Run, 'config' | 'effects' | 'options' | 'connection'>): Promise<Run> {
+  const { config, effects, connection } = given
   const now = effects.now()
-  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1))
+  const asOf = settleAsOf(now, latestIdentifier(config.dataDir))
   const lastDay = lastCompletedDay(now)
   await setVariables(connection, {
     as_of: timeValue(asOf),
@@ -91,9 +103,7 @@ async function prepare(config: Config, effects: Effects, connection: Run['connec
   })
   const snapshotsFolder = join(config.dataDir, SNAPSHOTS_FOLDER)
   return {
-    config,
-    effects,
-    connection,
+    ...given,
     asOf,
     lastDay,
     rawFolder: join(config.dataDir, 'raw'),
@@ -135,11 +145,15 @@ async function runStages(run: Run): Promise<Report> {
     return await record(run, startedAt, done)
   } catch (error) {
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
-    await abandon(run, startedAt, done, messageOf(error)).catch((second: unknown) =>
+    await abandon(run, startedAt, done, failureOf(error)).catch((second: unknown) =>
       run.effects.progress.note(`The failed run left no report: ${messageOf(second)}`),
     )
     throw error
   }
+}
+
+function failureOf(error: unknown): Failure {
+  return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', message: messageOf(error) }
 }
 
 /** The report so far lies beside the snapshot being built, so that what is published carries it. */
@@ -148,7 +162,7 @@ function leaveReport(run: Run, soFar: Report): void {
   writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(soFar, null, 2)}\n`)
 }
 
-function report(run: Run, startedAt: Date, done: readonly Done[], failure?: string): Report {
+function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
   const finished = done.at(-1)?.result.finished
   return {
     as_of: wholeSeconds(run.asOf),
@@ -156,15 +170,15 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: stri
     started_at: startedAt.toISOString(),
     finished_at: run.effects.now().toISOString(),
     // A snapshot that is read carries the report from just before it was published.
-    outcome: failure === undefined ? (finished?.outcome ?? 'published') : 'failed',
+    outcome: failure?.outcome ?? finished?.outcome ?? 'published',
     snapshot: failure === undefined ? (finished?.snapshot ?? snapshotId(run.asOf)) : null,
-    message: failure ?? null,
+    message: failure?.message ?? null,
     stages: done.map(({ name, ms, result }) => ({ stage: name, ms, ...result.facts })),
   }
 }
 
 /** Keeps the whole report in the warehouse, with what must not become public, and returns it. */
-async function record(run: Run, startedAt: Date, done: readonly Done[], failure?: string): Promise<Report> {
+async function record(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Promise<Report> {
   const not_published: Record<string, unknown> = Object.assign(
     {},
     ...done.map(({ result }) => result.privateFacts),
@@ -181,7 +195,7 @@ async function record(run: Run, startedAt: Date, done: readonly Done[], failure?
 }
 
 /** Throws the half-built snapshot away and keeps the report of the failure. */
-async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: string): Promise<void> {
+async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   rmSync(run.buildFolder, { recursive: true, force: true })
   await record(run, startedAt, done, failure)

@@ -3,29 +3,74 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdirSync,
   openSync,
+  readFileSync,
   readdirSync,
   readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { CURRENT_POINTER, SNAPSHOTS_FOLDER, asOfFromId } from './contract.ts'
+import {
+  CURRENT_POINTER,
+  RETRACTIONS_FOLDER,
+  SNAPSHOTS_FOLDER,
+  asOfFromId,
+  retractionSchema,
+} from './contract.ts'
+import type { Retraction } from './contract.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'
 
 /** Prefix of a snapshot's folder that is being removed. */
-export const PRUNED_PREFIX = '.pruned-'
+const PRUNED_PREFIX = '.pruned-'
 
-/** Identifiers of the whole snapshots, oldest first; none where there is no folder yet. */
+/** Identifiers of the whole snapshots that are not retracted, oldest first; none where there is no folder yet. */
 export function listSnapshots(dataDir: string): string[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   if (!existsSync(folder)) return []
+  const retracted = new Set(listRetractions(dataDir).map(({ id }) => id))
   return readdirSync(folder)
-    .filter((name) => asOfFromId(name) !== undefined)
+    .filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
     .toSorted()
+}
+
+/** The retracted snapshots, oldest first. */
+export function listRetractions(dataDir: string): Retraction[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => /^[^.].*\.json$/.test(name))
+    .toSorted()
+    .map((name) => retractionSchema.parse(JSON.parse(readFileSync(join(folder, name), 'utf8'))))
+}
+
+/** Records a retraction for good, in one step. */
+export function recordRetraction(dataDir: string, retraction: Retraction): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+  mkdirSync(folder, { recursive: true })
+  const aside = join(folder, `.${retraction.id}`)
+  writeFileSync(aside, `${JSON.stringify(retraction, null, 2)}\n`)
+  syncToDisk(aside)
+  renameSync(aside, join(folder, `${retraction.id}.json`))
+  syncToDisk(folder)
+}
+
+/** The latest identifier ever given, of a retracted snapshot too: none is given twice. */
+export function latestIdentifier(dataDir: string): string | undefined {
+  return [...listSnapshots(dataDir), ...listRetractions(dataDir).map(({ id }) => id)].toSorted().at(-1)
+}
+
+/** Removes a snapshot, out of sight in one step first: a half-removed folder never looks like one. */
+export function removeSnapshot(dataDir: string, id: string): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const aside = join(folder, `${PRUNED_PREFIX}${id}`)
+  renameSync(join(folder, id), aside)
+  rmSync(aside, { recursive: true })
 }
 
 /** The identifier the pointer leads to; undefined when there is none yet. */
@@ -46,12 +91,15 @@ export function pointAt(dataDir: string, id: string): void {
   syncToDisk(dataDir)
 }
 
-/** Removes what a killed run left half built or half removed. */
+/** Removes what a killed run left half built, half removed or retracted. */
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   for (const name of readdirSync(folder)) {
     if (name.startsWith(BUILD_PREFIX) || name.startsWith(PRUNED_PREFIX))
       rmSync(join(folder, name), { recursive: true })
+  }
+  for (const { id } of listRetractions(dataDir)) {
+    if (existsSync(join(folder, id))) removeSnapshot(dataDir, id)
   }
 }
 

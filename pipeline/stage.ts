@@ -2,11 +2,13 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from './config.ts'
 import type { Effects } from './effects.ts'
+import type { RunOptions } from './run-options.ts'
 
 /** A run in progress. Stages hand each other nothing in memory: each reads what the earlier ones wrote. */
 export type Run = {
   readonly config: Config
   readonly effects: Effects
+  readonly options: RunOptions
   /** To the warehouse; DuckDB's lock on it is the lock of the run. */
   readonly connection: DuckDBConnection
   /** The time the snapshot will state, whole seconds. */
@@ -20,7 +22,7 @@ export type Run = {
 }
 
 /** How a run ended. */
-export type Outcome = 'published' | 'unchanged' | 'failed'
+export type Outcome = 'published' | 'unchanged' | 'blocked' | 'failed'
 
 export type StageResult = {
   /** One line for the operator. */

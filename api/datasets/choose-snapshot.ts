@@ -1,4 +1,4 @@
-import { snapshotId } from '../../pipeline/contract.ts'
+import { snapshotId, type Retraction } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import { badRequest, invalid } from './parameters.ts'
@@ -15,7 +15,8 @@ const RETRY_AFTER_SECONDS = 60
 
 /**
  * Gives `work` the snapshot computed at `asOf`, the current one without it, and keeps it open meanwhile; or the
- * refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown time.
+ * refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown
+ * time, 410 for a retracted one.
  */
 export async function useSnapshot<Result>(
   { current, retained }: Snapshots,
@@ -23,15 +24,24 @@ export async function useSnapshot<Result>(
   work: (snapshot: Snapshot | ApiError) => Promise<Result>,
 ): Promise<Result> {
   const id = asOf === undefined ? undefined : snapshotId(asOf)
-  if (id === undefined || id === current.facts()?.id) {
+  if (id === undefined || (id === current.facts()?.id && retained.retraction(id) === undefined)) {
     return await current.use((snapshot) => work(snapshot ?? noSnapshotYet()))
   }
+  const retraction = retained.retraction(id)
+  if (retraction !== undefined) return await work(goneSnapshot(retraction))
   return retained.ids().includes(id) ? await retained.use(id, work) : await work(unknownSnapshot(asOf))
 }
 
 function noSnapshotYet(): ApiError {
   return new ApiError(503, 'No snapshot of the dataset has been published yet', {
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+  })
+}
+
+/** The refusal of a snapshot that was withdrawn; it tells why. */
+export function goneSnapshot({ id, reason, retracted_at }: Retraction): ApiError {
+  return new ApiError(410, `Snapshot ${id} was retracted: ${reason}`, {
+    metadata: { snapshot: id, reason, retracted_at },
   })
 }
 

@@ -1,6 +1,6 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
-import { rankingMetaSchema, rankingRowSchema } from '../../pipeline/contract.ts'
+import { rankingMetaSchema, rankingRowSchema, retractionSchema } from '../../pipeline/contract.ts'
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Operation, ParameterDescription } from '../openapi/operation.ts'
 import { jsonSchema } from '../openapi/schema.ts'
@@ -126,7 +126,11 @@ export const DATASET_OPERATIONS = {
         description: 'Days, row counts and files of each.',
         headers: ['ETag', 'Cache-Control', 'Link'],
         content: {
-          'application/json': z.strictObject({ data: z.array(snapshotEntrySchema), total_count: z.int() }),
+          'application/json': z.strictObject({
+            data: z.array(snapshotEntrySchema),
+            total_count: z.int(),
+            retracted: z.array(retractionSchema),
+          }),
         },
       },
       '304': { description: 'Unchanged since the tag that was sent.', headers: ['ETag'] },

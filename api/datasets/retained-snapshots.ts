@@ -1,14 +1,24 @@
 /** The snapshots that are kept, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
-import { readdirSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { asOfFromId, SNAPSHOTS_FOLDER } from '../../pipeline/contract.ts'
+import {
+  asOfFromId,
+  retractionSchema,
+  RETRACTIONS_FOLDER,
+  SNAPSHOTS_FOLDER,
+  type Retraction,
+} from '../../pipeline/contract.ts'
 import type { Log } from '../log.ts'
 import { lease, type Lease } from './lease.ts'
 import { openSnapshot, type Snapshot } from './snapshot.ts'
 
 export interface RetainedSnapshots {
-  /** Identifiers of the snapshots on disk now, newest first. */
+  /** Identifiers of the snapshots on disk now that are not retracted, newest first. */
   ids(): readonly string[]
+  /** The withdrawn snapshots, newest first. */
+  retractions(): readonly Retraction[]
+  /** Why the snapshot with this identifier was withdrawn; undefined when it was not. */
+  retraction(id: string): Retraction | undefined
   /** Absolute path of a snapshot's folder. */
   folder(id: string): string
   /**
@@ -51,7 +61,9 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 
   return {
-    ids: () => snapshotIds(folder),
+    ids: () => snapshotIds(folder).filter((id) => findRetraction(folder, id) === undefined),
+    retractions: () => retractionIds(folder).flatMap((id) => findRetraction(folder, id) ?? []),
+    retraction: (id) => findRetraction(folder, id),
     folder: (id) => join(folder, id),
     async use(id, work) {
       const held = await take(id)
@@ -68,13 +80,32 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
 }
 
 function snapshotIds(folder: string): string[] {
+  return namesIn(folder).filter((name) => asOfFromId(name) !== undefined)
+}
+
+function retractionIds(folder: string): string[] {
+  return namesIn(join(folder, RETRACTIONS_FOLDER)).map((name) => name.replace(/\.json$/, ''))
+}
+
+/** Names in a folder, the last in alphabetical order first; none where there is no such folder. */
+function namesIn(folder: string): string[] {
+  return (withoutAbsence(() => readdirSync(folder)) ?? []).toSorted().toReversed()
+}
+
+function findRetraction(folder: string, id: string): Retraction | undefined {
+  // Anything may be asked for; only an identifier names a file.
+  if (asOfFromId(id) === undefined) return undefined
+  const path = join(folder, RETRACTIONS_FOLDER, `${id}.json`)
+  const text = withoutAbsence(() => readFileSync(path, 'utf8'))
+  return text === undefined ? undefined : retractionSchema.parse(JSON.parse(text))
+}
+
+/** What `read` gives; undefined when what it reads is not there. */
+function withoutAbsence<Result>(read: () => Result): Result | undefined {
   try {
-    return readdirSync(folder)
-      .filter((name) => asOfFromId(name) !== undefined)
-      .toSorted()
-      .toReversed()
+    return read()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
     throw error
   }
 }

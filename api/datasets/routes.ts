@@ -27,7 +27,7 @@ export function datasetRoutes({
   clock,
   schedule,
 }: DatasetDependencies): Route[] {
-  const { current, retained } = snapshots
+  const { current } = snapshots
   const open = { method: 'GET', access: 'open', openToPages: true } as const
   return [
     {
@@ -42,19 +42,19 @@ export function datasetRoutes({
       ...open,
       path: SNAPSHOTS_PATH,
       operation: DATASET_OPERATIONS.snapshots,
-      handle: listSnapshots(catalogue, current),
+      handle: listSnapshots(catalogue, snapshots),
     },
     {
       ...open,
       path: `${SNAPSHOTS_PATH}/:id`,
       operation: DATASET_OPERATIONS.snapshot,
-      handle: showSnapshot(catalogue, current),
+      handle: showSnapshot(catalogue, snapshots),
     },
     {
       ...open,
       path: `${SNAPSHOTS_PATH}/:id/:file`,
       operation: DATASET_OPERATIONS.file,
-      handle: snapshotFile(catalogue, retained, current),
+      handle: snapshotFile(catalogue, snapshots),
     },
     {
       ...open,

@@ -3,7 +3,14 @@ import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { daySchema, SNAPSHOT_FILE, snapshotId, wholeSeconds } from '../../pipeline/contract.ts'
+import {
+  COVERAGE_STATUSES,
+  daySchema,
+  SNAPSHOT_FILE,
+  snapshotId,
+  wholeSeconds,
+  type CoverageStatus,
+} from '../../pipeline/contract.ts'
 
 type SqlValue = string | number | null
 type SqlRow = Readonly<Record<string, unknown>>
@@ -16,8 +23,14 @@ export interface SnapshotFacts {
   readonly asOf: string
   /** The most recent completed day in the data. */
   readonly dataThrough: string
+  /** First day in the data. */
+  readonly firstDay: string
+  /** How many days from the first to the last have each status of the table coverage. */
+  readonly coverage: Readonly<Record<CoverageStatus, number>>
   /** Days of which no usage was delivered. */
   readonly daysMissing: readonly string[]
+  /** Days of which some rows were rejected. */
+  readonly daysPartial: readonly string[]
   /** The line to print when the data is reused. */
   readonly attribution: string
 }
@@ -30,18 +43,25 @@ export interface Snapshot extends SnapshotFacts {
 }
 
 const META = `
-  SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through, attribution
+  SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
+    CAST(first_day AS VARCHAR) AS first_day, attribution
   FROM meta`
-const DAYS_MISSING = `
-  SELECT CAST(c.day AS VARCHAR) AS day
+const COVERAGE = `
+  SELECT c.status, list(CAST(c.day AS VARCHAR) ORDER BY c.day)::JSON::VARCHAR AS days
   FROM coverage AS c, meta AS m
-  WHERE c.status = 'missing' AND c.day BETWEEN m.first_day AND m.data_through
-  ORDER BY c.day`
+  WHERE c.day BETWEEN m.first_day AND m.data_through
+  GROUP BY c.status`
 
 const metaSchema = z.tuple([
-  z.object({ as_of: z.bigint(), data_through: daySchema, attribution: z.string() }),
+  z.object({
+    as_of: z.bigint(),
+    data_through: daySchema,
+    first_day: daySchema,
+    attribution: z.string(),
+  }),
 ])
-const missingSchema = z.array(z.object({ day: daySchema }))
+const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
+const daysSchema = z.array(daySchema)
 
 /** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
 export function snapshotFolder(pointer: string): string | undefined {
@@ -70,13 +90,21 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     const query: Snapshot['query'] = (sql, values) =>
       onConnection(instance, (connection) => readRows(connection, sql, values))
     const [meta] = metaSchema.parse(await query(META, {}))
-    const missing = missingSchema.parse(await query(DAYS_MISSING, {}))
+    const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
     const asOf = new Date(Number(meta.as_of))
     return {
       id: snapshotId(asOf),
       asOf: wholeSeconds(asOf),
       dataThrough: meta.data_through,
-      daysMissing: missing.map(({ day }) => day),
+      firstDay: meta.first_day,
+      coverage: {
+        complete: days('complete').length,
+        partial: days('partial').length,
+        restated: days('restated').length,
+        missing: days('missing').length,
+      },
+      daysMissing: days('missing'),
+      daysPartial: days('partial'),
       attribution: meta.attribution,
       query,
       close: () => instance.closeSync(),
@@ -85,6 +113,11 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     instance.closeSync()
     throw error
   }
+}
+
+function daysByStatus(rows: z.infer<typeof coverageSchema>): (status: CoverageStatus) => readonly string[] {
+  const byStatus = new Map(rows.map(({ status, days }) => [status, daysSchema.parse(JSON.parse(days))]))
+  return (status) => byStatus.get(status) ?? []
 }
 
 // A connection runs one query at a time, so each query gets its own; opening one is cheap beside the query.

@@ -7,6 +7,7 @@ import { isNotModified } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
 import { jsonText, sendBytes } from '../respond.ts'
 import { shorten } from '../shorten.ts'
+import { goneSnapshot, type Snapshots } from './choose-snapshot.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
 import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './snapshot-catalogue.ts'
@@ -19,23 +20,24 @@ const LATEST = 'latest'
 const SOON_STALE = 'public, max-age=60, must-revalidate'
 const FOR_GOOD = 'public, max-age=31536000, immutable'
 
-/** Lists the retained snapshots, newest first, and says which of them is current. */
-export function listSnapshots(catalogue: SnapshotCatalogue, current: CurrentSnapshot): Handler {
+/** Lists the retained snapshots, newest first, says which of them is current, and which others were withdrawn. */
+export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return (request, reply) => {
     const currentId = current.facts()?.id
     const data = catalogue.list().map((entry) => ({ ...entry, current: entry.id === currentId }))
-    const body = Buffer.from(jsonText({ data, total_count: data.length }))
+    const retracted = retained.retractions()
+    const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
     reply.set('Link', `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version", <${LICENCE.url}>; rel="license"`)
     sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
   }
 }
 
 /** Describes one snapshot; `latest` leads to the current one. */
-export function showSnapshot(catalogue: SnapshotCatalogue, current: CurrentSnapshot): Handler {
+export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return (request, reply) => {
     const id = pathPart(request, 'id')
     if (id === LATEST) return redirectToLatest(reply, current, '')
-    const entry = findEntry(catalogue, id)
+    const entry = findEntry(catalogue, retained, id)
     const body = Buffer.from(jsonText({ data: { ...entry, current: id === current.facts()?.id } }))
     reply.set('Link', `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}>; rel="version-history"`)
     sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
@@ -43,16 +45,12 @@ export function showSnapshot(catalogue: SnapshotCatalogue, current: CurrentSnaps
 }
 
 /** Hands out a file of a snapshot, whole or in ranges of bytes; it never changes. */
-export function snapshotFile(
-  catalogue: SnapshotCatalogue,
-  retained: RetainedSnapshots,
-  current: CurrentSnapshot,
-): Handler {
+export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
     const name = pathPart(request, 'file')
     if (id === LATEST) return redirectToLatest(reply, current, `/${name}`)
-    const entry = findEntry(catalogue, id)
+    const entry = findEntry(catalogue, retained, id)
     const file = entry.files.find((each) => each.name === name)
     if (file === undefined) {
       const names = entry.files.map((each) => each.name).join(', ')
@@ -106,7 +104,9 @@ function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string):
   reply.set('Cache-Control', SOON_STALE).redirect(302, `${SNAPSHOTS_PATH}/${id}${rest}`)
 }
 
-function findEntry(catalogue: SnapshotCatalogue, id: string): SnapshotEntry {
+function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id: string): SnapshotEntry {
+  const retraction = retained.retraction(id)
+  if (retraction !== undefined) throw goneSnapshot(retraction)
   const entry = catalogue.find(id)
   if (entry !== undefined) return entry
   throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)

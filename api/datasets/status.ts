@@ -1,10 +1,11 @@
 /** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
 import { z } from 'zod'
-import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
+import { addDays, COVERAGE_STATUSES, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler } from '../call.ts'
 import { sendJson } from '../respond.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { NightlySchedule } from './nightly-schedule.ts'
+import type { SnapshotFacts } from './snapshot.ts'
 
 /** The body of the reply. */
 export const statusSchema = z.strictObject({
@@ -13,7 +14,13 @@ export const statusSchema = z.strictObject({
     data_through: daySchema.nullable(),
     next_run_expected: z.iso.datetime({ precision: 0 }).nullable(),
     stale: z.boolean(),
+    first_day: daySchema.nullable(),
+    coverage: z
+      .record(z.enum(COVERAGE_STATUSES), z.int())
+      .nullable()
+      .describe('How many days from first_day to data_through are complete, partial, restated and missing.'),
     days_missing: z.array(daySchema),
+    days_partial: z.array(daySchema),
   }),
 })
 type Status = z.infer<typeof statusSchema>
@@ -29,14 +36,35 @@ export function datasetStatus(snapshots: CurrentSnapshot, schedule: NightlySched
     const nextRun = schedule.next(now)
     const status: Status = {
       data: {
-        as_of: facts?.asOf ?? null,
-        data_through: facts?.dataThrough ?? null,
+        ...describe(facts),
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
         stale: isStale(facts?.dataThrough, schedule, now),
-        days_missing: [...(facts?.daysMissing ?? [])],
       },
     }
     sendJson(reply, 200, status)
+  }
+}
+
+type Described = Omit<Status['data'], 'next_run_expected' | 'stale'>
+
+const NOTHING_YET: Described = {
+  as_of: null,
+  first_day: null,
+  data_through: null,
+  coverage: null,
+  days_missing: [],
+  days_partial: [],
+}
+
+function describe(facts: SnapshotFacts | undefined): Described {
+  if (facts === undefined) return NOTHING_YET
+  return {
+    as_of: facts.asOf,
+    first_day: facts.firstDay,
+    data_through: facts.dataThrough,
+    coverage: facts.coverage,
+    days_missing: [...facts.daysMissing],
+    days_partial: [...facts.daysPartial],
   }
 }
 

@@ -7,6 +7,8 @@ import { lastCompletedDay } from '../contract.ts'
 import { UsageError } from '../errors.ts'
 import { planDays, readLedger } from '../load.ts'
 import type { DayPlan } from '../load.ts'
+import { RANGE_OPTIONS, readRange } from '../run-options.ts'
+import type { DayRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshots.ts'
 import { openSource } from '../sources/source.ts'
 import type { SourceDay } from '../sources/source.ts'
@@ -15,29 +17,31 @@ import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 
 export const planCommand: Command = {
-  usage: 'plan [--json]',
+  usage: 'plan [--from DAY] [--to DAY] [--json]',
   summary: 'says which days a run would read and why; the same as run --dry-run',
   prepare(args) {
-    const { values } = parseCommandLine({ args, options: JSON_OPTION })
-    return (world) => plan(world, values.json)
+    const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, ...RANGE_OPTIONS } })
+    return (world) => plan(world, readRange(values, lastCompletedDay(world.now())), values.json)
   },
 }
 
-/** Prints what a run at the world's present time would do. */
-export async function plan(world: World, json: boolean): Promise<void> {
+/** Prints what a run at the world's present time, over all days or a range of them, would do. */
+export async function plan(world: World, range: DayRange | undefined, json: boolean): Promise<void> {
   const { dataDir, memory } = world.config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
   const days = planDays(
     await listDays(world.config),
     await readKnownDays(dataDir, memory),
     lastCompletedDay(world.now()),
+    range,
   )
   const current = currentSnapshot(dataDir) ?? null
   const result = {
     current,
-    read: days.changed.map(({ day, parts }) => ({ day, files: parts })),
+    read: days.read.map(({ day, parts }) => ({ day, files: parts })),
     forget: days.gone,
     unchanged: days.unchanged,
+    left: days.left,
     before_floor: days.beforeFloor,
     not_completed: days.notCompleted,
   }
@@ -71,13 +75,14 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
 }
 
 function describe(days: DayPlan, current: string | null, unit: 'files' | 'parts'): string[] {
-  const read = days.changed.map(({ day, parts }) => `  read    ${day}: ${parts.length} ${unit}`)
+  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${parts.length} ${unit}`)
   const forget = days.gone.map((day) => `  forget  ${day}: its ${unit} are gone`)
   const nothing = read.length + forget.length === 0
   return [
     `current snapshot: ${current ?? 'none'}`,
-    `${days.changed.length} days to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
-      `${days.beforeFloor} before the floor, ${days.notCompleted} not over yet`,
+    `${days.read.length} days to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
+      `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
+      `${days.notCompleted} not over yet`,
     ...read,
     ...forget,
     nothing

@@ -1,10 +1,8 @@
 /** `prune`: removes old snapshots and keeps those that somebody may have cited. */
-import { renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
-import { SNAPSHOTS_FOLDER, addDays, asOfFromId, utcDay } from '../contract.ts'
+import { addDays, asOfFromId, utcDay } from '../contract.ts'
 import { UsageError } from '../errors.ts'
-import { PRUNED_PREFIX, currentSnapshot, listSnapshots } from '../snapshots.ts'
+import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshots.ts'
 import { openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
@@ -76,12 +74,4 @@ export function superfluousSnapshots(
       lastOfMonth.get(id.slice(0, 6)) !== id
     )
   })
-}
-
-/** Out of sight in one step first: a half-removed folder never looks like a snapshot. */
-function removeSnapshot(dataDir: string, id: string): void {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER)
-  const aside = join(folder, `${PRUNED_PREFIX}${id}`)
-  renameSync(join(folder, id), aside)
-  rmSync(aside, { recursive: true })
 }

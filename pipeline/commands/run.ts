@@ -1,18 +1,21 @@
 /** `run`: one pipeline run. */
 import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
+import { lastCompletedDay } from '../contract.ts'
 import { LockedError, UsageError } from '../errors.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
 import { runNightly } from '../run.ts'
 import type { Report } from '../run.ts'
+import { RANGE_OPTIONS, readAccepted, readRange } from '../run-options.ts'
+import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sample.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, World } from './command.ts'
 import { plan } from './plan.ts'
 
 export const run: Command = {
-  usage: 'run [--as-of TIME] [--dry-run] [--with-sample] [--json]',
+  usage: 'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--json]',
   summary:
     'counts new and changed days, proves the result and publishes it; what runs when no command is given',
   prepare(args) {
@@ -20,28 +23,32 @@ export const run: Command = {
       args,
       options: {
         ...JSON_OPTION,
+        ...RANGE_OPTIONS,
+        accept: { type: 'string', multiple: true, default: [] },
         'as-of': { type: 'string' },
         'dry-run': { type: 'boolean', default: false },
         'with-sample': { type: 'boolean', default: false },
       },
     })
     const asOf = values['as-of'] === undefined ? undefined : readTime(values['as-of'])
+    const accepted = readAccepted(values.accept)
     return async (world) => {
       const now = asOf === undefined ? world.now : () => asOf
-      if (values['dry-run']) return plan({ ...world, now }, values.json)
+      const range = readRange(values, lastCompletedDay(now()))
+      if (values['dry-run']) return plan({ ...world, now }, range, values.json)
       if (values['with-sample']) offerSample(world)
-      const report = await runAndTell({ ...world, now })
+      const report = await runAndTell({ ...world, now }, { accepted, range })
       if (values.json) world.print(JSON.stringify(report, null, 2))
     }
   },
 }
 
 /** Runs, and sends the notices that the end of the run calls for; a run that is locked out is no failure. */
-async function runAndTell({ config, progress, now, send }: World): Promise<Report> {
+async function runAndTell({ config, progress, now, send }: World, options: RunOptions): Promise<Report> {
   const tell = (notices: readonly Notice[], well: boolean) =>
     sendNotices(config, notices, { well, send, progress })
   try {
-    const report = await runNightly(config, { now, progress })
+    const report = await runNightly(config, { now, progress }, options)
     await tell(noticesOf(report), true)
     return report
   } catch (error) {

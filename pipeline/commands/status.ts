@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { SNAPSHOTS_FOLDER } from '../contract.ts'
-import { currentSnapshot, listSnapshots } from '../snapshots.ts'
+import { currentSnapshot, listRetractions, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
 import { countSchema, readRow } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -37,6 +37,7 @@ async function printStatus(world: World, json: boolean): Promise<void> {
   const disk = {
     snapshots: snapshots.length,
     bytes: snapshots.reduce((sum, id) => sum + bytesOf(dataDir, id), 0),
+    retracted: listRetractions(dataDir),
   }
   if (current === undefined) {
     printResult(world, json, { current: null, ...disk }, ['Nothing is published yet'])
@@ -52,6 +53,7 @@ async function printStatus(world: World, json: boolean): Promise<void> {
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
     `kept          ${disk.snapshots} snapshots, ${(disk.bytes / 1e6).toFixed(1)} MB`,
+    ...disk.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
   ])
 }
 

@@ -58,20 +58,30 @@ export function fingerprintOf(files: readonly RawFile[]): string {
 }
 
 function listFiles(rawFolder: string, folder: string): RawFile[] {
-  return entries(join(rawFolder, folder)).map((entry) => {
-    const path = join(rawFolder, folder, entry.name)
-    const name = join(folder, entry.name)
-    const found = entry.isDirectory() ? null : FILE_NAME.exec(entry.name)
-    if (found === null) throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
-    const { size, mtimeNs } = statSync(path, { bigint: true })
-    return {
-      path,
-      name,
-      format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
-      compression: compressionOf(found[4]),
-      stamp: `${size} ${mtimeNs}`,
-    }
-  })
+  return entries(join(rawFolder, folder)).map((entry) =>
+    rawFile(join(rawFolder, folder, entry.name), join(folder, entry.name)),
+  )
+}
+
+/**
+ * A file of raw data by its path, its format told by its ending.
+ * @param name how messages call it.
+ * @throws DataError when there is no such file or its name ends in no known way.
+ */
+export function rawFile(path: string, name: string): RawFile {
+  const found = FILE_NAME.exec(name)
+  const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
+  if (found === null || facts.isDirectory()) {
+    throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
+  }
+  return {
+    path,
+    name,
+    format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
+    compression: compressionOf(found[4]),
+    stamp: `${facts.size} ${facts.mtimeNs}`,
+  }
 }
 
 function compressionOf(ending: string | undefined): Compression {

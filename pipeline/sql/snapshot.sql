@@ -208,6 +208,11 @@ FROM rankings AS r
 WHERE r.window_days = 30 AND r.sort = 'popular' AND r.category IS NULL AND r.subcategory IS NULL
 ORDER BY r.rank;
 COMMENT ON VIEW latest_popular IS 'The top 200 apps by tokens in the 30 days that end on data_through.';
+COMMENT ON COLUMN latest_popular.rank IS 'Rank from 1.';
+COMMENT ON COLUMN latest_popular.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN latest_popular.app_name IS 'Name of the app at as_of.';
+COMMENT ON COLUMN latest_popular.total_requests IS 'Requests inside the window.';
+COMMENT ON COLUMN latest_popular.total_tokens IS 'Prompt plus completion tokens inside the window.';
 
 CREATE VIEW latest_trending AS
 SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
@@ -215,6 +220,11 @@ FROM rankings AS r
 WHERE r.window_days = 30 AND r.sort = 'trending' AND r.category IS NULL AND r.subcategory IS NULL
 ORDER BY r.rank;
 COMMENT ON VIEW latest_trending IS 'The top 200 apps by growth in the 30 days that end on data_through.';
+COMMENT ON COLUMN latest_trending.rank IS 'Rank from 1.';
+COMMENT ON COLUMN latest_trending.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN latest_trending.app_name IS 'Name of the app at as_of.';
+COMMENT ON COLUMN latest_trending.total_requests IS 'Requests inside the window.';
+COMMENT ON COLUMN latest_trending.total_tokens IS 'Prompt plus completion tokens inside the window.';
 
 CREATE VIEW app_history AS
 SELECT
@@ -228,3 +238,10 @@ SELECT
 FROM app_daily AS d
 JOIN apps AS a ON a.app_id = d.app_id;
 COMMENT ON VIEW app_history IS 'The table app_daily with the name of each app and the sum of its tokens.';
+COMMENT ON COLUMN app_history.day IS 'UTC day.';
+COMMENT ON COLUMN app_history.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN app_history.app_name IS 'Name of the app at as_of.';
+COMMENT ON COLUMN app_history.requests IS 'Requests of the day.';
+COMMENT ON COLUMN app_history.prompt_tokens IS 'Prompt tokens of the day.';
+COMMENT ON COLUMN app_history.completion_tokens IS 'Completion tokens of the day.';
+COMMENT ON COLUMN app_history.total_tokens IS 'Prompt plus completion tokens of the day.';

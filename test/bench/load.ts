@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { readConfig } from '../../pipeline/config.ts'
 import { load } from '../../pipeline/load.ts'
+import { USUAL_RUN } from '../../pipeline/run-options.ts'
 import type { Run } from '../../pipeline/stage.ts'
 import { dateValue, literal, openWarehouse, setVariables } from '../../pipeline/warehouse.ts'
 
@@ -84,6 +85,7 @@ async function timeLoad(dataDir: string): Promise<number> {
     rawFolder: join(dataDir, 'raw'),
     snapshotsFolder: '',
     buildFolder: '',
+    options: USUAL_RUN,
   }
   const ms = await median(async () => {
     await connection.run("UPDATE days SET fingerprint = 'changed'")

@@ -43,6 +43,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: st
     '"total_tokens":"1000000"',
   ],
   'ranks-without-gaps': ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
+  'requests-conserved': ['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":'],
   'tokens-conserved': ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":'],
   'trending-in-order': [
     "UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2",

@@ -54,6 +54,7 @@ describe('status', () => {
       days_restated: ['2026-01-04', '2026-01-06'],
       snapshots: 2,
       bytes: expect.any(Number),
+      retracted: [],
     })
   })
 
@@ -124,6 +125,7 @@ describe('plan', () => {
       read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
       forget: [],
       unchanged: 0,
+      left: 0,
       before_floor: 1,
       not_completed: 1,
     })
@@ -172,7 +174,10 @@ describe('prune', () => {
 
 describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
-    [['publish'], 'Unknown command "publish": expected run, plan, status, diff, prune. See --help'],
+    [
+      ['publish'],
+      'Unknown command "publish": expected run, plan, import, status, diff, retract, prune. See --help',
+    ],
     [['diff', 'A'], 'diff takes two snapshots'],
     [['status', 'now'], 'does not take positional arguments'],
     [['plan', '--all'], "Unknown option '--all'"],
@@ -187,7 +192,7 @@ describe('wrong usage', () => {
   it('--help lists every command on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
-    for (const name of ['run', 'plan', 'status', 'diff', 'prune'])
+    for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune'])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
   })
 })

@@ -5,9 +5,12 @@ describe('readConfig', () => {
   it('has a default for everything, DATA_DIR as absolute path', () => {
     expect(readConfig({})).toEqual({
       dataDir: expect.stringMatching(/^\/.*\/data$/),
+      usageSource: undefined,
       memory: '2GB',
       schedule: '0 2 * * *',
       publisher: 'App Rankings',
+      publicUrl: 'http://127.0.0.1:3000',
+      gates: { volumeLow: '0.5', volumeHigh: '5', rowsLost: '10' },
       webhook: undefined,
       successPing: undefined,
     })
@@ -15,6 +18,15 @@ describe('readConfig', () => {
 
   it('takes an empty variable for one that is not set', () => {
     expect(readConfig({ PUBLISHER: '', NIGHTLY_SCHEDULE: '' })).toEqual(readConfig({}))
+  })
+
+  it.each([
+    ['GATE_VOLUME_LOW', '1', 'less than 1'],
+    ['GATE_VOLUME_HIGH', '1', 'more than 1'],
+    ['GATE_ROWS_LOST', '0', 'more than 0'],
+    ['GATE_VOLUME_LOW', 'half', 'a number such as 0.5'],
+  ])('%s must not be %s', (name, value, allowed) => {
+    expect(() => readConfig({ [name]: value })).toThrow(allowed)
   })
 
   it('reports all faults at once', () => {

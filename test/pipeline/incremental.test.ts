@@ -51,7 +51,7 @@ describe('load', () => {
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     rmSync(join(dataDir, 'raw/usage/date=2026-01-05/late.csv'))
     rmSync(join(dataDir, 'raw/usage/date=2026-01-06'), { recursive: true })
-    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { accepted: ['rows'] })
     expect(fact(report, 'load', 'days_removed')).toBe(1)
     expect(await tokensOf('2026-01-05')).toBe('20')
     expect(await queryCurrent(dataDir, 'SELECT data_through FROM meta')).toEqual([

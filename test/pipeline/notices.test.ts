@@ -1,5 +1,7 @@
 /** Notices reach a real server, are tried again, and never fail a run. */
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { run } from '../../pipeline/commands/run.ts'
@@ -94,6 +96,15 @@ describe('a run', () => {
     await expect(runAt('2026-01-07T02:00:00Z')).rejects.toThrow('rows.parquet')
     expect(events()).toEqual(['failed'])
     expect(requests[0]?.body).toContain('rows.parquet cannot be read')
+  })
+
+  it('that was blocked says why, under a name of its own', async () => {
+    deliver('2026-01-05', 1)
+    await runAt('2026-01-07T02:00:00Z')
+    rmSync(join(dataDir, 'raw/usage/date=2026-01-05'), { recursive: true })
+    await expect(runAt('2026-01-08T02:00:00Z')).rejects.toThrow('Blocked before publishing')
+    expect(events()).toEqual(['/ping', 'blocked'])
+    expect(requests[1]?.body).toContain('2026-01-05')
   })
 
   it('is not failed by a notice that cannot be sent, which is tried three times', async () => {

@@ -3,14 +3,17 @@ import { join } from 'node:path'
 import { readConfig } from '../../pipeline/config.ts'
 import type { Report } from '../../pipeline/run.ts'
 import { runNightly } from '../../pipeline/run.ts'
+import { USUAL_RUN } from '../../pipeline/run-options.ts'
+import type { RunOptions } from '../../pipeline/run-options.ts'
 import { query } from './nightly.ts'
 import type { TextRow } from './nightly.ts'
 
 export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
 /** One run at the given time; rejects as the pipeline does. */
-export function runAt(dataDir: string, asOf: string): Promise<Report> {
-  return runNightly(readConfig({ DATA_DIR: dataDir }), { now: () => new Date(asOf), progress: SILENT })
+export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
+  const effects = { now: () => new Date(asOf), progress: SILENT }
+  return runNightly(readConfig({ DATA_DIR: dataDir }), effects, { ...USUAL_RUN, ...options })
 }
 
 /** Asks the private warehouse; every value comes as text. */

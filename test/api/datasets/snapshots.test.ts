@@ -4,9 +4,10 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { retractionSchema } from '../../../pipeline/contract.ts'
 import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { runCommand, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260108T020000Z'
@@ -66,7 +67,9 @@ const entrySchema = z.strictObject({
 async function list() {
   const response = await api.get(LIST)
   expect(response.status).toBe(200)
-  return z.strictObject({ data: z.array(entrySchema), total_count: z.int() }).parse(await response.json())
+  return z
+    .strictObject({ data: z.array(entrySchema), total_count: z.int(), retracted: z.array(retractionSchema) })
+    .parse(await response.json())
 }
 
 async function rankings(search: string, init: RequestInit = {}): Promise<Response> {
@@ -290,4 +293,22 @@ it('a snapshot that was pruned is gone from the list, and its time unknown', asy
   rmSync(join(dataDir, 'snapshots', FIRST), { recursive: true })
   expect((await list()).data.map(({ id }) => id)).not.toContain(FIRST)
   expect((await rankings('?as_of=2026-01-07T02:00:00Z')).status).toBe(400)
+})
+
+it('a snapshot that was retracted is 410 with the reason, wherever it is asked for', async () => {
+  const ended = await runCommand(dataDir, 'retract', SECOND, '--reason', 'Counted twice')
+  expect(ended.code).toBe(0)
+  const asked = [
+    await api.get(`${LIST}/${SECOND}`),
+    await api.get(`${LIST}/${SECOND}/apps.csv`),
+    await rankings('?as_of=2026-01-08T02:00:00Z'),
+  ]
+  for (const response of asked) {
+    expect(response.status).toBe(410)
+    expect(envelopeSchema.parse(await response.json()).error).toMatchObject({
+      message: `Snapshot ${SECOND} was retracted: Counted twice`,
+      metadata: { snapshot: SECOND, reason: 'Counted twice' },
+    })
+  }
+  expect((await list()).retracted.map(({ id, reason }) => [id, reason])).toEqual([[SECOND, 'Counted twice']])
 })

@@ -1,0 +1,69 @@
+/** `import`: sorts usage files of any kind into the folders of their days. */
+import { DuckDBInstance } from '@duckdb/node-api'
+import { join } from 'node:path'
+import { parseCommandLine } from '../command-line.ts'
+import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
+import { UsageError } from '../errors.ts'
+import { importFile } from '../import.ts'
+import type { ImportedPart } from '../import.ts'
+import { execute } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+type Imported = { readonly file: string; readonly parts: readonly ImportedPart[] }
+
+export const importCommand: Command = {
+  usage: 'import FILE... [--dry-run] [--json]',
+  summary:
+    'sorts usage files (Parquet, Arrow, NDJSON, CSV) into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts; the same file twice is there once',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({
+      args,
+      allowPositionals: true,
+      options: { ...JSON_OPTION, 'dry-run': { type: 'boolean', default: false } },
+    })
+    if (positionals.length === 0) throw new UsageError('import takes one or more files')
+    const dryRun = values['dry-run']
+    return async (world) => {
+      const imported = await importFiles(world, positionals, dryRun)
+      const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(world.now())))
+      printResult(world, values.json, { imported, dry_run: dryRun }, lines)
+    }
+  },
+}
+
+async function importFiles(world: World, files: readonly string[], dryRun: boolean): Promise<Imported[]> {
+  const { dataDir, memory } = world.config
+  const instance = await DuckDBInstance.create(':memory:', {
+    memory_limit: memory,
+    autoinstall_known_extensions: 'false',
+  })
+  const connection = await instance.connect()
+  try {
+    await connection.run("SET TimeZone = 'UTC'")
+    await execute(connection, 'load/values.sql')
+    const imported: Imported[] = []
+    for (const file of files) {
+      const parts = await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
+      imported.push({ file, parts })
+    }
+    return imported
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {
+  const rows = parts.reduce((sum, part) => sum + part.rows, 0)
+  return [
+    `${file}: ${rows} rows of ${parts.length} days ${dryRun ? 'would be' : 'are'} imported`,
+    ...parts.map((part) => `  ${part.name}: ${part.rows} rows${remark(part, lastDay)}`),
+  ]
+}
+
+function remark({ day, known }: ImportedPart, lastDay: string): string {
+  if (known) return ', there already'
+  if (day < FLOOR_DATE) return ', before the first day of the dataset: passed over by runs'
+  return day > lastDay ? ', a day that is not over yet: read once it is' : ''
+}

@@ -1,0 +1,96 @@
+/** `retract`: withdraws a published snapshot; its data goes, the reason stays for whoever asks (CONTRACT 4.6). */
+import { asOfFromId, wholeSeconds } from '../contract.ts'
+import type { Retraction } from '../contract.ts'
+import { parseCommandLine } from '../command-line.ts'
+import { UsageError } from '../errors.ts'
+import {
+  currentSnapshot,
+  listRetractions,
+  listSnapshots,
+  pointAt,
+  recordRetraction,
+  removeSnapshot,
+} from '../snapshots.ts'
+import { openWarehouse } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+export const retract: Command = {
+  usage: 'retract ID --reason TEXT [--dry-run] [--json]',
+  summary:
+    'withdraws a snapshot: its files are removed, the reason is told to whoever asks for it; the newest one left becomes current',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({
+      args,
+      allowPositionals: true,
+      options: {
+        ...JSON_OPTION,
+        reason: { type: 'string', default: '' },
+        'dry-run': { type: 'boolean', default: false },
+      },
+    })
+    const [id, ...rest] = positionals
+    const reason = values.reason.trim()
+    if (id === undefined || rest.length > 0) throw new UsageError('retract takes one snapshot')
+    if (reason === '') throw new UsageError('retract needs --reason TEXT: it is told to whoever asks for it')
+    return (world) => retractSnapshot(world, { id, reason, dryRun: values['dry-run'], json: values.json })
+  },
+}
+
+type Request = {
+  readonly id: string
+  readonly reason: string
+  readonly dryRun: boolean
+  readonly json: boolean
+}
+
+/** Takes the lock of a run, so that no snapshot comes or becomes current meanwhile. */
+async function retractSnapshot(world: World, { id, reason, dryRun, json }: Request): Promise<void> {
+  const { dataDir, memory } = world.config
+  refuseUnknown(dataDir, id)
+  const warehouse = await openWarehouse(dataDir, memory)
+  try {
+    const next = nextCurrent(dataDir, id)
+    const retraction: Retraction = {
+      id,
+      as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
+      reason,
+      retracted_at: wholeSeconds(world.now()),
+    }
+    if (!dryRun) withdraw(dataDir, retraction, next)
+    printResult(world, json, { ...retraction, current: next, dry_run: dryRun }, [
+      `${id} ${dryRun ? 'would be' : 'is'} retracted: ${reason}`,
+      `current snapshot: ${next}`,
+    ])
+  } finally {
+    warehouse.close()
+  }
+}
+
+function refuseUnknown(dataDir: string, id: string): void {
+  if (listSnapshots(dataDir).includes(id)) return
+  const retracted = listRetractions(dataDir).find((each) => each.id === id)
+  if (retracted !== undefined) {
+    throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
+  }
+  const known = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
+  throw new UsageError(`There is no snapshot "${id}". The newest are: ${known}`)
+}
+
+/** The snapshot that is current afterwards. */
+function nextCurrent(dataDir: string, id: string): string {
+  const current = currentSnapshot(dataDir)
+  if (current !== undefined && current !== id) return current
+  const next = listSnapshots(dataDir).findLast((other) => other !== id)
+  if (next !== undefined) return next
+  throw new UsageError(
+    `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,
+  )
+}
+
+/** The record first: from then on nobody is given the data, and an interrupted removal is made up for. */
+function withdraw(dataDir: string, retraction: Retraction, next: string): void {
+  recordRetraction(dataDir, retraction)
+  if (currentSnapshot(dataDir) !== next) pointAt(dataDir, next)
+  removeSnapshot(dataDir, retraction.id)
+}

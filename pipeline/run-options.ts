@@ -1,0 +1,64 @@
+/** What a run may be asked to do beyond the usual: let a gate through once, or count a range of days again. */
+import { FLOOR_DATE, daySchema } from './contract.ts'
+import { UsageError } from './errors.ts'
+
+/** The gates before publishing, in the order they are told; see gate.ts. */
+export const GATES = ['volume', 'rows', 'apps'] as const
+export type GateName = (typeof GATES)[number]
+
+/** Days from `from` to `to`, both inclusive, `YYYY-MM-DD`. */
+export type DayRange = { readonly from: string; readonly to: string }
+
+export type RunOptions = {
+  /** Gates that may not block this run. */
+  readonly accepted: readonly GateName[]
+  /** The days to look at, each of which is counted again; all days, and only changed ones, when undefined. */
+  readonly range: DayRange | undefined
+}
+
+export const USUAL_RUN: RunOptions = { accepted: [], range: undefined }
+
+/** The options `--from` and `--to` of `run` and `plan`. */
+export const RANGE_OPTIONS = { from: { type: 'string' }, to: { type: 'string' } } as const
+
+/**
+ * The gates named by `--accept`, which may be repeated and may hold several, separated by commas.
+ * @throws UsageError for a gate that does not exist.
+ */
+export function readAccepted(given: readonly string[]): GateName[] {
+  const names = given.flatMap((text) => text.split(',')).map((name) => name.trim())
+  const unknown = names.find((name) => !GATES.some((gate) => gate === name))
+  if (unknown !== undefined)
+    throw new UsageError(`--accept "${unknown}" is no gate: expected ${GATES.join(', ')}`)
+  return GATES.filter((gate) => names.includes(gate))
+}
+
+/**
+ * The range of `--from` and `--to`; undefined without either. One alone reaches to the last completed day or
+ * begins at the floor.
+ * @throws UsageError that names the option at fault.
+ */
+export function readRange(
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  lastDay: string,
+): DayRange | undefined {
+  if (from === undefined && to === undefined) return undefined
+  for (const [option, day] of Object.entries({ from, to })) {
+    if (day !== undefined) refuseDay(`--${option}`, day, lastDay)
+  }
+  const range = { from: from ?? FLOOR_DATE, to: to ?? lastDay }
+  if (range.from > range.to) throw new UsageError(`--from ${range.from} is after --to ${range.to}`)
+  return range
+}
+
+function refuseDay(option: string, day: string, lastDay: string): void {
+  if (!daySchema.safeParse(day).success) {
+    throw new UsageError(`${option} "${day}" is not a day: expected YYYY-MM-DD`)
+  }
+  if (day < FLOOR_DATE) {
+    throw new UsageError(`${option} ${day} is before ${FLOOR_DATE}, the first day of the dataset`)
+  }
+  if (day > lastDay) {
+    throw new UsageError(`${option} ${day} is not over yet: the last completed day is ${lastDay}`)
+  }
+}

@@ -1,0 +1,139 @@
+/** `import`: any usage file lands in the folders of its days, counted like files that were put there by hand. */
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
+import { TemporaryFolders, query, runCommand, writeRaw } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+let inbox = ''
+
+beforeEach(() => {
+  dataDir = folders.make()
+  inbox = folders.make('in box')
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+})
+
+function put(name: string, content: string | Uint8Array): string {
+  const path = join(inbox, name)
+  writeFileSync(path, content)
+  return path
+}
+
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens,model'
+const ROWS = [
+  '2026-01-05T23:59:59Z,1,10,1,a/b',
+  '2026-01-06T00:00:00Z,1,20,2,a/b',
+  '2026-01-06T01:30:00+02:00,1,40,4,c/d',
+]
+
+describe('import', () => {
+  it('sorts the rows of a file by the UTC day of ts', async () => {
+    const path = put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', path, '--json')
+    expect(ended.code).toBe(0)
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [
+        {
+          file: path,
+          parts: [
+            { day: '2026-01-05', rows: 2 },
+            { day: '2026-01-06', rows: 1 },
+          ],
+        },
+      ],
+    })
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(await queryWarehouse(dataDir, 'SELECT day, prompt_tokens FROM usage_daily ORDER BY day')).toEqual([
+      { day: '2026-01-05', prompt_tokens: '50' },
+      { day: '2026-01-06', prompt_tokens: '20' },
+    ])
+  })
+
+  it('carries model, provider and account over', async () => {
+    await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`))
+    const folder = join(dataDir, 'raw/usage/date=2026-01-06')
+    const [name = ''] = readdirSync(folder)
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    const rows = await query(
+      join(dataDir, 'warehouse.duckdb'),
+      `SELECT model, provider FROM read_parquet('${join(folder, name)}')`,
+    )
+    expect(rows).toEqual([{ model: 'a/b', provider: null }])
+  })
+
+  it('has the same file there once, however often and under whatever name it comes', async () => {
+    const text = `${HEADER}\n${ROWS.join('\n')}\n`
+    await runCommand(dataDir, 'import', put('one.csv', text))
+    const again = await runCommand(dataDir, 'import', put('two.csv', text))
+    expect(again.stdout).toContain(', there already')
+    expect(readdirSync(join(dataDir, 'raw/usage/date=2026-01-05'))).toHaveLength(1)
+  })
+
+  it('takes several files of several kinds, compressed ones too', async () => {
+    const ndjson = '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5}\n'
+    const csv = gzipSync(`${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', put('a.ndjson', ndjson), put('b.csv.gz', csv))
+    expect(ended.code).toBe(0)
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(fact(report, 'load', 'rows_read')).toBe(4)
+  })
+
+  it('leaves the judging to the run: a broken value comes into the quarantine as it was', async () => {
+    const good = Array.from({ length: 200 }, () => '2026-01-05T01:00:00Z,1,1,1,a')
+    const broken = '2026-01-05T01:00:00Z,one,minus two,1,a'
+    await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${[...good, broken].join('\n')}\n`))
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    const [row] = await queryWarehouse(dataDir, 'SELECT reason, payload FROM quarantine')
+    expect(row?.['reason']).toBe('app_id is not an integer')
+    expect(row?.['payload']).toContain('"prompt_tokens":"minus two"')
+  })
+
+  it('says which days a run will pass over', async () => {
+    const rows = ['2024-12-31T01:00:00Z,1,1,1,a', '2999-01-01T01:00:00Z,1,1,1,a']
+    const ended = await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${rows.join('\n')}\n`))
+    expect(ended.stdout).toContain('date=2024-12-31')
+    expect(ended.stdout).toContain('before the first day of the dataset')
+    expect(ended.stdout).toContain('a day that is not over yet')
+  })
+
+  it('writes nothing with --dry-run', async () => {
+    const path = put('a.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', path, '--dry-run')
+    expect(ended.stdout).toContain('3 rows of 2 days would be imported')
+    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
+  })
+})
+
+describe('a file that is refused', () => {
+  const cases: readonly (readonly [string, string, number, string])[] = [
+    [
+      'a.csv',
+      `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\n`,
+      1,
+      'a.csv: 1 rows have no day to go to, the first is row 3',
+    ],
+    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 rows have no day to go to'],
+    ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 1, 'not a JSON object'],
+    ['a.csv', 'ts,app_id\n', 1, 'a.csv has no column prompt_tokens, completion_tokens'],
+    ['a.xlsx', 'x', 1, 'a.xlsx is no file that can be read. Expected .parquet'],
+    ['a.parquet', 'x', 1, 'a.parquet cannot be read as Parquet'],
+  ]
+
+  it.each(cases)('%s with %j: nothing of it is written', async (name, content, code, message) => {
+    const ended = await runCommand(dataDir, 'import', put(name, content))
+    expect(ended.code).toBe(code)
+    expect(ended.stderr).toContain(message)
+    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
+  })
+
+  it('does not exist, or none is named', async () => {
+    const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
+    expect(missing.stderr).toBe('nothing.csv does not exist (any more)\n')
+    expect((await runCommand(dataDir, 'import')).stderr).toBe('import takes one or more files\n')
+  })
+})

@@ -1,0 +1,96 @@
+/** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
+import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeEach, expect, it } from 'vitest'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
+import { runAt } from '../support/in-process.ts'
+import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
+
+const FIRST = '20260107T020000Z'
+const SECOND = '20260108T020000Z'
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+
+function deliver(day: string, tokens: number): void {
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${day},1,${tokens},0\n`,
+  )
+}
+
+beforeEach(async () => {
+  dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  deliver('2026-01-06', 10)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  deliver('2026-01-07', 20)
+  await runAt(dataDir, '2026-01-08T02:00:00Z')
+})
+
+function retract(...args: string[]) {
+  return runCommand(dataDir, 'retract', ...args)
+}
+
+it('takes the current snapshot away, and the one before is current again', async () => {
+  const ended = await retract(SECOND, '--reason', 'Counted twice', '--json')
+  expect(ended.code).toBe(0)
+  expect(JSON.parse(ended.stdout)).toMatchObject({ id: SECOND, reason: 'Counted twice', current: FIRST })
+  expect(currentSnapshot(dataDir)).toContain(FIRST)
+  expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([FIRST, 'retracted'])
+  const record = JSON.parse(readFileSync(join(dataDir, 'snapshots/retracted', `${SECOND}.json`), 'utf8'))
+  expect(record).toMatchObject({ id: SECOND, as_of: '2026-01-08T02:00:00Z', reason: 'Counted twice' })
+})
+
+it('publishes anew afterwards under a later time, compared with what is left', async () => {
+  await retract(SECOND, '--reason', 'Counted twice')
+  const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+  expect(report).toMatchObject({ outcome: 'published', as_of: '2026-01-08T02:00:01Z' })
+  expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
+})
+
+it('keeps the pointer when another snapshot is taken away', async () => {
+  await retract(FIRST, '--reason', 'Wrong names')
+  expect(currentSnapshot(dataDir)).toContain(SECOND)
+  const status = await runCommand(dataDir, 'status')
+  expect(status.stdout).toContain(`retracted     ${FIRST}: Wrong names`)
+})
+
+it('writes nothing with --dry-run', async () => {
+  const ended = await retract(SECOND, '--reason', 'Why', '--dry-run')
+  expect(ended.stdout).toBe(`${SECOND} would be retracted: Why\ncurrent snapshot: ${FIRST}\n`)
+  expect(currentSnapshot(dataDir)).toContain(SECOND)
+  expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
+})
+
+it('is brought to its end by the next run when it was interrupted', async () => {
+  await retract(FIRST, '--reason', 'Wrong names')
+  mkdirSync(join(dataDir, 'snapshots', FIRST))
+  await runAt(dataDir, '2026-01-08T03:00:00Z')
+  expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(false)
+})
+
+it('refuses what cannot be done, and names the remedy', async () => {
+  expect((await retract(SECOND)).stderr).toBe(
+    'retract needs --reason TEXT: it is told to whoever asks for it\n',
+  )
+  expect((await retract('yesterday', '--reason', 'x')).stderr).toBe(
+    `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
+  )
+  await retract(SECOND, '--reason', 'Counted twice')
+  const again = await retract(SECOND, '--reason', 'x')
+  expect(again.stderr).toMatch(new RegExp(`^${SECOND} was retracted already, at .*: Counted twice\n$`))
+  const only = await retract(FIRST, '--reason', 'x')
+  expect(only.code).toBe(2)
+  expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
+})
+
+it('waits for no run: another one under way is exit 75', async () => {
+  const warehouse = await openWarehouse(dataDir, '1GB')
+  const ended = await retract(SECOND, '--reason', 'x')
+  warehouse.close()
+  expect(ended.code).toBe(75)
+  expect(currentSnapshot(dataDir)).toContain(SECOND)
+})
