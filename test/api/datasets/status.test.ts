@@ -25,10 +25,18 @@ describe('GET /status', () => {
     const response = await api.get('/status')
     expect(response.status).toBe(200)
     expect(response.headers.get('Cache-Control')).toBe('no-store')
-    expect(await response.text()).toBe(
-      '{"data":{"as_of":"2026-11-20T02:00:07Z","data_through":"2026-11-19",' +
-        '"next_run_expected":"2026-11-21T02:00:00Z","stale":false,"days_missing":["2026-11-03","2026-11-15"]}}',
-    )
+    expect(await response.json()).toEqual({
+      data: {
+        as_of: '2026-11-20T02:00:07Z',
+        first_day: '2026-11-01',
+        data_through: '2026-11-19',
+        coverage: { complete: 17, partial: 0, restated: 0, missing: 2 },
+        days_missing: ['2026-11-03', '2026-11-15'],
+        days_partial: [],
+        next_run_expected: '2026-11-21T02:00:00Z',
+        stale: false,
+      },
+    })
   })
 
   it('answers before the first snapshot too', async () => {
@@ -38,10 +46,13 @@ describe('GET /status', () => {
     expect(await response.json()).toEqual({
       data: {
         as_of: null,
+        first_day: null,
         data_through: null,
+        coverage: null,
+        days_missing: [],
+        days_partial: [],
         next_run_expected: '2026-11-21T02:00:00Z',
         stale: true,
-        days_missing: [],
       },
     })
   })
