@@ -9,12 +9,12 @@ import {
   FLOOR_DATE,
   LICENCE,
   SNAPSHOT_FILE,
-  SORTS,
   addDays,
   subcategoriesOf,
   wholeSeconds,
 } from './contract.ts'
 import { DataError } from './errors.ts'
+import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
@@ -22,19 +22,8 @@ import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
 
-/** Lengths in days of the precomputed windows; they end on the last day of the data. */
-const WINDOWS = [1, 7, 30, 90] as const
-
-type Filter = { readonly category: string | null; readonly subcategory: string | null }
-
-/** Every filter the rankings know: none, each group, each subcategory. */
-const FILTERS: readonly Filter[] = [
-  { category: null, subcategory: null },
-  ...CATEGORIES.flatMap((category): Filter[] => [
-    { category, subcategory: null },
-    ...subcategoriesOf(category).map((subcategory) => ({ category, subcategory })),
-  ]),
-]
+/** Days of the history that are merged and sorted in one go. */
+const DAYS_AT_ONCE = 30
 
 const extentRow = z.object({
   first_day: z.string().nullable(),
@@ -69,7 +58,7 @@ export async function rank(run: Run): Promise<StageResult> {
   }
   await createSnapshot(run)
   await fillTables(run, extent, newest)
-  await transaction(run.connection, () => fillRankings(run, extent))
+  await fillRankings(run, extent.dataThrough)
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {
@@ -134,13 +123,14 @@ async function createSnapshot(run: Run): Promise<void> {
 async function fillTables(run: Run, extent: Extent, previous: string | undefined): Promise<void> {
   const { connection } = run
   const dataThrough = { data_through: extent.dataThrough }
-  for (const { category, subcategory } of FILTERS) {
-    if (subcategory === null) continue
-    await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
+  for (const category of CATEGORIES) {
+    for (const subcategory of subcategoriesOf(category)) {
+      await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
+    }
   }
   if (extent.wide) await execute(connection, 'rank/widen.sql')
   await execute(connection, 'rank/apps.sql')
-  await execute(connection, 'rank/app-daily.sql', dataThrough)
+  await transaction(connection, () => fillDays(connection, extent))
   if (previous !== undefined) {
     await attach(run, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
     await execute(connection, 'rank/restatements.sql')
@@ -149,19 +139,14 @@ async function fillTables(run: Run, extent: Extent, previous: string | undefined
   await execute(connection, 'rank/coverage.sql', dataThrough)
 }
 
-async function fillRankings(run: Run, { dataThrough }: Extent): Promise<void> {
-  const lists = WINDOWS.flatMap((window) =>
-    SORTS.flatMap((sort) => FILTERS.map((filter) => ({ window, sort, filter }))),
-  )
-  for (const [index, { window, sort, filter }] of lists.entries()) {
-    const start = addDays(dataThrough, 1 - window)
-    await execute(run.connection, `rank/${sort}.sql`, {
-      window_days: window,
-      start_date: start < FLOOR_DATE ? FLOOR_DATE : start,
-      end_date: dataThrough,
-      ...filter,
+/** Month by month, in order: readers skip what lies outside their window. */
+async function fillDays(connection: Run['connection'], { firstDay, dataThrough }: Extent): Promise<void> {
+  for (let first = firstDay; first <= dataThrough; first = addDays(first, DAYS_AT_ONCE)) {
+    const last = addDays(first, DAYS_AT_ONCE - 1)
+    await execute(connection, 'rank/app-daily.sql', {
+      first_day: first,
+      last_day: last < dataThrough ? last : dataThrough,
     })
-    run.effects.progress.step('rank', index + 1, lists.length)
   }
 }
 
