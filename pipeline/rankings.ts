@@ -4,7 +4,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { CATEGORIES, FLOOR_DATE, SORTS, addDays, subcategoriesOf } from './contract.ts'
-import type { Category, Sort, Subcategory } from './contract.ts'
+import type { Category, Subcategory } from './contract.ts'
 import type { Run } from './stage.ts'
 import { execute, sqlFile, transaction } from './warehouse.ts'
 
@@ -22,50 +22,44 @@ const FILTERS: readonly Filter[] = [
   ]),
 ]
 
-type Window = {
-  readonly days: number
-  readonly sort: Sort
-  readonly start_date: string
-  readonly end_date: string
-}
+/** A window of days, both ends inclusive. */
+type Window = { readonly days: number; readonly start_date: string; readonly end_date: string }
 
-/** Fills the table `rankings` of the attached snapshot, which is the current database before and after. */
+/**
+ * Fills the table `rankings` of the attached snapshot, which is the current database before and after. Macros look
+ * into the current database: for the whole order of a window that is the snapshot, for its 40 lists a small one in
+ * memory with the same macros and only the apps that can stand in a list.
+ */
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
-  const windows = windowsUntil(dataThrough)
-  await findHeads(run.connection, windows)
-  await cutDown(run.connection)
-  await transaction(run.connection, () => fillLists(run, windows))
-  await run.connection.run('USE snapshot; DETACH heads; DROP TABLE head_apps; DROP TABLE whole')
-}
-
-function windowsUntil(dataThrough: string): Window[] {
-  return WINDOWS.flatMap((days) => {
+  const { connection } = run
+  await connection.run(`ATTACH ':memory:' AS heads; USE heads; ${sqlFile('snapshot.sql')}`)
+  for (const [index, days] of WINDOWS.entries()) {
     const start = addDays(dataThrough, 1 - days)
-    const start_date = start < FLOOR_DATE ? FLOOR_DATE : start
-    return SORTS.map((sort) => ({ days, sort, start_date, end_date: dataThrough }))
-  })
+    const window = { days, start_date: start < FLOOR_DATE ? FLOOR_DATE : start, end_date: dataThrough }
+    await connection.run('USE snapshot')
+    await findHeads(connection, window)
+    await connection.run('USE heads')
+    await transaction(connection, () => fillLists(connection, window))
+    run.effects.progress.step('rank', index + 1, WINDOWS.length)
+  }
+  await connection.run('USE snapshot; DETACH heads; DROP TABLE head_apps; DROP TABLE whole')
 }
 
-/** Gathers in `head_apps` every app that may stand in a list. */
-async function findHeads(connection: DuckDBConnection, windows: readonly Window[]): Promise<void> {
+/** Brings into the small database every app that may stand in a list of this window. */
+async function findHeads(connection: DuckDBConnection, { start_date, end_date }: Window): Promise<void> {
   await connection.run('CREATE OR REPLACE TEMP TABLE head_apps (app_id BIGINT)')
-  for (const { sort, start_date, end_date } of windows) {
+  for (const sort of SORTS) {
     await execute(connection, `rank/whole-${sort}.sql`, { start_date, end_date })
     await execute(connection, 'rank/heads.sql')
   }
+  await execute(connection, 'rank/heads-daily.sql', { start_date, end_date })
+  await execute(connection, 'rank/heads-apps.sql')
 }
 
-/** Macros look into the current database, so the small one becomes that. */
-async function cutDown(connection: DuckDBConnection): Promise<void> {
-  await connection.run(`ATTACH ':memory:' AS heads; USE heads; ${sqlFile('snapshot.sql')}`)
-  await execute(connection, 'rank/heads-tables.sql')
-}
-
-async function fillLists(run: Run, windows: readonly Window[]): Promise<void> {
-  const lists = windows.flatMap((window) => FILTERS.map((filter) => ({ window, filter })))
-  for (const [index, { window, filter }] of lists.entries()) {
-    const { days, sort, start_date, end_date } = window
-    await execute(run.connection, `rank/${sort}.sql`, { window_days: days, start_date, end_date, ...filter })
-    run.effects.progress.step('rank', index + 1, lists.length)
+async function fillLists(connection: DuckDBConnection, { days, ...ends }: Window): Promise<void> {
+  for (const sort of SORTS) {
+    for (const filter of FILTERS) {
+      await execute(connection, `rank/${sort}.sql`, { window_days: days, ...ends, ...filter })
+    }
   }
 }

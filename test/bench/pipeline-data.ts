@@ -7,7 +7,7 @@ import { SUBCATEGORIES, addDays } from '../../pipeline/contract.ts'
 import { dateValue, literal, openWarehouse } from '../../pipeline/warehouse.ts'
 
 /** The day raw files are made for; earlier days are history. */
-export const DAY = '2026-08-31'
+export const DAY = '2026-12-31'
 
 async function inMemory(work: (connection: DuckDBConnection) => Promise<unknown>): Promise<void> {
   const instance = await DuckDBInstance.create(':memory:')
