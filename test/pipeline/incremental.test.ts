@@ -1,5 +1,14 @@
 /** A night costs what it brings: which days are read again, what is published anew, and what is restated. */
-import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { settleAsOf } from '../../pipeline/run.ts'
@@ -101,6 +110,14 @@ describe('publish', () => {
     deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(() => readlinkSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))).toThrow('ENOENT')
+  })
+
+  it('clears away what a killed run left spilled', async () => {
+    const spilled = join(dataDir, 'warehouse.duckdb.tmp')
+    mkdirSync(spilled)
+    writeFileSync(join(spilled, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'left over')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(existsSync(spilled)).toBe(false)
   })
 
   it('keeps the report of every run in the warehouse, unregistered apps in it', async () => {
