@@ -30,7 +30,7 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** The middle one; of an even number the upper of the two. */
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
@@ -55,26 +55,29 @@ export function reportMeasured(figures: Readonly<Record<string, number>>): void 
 }
 
 /** Medians of the figures of several runs, with the highest peak. */
-export function summarise(runs: readonly Measured[]): Measured {
+function summarise(runs: readonly Measured[]): Measured {
   const names = Object.keys(runs[0]?.figures ?? {})
   return {
     figures: Object.fromEntries(
-      names.map((name) => [name, median(runs.map(({ figures }) => figures[name] ?? 0))]),
+      names.map((name) => [name, median(runs.map(({ figures }) => figures[name] ?? Number.NaN))]),
     ),
     peakMegabytes: Math.max(...runs.map(({ peakMegabytes }) => peakMegabytes)),
   }
 }
 
-/** Takes turns, so that a busy spell of the machine falls on all of them alike. */
+/** Measures two things in turns, so that a busy spell of the machine falls on both alike; each gets its run's number. */
 export async function takeTurns(
   runs: number,
-  subjects: readonly ((run: number) => Promise<Measured>)[],
-): Promise<Measured[]> {
-  const measured: Measured[][] = subjects.map(() => [])
+  first: (run: number) => Promise<Measured>,
+  second: (run: number) => Promise<Measured>,
+): Promise<readonly [Measured, Measured]> {
+  const before: Measured[] = []
+  const after: Measured[] = []
   for (let run = 0; run < runs; run += 1) {
-    for (const [index, subject] of subjects.entries()) measured[index]?.push(await subject(run))
+    before.push(await first(run))
+    after.push(await second(run))
   }
-  return measured.map(summarise)
+  return [summarise(before), summarise(after)]
 }
 
 /** A Markdown table. */
@@ -85,6 +88,14 @@ export function printTable(
 ): void {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   print([line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n'))
+}
+
+/** A figure that must be there. */
+export function figure({ figures }: Measured, name: string): number {
+  const value = figures[name]
+  if (value === undefined)
+    throw new Error(`There is no figure "${name}" among ${Object.keys(figures).join(', ')}`)
+  return value
 }
 
 /** Seconds with two digits, of milliseconds. */

@@ -6,7 +6,15 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../pipeline/config.ts'
 import { SNAPSHOT_FILE, addDays } from '../../pipeline/contract.ts'
-import { inTemporaryFolder, measureInChild, printTable, ratio, seconds, takeTurns } from './measure.ts'
+import {
+  figure,
+  inTemporaryFolder,
+  measureInChild,
+  printTable,
+  ratio,
+  seconds,
+  takeTurns,
+} from './measure.ts'
 import type { Measured, Print } from './measure.ts'
 import type { Task } from './pipeline-case.ts'
 import { DAY, dayFile, makeDay, makeHistory, makeRegistry, makeWarehouse } from './pipeline-data.ts'
@@ -71,14 +79,14 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
     await inTemporaryFolder(async (dataDir) => {
       await makeDay(dataDir, DAY, { ...day, identified })
       const file = dayFile(dataDir, DAY)
-      const [scan, load] = await takeTurns(runs, [
+      const [scan, load] = await takeTurns(
+        runs,
         () => measure({ kind: 'scan', file }),
         () => {
           rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
           return measure({ kind: 'load', dataDir, asOf: nightAfter(DAY) })
         },
-      ])
-      if (scan === undefined || load === undefined) return
+      )
       const size = `${millions(day.rows)} rows, ${millions(day.apps)} apps, ${Math.round(statSync(file).size / 1e6)} MB`
       rows.push([name, size, ...beside(scan, load)])
     })
@@ -87,8 +95,7 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
 }
 
 function beside(baseline: Measured, subject: Measured): string[] {
-  const [base, ms] = [baseline, subject].map(({ figures }) => figures['ms'] ?? Number.NaN)
-  if (base === undefined || ms === undefined) return []
+  const [base, ms] = [figure(baseline, 'ms'), figure(subject, 'ms')]
   return [seconds(base), seconds(ms), ratio(ms, base), megabytes(baseline), megabytes(subject)]
 }
 
@@ -99,31 +106,18 @@ function millions(count: number): string {
 /** (c): a night with a short history behind it and one with a long one. */
 async function benchNight(print: Print, { runs, night }: Sizes): Promise<void> {
   await inTemporaryFolder(async (folder) => {
-    const subjects = await Promise.all(
-      night.histories.map(async (days) => {
-        const dataDir = join(folder, String(days))
-        await makeRegistry(dataDir, night.apps)
-        await makeHistory(dataDir, DAY, { days, apps: night.apps })
-        return dataDir
-      }),
-    )
-    for (const dataDir of subjects) await measure({ kind: 'night', dataDir, asOf: nightAfter(DAY) })
+    const [few, many] = night.histories
     const [short, long] = await takeTurns(
       runs,
-      subjects.map((dataDir) => async (run) => {
-        const day = addDays(DAY, run + 1)
-        await makeDay(dataDir, day, night)
-        return measure({ kind: 'night', dataDir, asOf: nightAfter(day) })
-      }),
+      await nightsAfter(join(folder, 'short'), few, night),
+      await nightsAfter(join(folder, 'long'), many, night),
     )
-    if (short === undefined || long === undefined) return
-    const [few, many] = night.histories
     print(
       `\nc: a night with one new day of ${millions(night.rows)} rows; ${night.apps} apps on each day before it`,
     )
     const header = ['', `${few} days s`, `${many} days s`, 'ratio']
     const rows = Object.keys(short.figures).map((name) => {
-      const [before, after] = [short.figures[name] ?? 0, long.figures[name] ?? 0]
+      const [before, after] = [figure(short, name), figure(long, name)]
       return [name, seconds(before), seconds(after), ratio(after, before)]
     })
     printTable(print, header, [
@@ -131,6 +125,22 @@ async function benchNight(print: Print, { runs, night }: Sizes): Promise<void> {
       ['peak', megabytes(short), megabytes(long), ratio(long.peakMegabytes, short.peakMegabytes)],
     ])
   })
+}
+
+/** Publishes a history, and gives the work of the nights after it: each brings one new day. */
+async function nightsAfter(
+  dataDir: string,
+  days: number,
+  { rows, apps }: Sizes['night'],
+): Promise<(run: number) => Promise<Measured>> {
+  await makeRegistry(dataDir, apps)
+  await makeHistory(dataDir, DAY, { days, apps })
+  await measure({ kind: 'night', dataDir, asOf: nightAfter(DAY) })
+  return async (run) => {
+    const day = addDays(DAY, run + 1)
+    await makeDay(dataDir, day, { rows, apps })
+    return measure({ kind: 'night', dataDir, asOf: nightAfter(day) })
+  }
 }
 
 /** (d): every stage after load over a long and wide history, once. */
@@ -141,7 +151,7 @@ async function benchLarge(print: Print, memory: string, { large }: Sizes): Promi
     await makeWarehouse(dataDir, memory, large)
     const stages = await measure({ kind: 'stages', dataDir, asOf: nightAfter(DAY) })
     const table = await measure({ kind: 'table', dataDir })
-    const base = table.figures['ms'] ?? Number.NaN
+    const base = figure(table, 'ms')
     const snapshot = statSync(join(dataDir, 'current', SNAPSHOT_FILE)).size
     const appDays = millions(Math.round((large.apps * large.days) / 4))
     print(
