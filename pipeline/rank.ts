@@ -17,13 +17,13 @@ import { DataError } from './errors.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
+import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
 
-/** Days of the history that are merged and sorted in one go. */
-const DAYS_AT_ONCE = 30
+/** Days of the history that are merged, sorted and written in one go: few enough to fit into memory. */
+const DAYS_AT_ONCE = 10
 
 const extentRow = z.object({
   first_day: z.string().nullable(),
@@ -130,7 +130,7 @@ async function fillTables(run: Run, extent: Extent, previous: string | undefined
   }
   if (extent.wide) await execute(connection, 'rank/widen.sql')
   await execute(connection, 'rank/apps.sql')
-  await transaction(connection, () => fillDays(connection, extent))
+  await fillDays(connection, extent)
   if (previous !== undefined) {
     await attach(run, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
     await execute(connection, 'rank/restatements.sql')
@@ -139,7 +139,7 @@ async function fillTables(run: Run, extent: Extent, previous: string | undefined
   await execute(connection, 'rank/coverage.sql', dataThrough)
 }
 
-/** Month by month, in order: readers skip what lies outside their window. */
+/** A few days at a time, in order: readers skip what lies outside their window. */
 async function fillDays(connection: Run['connection'], { firstDay, dataThrough }: Extent): Promise<void> {
   for (let first = firstDay; first <= dataThrough; first = addDays(first, DAYS_AT_ONCE)) {
     const last = addDays(first, DAYS_AT_ONCE - 1)

@@ -1,6 +1,6 @@
 -- Usage per day and public app, for some days of the history: an alias counts for its canonical app. The whole
--- history at once would be sorted on disk; a month of it fits into memory. Only apps that have aliases are summed;
--- of the others usage_daily has one row per day already, and adding up what is alone would cost most of the time.
+-- history at once would be sorted on disk; a few days fit into memory. Only apps that have aliases are summed: of
+-- the others usage_daily has one row per day already, and adding up what is alone would cost most of the time.
 INSERT INTO snapshot.app_daily
 WITH merged AS (
   SELECT DISTINCT r.canonical_id
