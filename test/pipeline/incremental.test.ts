@@ -159,6 +159,29 @@ describe('restatements', () => {
       ['missing', 'restated', 'restated', 'restated'].map((status) => ({ status })),
     )
   })
+
+  it('are not told of days whose column only became wider, for a day past 2^63 tokens', async () => {
+    const row = '2026-01-07T12:00:00Z,1,9223372036854775807,0\n'
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-07/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n${row}${row}`,
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    deliver('2026-01-08', 40)
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT day FROM restatements')).toEqual([])
+    const tokens = await queryCurrent(
+      dataDir,
+      'SELECT day, prompt_tokens FROM app_daily WHERE app_id = 1 ORDER BY day',
+    )
+    expect(tokens.map(({ day, prompt_tokens }) => `${day} ${prompt_tokens}`)).toEqual([
+      '2026-01-05 10',
+      '2026-01-06 20',
+      '2026-01-07 18446744073709551614',
+      '2026-01-08 40',
+    ])
+  })
 })
 
 describe('settleAsOf', () => {
