@@ -1,8 +1,9 @@
 /** What the parts of the bench share: measured runs in processes of their own, medians, tables. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 
 /** Says a line of the result; stdout in the entry file. */
@@ -36,7 +37,7 @@ function median(values: readonly number[]): number {
 
 /** Runs a file in a process of its own, so that its memory is its own; `task` arrives as JSON argument. */
 export async function measureInChild(file: URL, task: object): Promise<Measured> {
-  const child = spawn(process.execPath, [file.pathname, JSON.stringify(task)], {
+  const child = spawn(process.execPath, [fileURLToPath(file), JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const { promise, resolve, reject } = Promise.withResolvers<number | null>()
@@ -44,14 +45,24 @@ export async function measureInChild(file: URL, task: object): Promise<Measured>
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
   const code = await promise
-  if (code !== 0) throw new Error(`${file.pathname} ended with ${code}: ${JSON.stringify(task)}`)
+  if (code !== 0) throw new Error(`${file.href} ended with ${code}: ${JSON.stringify(task)}`)
   return measuredSchema.parse(JSON.parse(output))
 }
 
 /** The other end of measureInChild: hands the figures over, with the peak of this process. */
 export function reportMeasured(figures: Readonly<Record<string, number>>): void {
-  const measured: Measured = { figures, peakMegabytes: (process.resourceUsage().maxRSS * 1024) / 1e6 }
+  const measured: Measured = { figures, peakMegabytes: peakMegabytes() }
   process.stdout.write(JSON.stringify(measured))
+}
+
+const PROCESS_STATUS = '/proc/self/status'
+
+/** Linux counts the memory of the starting process into maxRSS, so there the high-water mark of its own is read. */
+function peakMegabytes(): number {
+  const kilobytes = existsSync(PROCESS_STATUS)
+    ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
+    : process.resourceUsage().maxRSS
+  return (kilobytes * 1024) / 1e6
 }
 
 /** Medians of the figures of several runs, with the highest peak. */
