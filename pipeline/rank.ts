@@ -22,13 +22,14 @@ import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './wa
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 1
 
-/** Days of the history that are merged, sorted and written in one go: few enough to fit into memory. */
-const DAYS_AT_ONCE = 10
+/** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
+const ROWS_AT_ONCE = 2_500_000
 
 const extentRow = z.object({
   first_day: z.string().nullable(),
   data_through: z.string().nullable(),
   wide: z.boolean(),
+  days_at_once: countSchema,
 })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const totalsRow = z.object({
@@ -41,8 +42,13 @@ const totalsRow = z.object({
   tokens_published: z.string(),
 })
 
-/** Days between which the snapshot has data, and whether BIGINT is too narrow for a day of an app. */
-type Extent = { readonly firstDay: string; readonly dataThrough: string; readonly wide: boolean }
+/** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
+type Extent = {
+  readonly firstDay: string
+  readonly dataThrough: string
+  readonly wide: boolean
+  readonly daysAtOnce: number
+}
 
 /**
  * Builds the snapshot, unless the newest one was made from the same input.
@@ -68,13 +74,18 @@ export async function rank(run: Run): Promise<StageResult> {
 }
 
 async function readExtent(run: Run): Promise<Extent> {
-  const { first_day, data_through, wide } = await readRow(run.connection, 'rank/extent.sql', extentRow)
+  const { first_day, data_through, wide, days_at_once } = await readRow(
+    run.connection,
+    'rank/extent.sql',
+    extentRow,
+    { rows_at_once: ROWS_AT_ONCE },
+  )
   if (first_day === null || data_through === null) {
     throw new DataError(
       `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
     )
   }
-  return { firstDay: first_day, dataThrough: data_through, wide }
+  return { firstDay: first_day, dataThrough: data_through, wide, daysAtOnce: days_at_once }
 }
 
 /** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
@@ -140,9 +151,10 @@ async function fillTables(run: Run, extent: Extent, previous: string | undefined
 }
 
 /** A few days at a time, in order: readers skip what lies outside their window. */
-async function fillDays(connection: Run['connection'], { firstDay, dataThrough }: Extent): Promise<void> {
-  for (let first = firstDay; first <= dataThrough; first = addDays(first, DAYS_AT_ONCE)) {
-    const last = addDays(first, DAYS_AT_ONCE - 1)
+async function fillDays(connection: Run['connection'], extent: Extent): Promise<void> {
+  const { firstDay, dataThrough, daysAtOnce } = extent
+  for (let first = firstDay; first <= dataThrough; first = addDays(first, daysAtOnce)) {
+    const last = addDays(first, daysAtOnce - 1)
     await execute(connection, 'rank/app-daily.sql', {
       first_day: first,
       last_day: last < dataThrough ? last : dataThrough,

@@ -51,14 +51,14 @@ export async function measureInChild(file: URL, task: object): Promise<Measured>
 
 /** The other end of measureInChild: hands the figures over, with the peak of this process. */
 export function reportMeasured(figures: Readonly<Record<string, number>>): void {
-  const measured: Measured = { figures, peakMegabytes: peakMegabytes() }
+  const measured: Measured = { figures, peakMegabytes: highWaterMark() }
   process.stdout.write(JSON.stringify(measured))
 }
 
 const PROCESS_STATUS = '/proc/self/status'
 
-/** Linux counts the memory of the starting process into maxRSS, so there the high-water mark of its own is read. */
-function peakMegabytes(): number {
+/** In megabytes. Linux counts the memory of the starting process into maxRSS, so there the high-water mark of its own is read. */
+function highWaterMark(): number {
   const kilobytes = existsSync(PROCESS_STATUS)
     ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
     : process.resourceUsage().maxRSS
