@@ -26,7 +26,7 @@ const REJECT_LIMIT_PERCENT = 1n
 
 const wholeNumber = z.string().transform(BigInt)
 const ledgerRow = z.object({ day: z.string(), fingerprint: z.string() })
-const rejectsRow = z.object({ rows_read: wholeNumber, rows_rejected: wholeNumber })
+const rejectsRow = z.object({ rows_read: wholeNumber, rows_rejected: wholeNumber, wide: z.boolean() })
 const worstRow = z.object({
   file: z.string(),
   reason: z.string(),
@@ -154,7 +154,8 @@ function dayFingerprint({ fingerprint }: SourceDay): string {
 async function loadDay(run: Run, source: UsageSource, day: SourceDay): Promise<void> {
   await setDay(run, day.day)
   await source.countDay(run.connection, day)
-  const { rows_read, rows_rejected } = await readRow(run.connection, 'load/rejects.sql', rejectsRow)
+  const { rows_read, rows_rejected, wide } = await readRow(run.connection, 'load/rejects.sql', rejectsRow)
+  if (wide) await execute(run.connection, 'load/widen.sql')
   const tooMany = rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT
   await transaction(run.connection, async () => {
     await run.connection.run("DELETE FROM quarantine WHERE day = getvariable('day')")

@@ -9,37 +9,27 @@ import {
   FLOOR_DATE,
   LICENCE,
   SNAPSHOT_FILE,
-  SORTS,
   addDays,
   subcategoriesOf,
   wholeSeconds,
 } from './contract.ts'
 import { DataError } from './errors.ts'
+import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, literal, queryRows, readRow, sqlFile, transaction } from './warehouse.ts'
+import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 2
 
-/** Lengths in days of the precomputed windows; they end on the last day of the data. */
-const WINDOWS = [1, 7, 30, 90] as const
-
-type Filter = { readonly category: string | null; readonly subcategory: string | null }
-
-/** Every filter the rankings know: none, each group, each subcategory. */
-const FILTERS: readonly Filter[] = [
-  { category: null, subcategory: null },
-  ...CATEGORIES.flatMap((category): Filter[] => [
-    { category, subcategory: null },
-    ...subcategoriesOf(category).map((subcategory) => ({ category, subcategory })),
-  ]),
-]
+/** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
+const ROWS_AT_ONCE = 2_500_000
 
 const extentRow = z.object({
   first_day: z.string().nullable(),
   data_through: z.string().nullable(),
   wide: z.boolean(),
+  days_at_once: countSchema,
 })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const totalsRow = z.object({
@@ -52,8 +42,13 @@ const totalsRow = z.object({
   tokens_published: z.string(),
 })
 
-/** Days between which the snapshot has data, and whether BIGINT is too narrow for a day of an app. */
-type Extent = { readonly firstDay: string; readonly dataThrough: string; readonly wide: boolean }
+/** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
+type Extent = {
+  readonly firstDay: string
+  readonly dataThrough: string
+  readonly wide: boolean
+  readonly daysAtOnce: number
+}
 
 /**
  * Builds the snapshot, unless the newest one was made from the same input.
@@ -69,7 +64,7 @@ export async function rank(run: Run): Promise<StageResult> {
   }
   await createSnapshot(run)
   await fillTables(run, extent, newest)
-  await transaction(run.connection, () => fillRankings(run, extent))
+  await fillRankings(run, extent.dataThrough)
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {
@@ -79,13 +74,18 @@ export async function rank(run: Run): Promise<StageResult> {
 }
 
 async function readExtent(run: Run): Promise<Extent> {
-  const { first_day, data_through, wide } = await readRow(run.connection, 'rank/extent.sql', extentRow)
+  const { first_day, data_through, wide, days_at_once } = await readRow(
+    run.connection,
+    'rank/extent.sql',
+    extentRow,
+    { rows_at_once: ROWS_AT_ONCE },
+  )
   if (first_day === null || data_through === null) {
     throw new DataError(
       `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
     )
   }
-  return { firstDay: first_day, dataThrough: data_through, wide }
+  return { firstDay: first_day, dataThrough: data_through, wide, daysAtOnce: days_at_once }
 }
 
 /** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
@@ -134,13 +134,14 @@ async function createSnapshot(run: Run): Promise<void> {
 async function fillTables(run: Run, extent: Extent, previous: string | undefined): Promise<void> {
   const { connection } = run
   const dataThrough = { data_through: extent.dataThrough }
-  for (const { category, subcategory } of FILTERS) {
-    if (subcategory === null) continue
-    await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
+  for (const category of CATEGORIES) {
+    for (const subcategory of subcategoriesOf(category)) {
+      await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
+    }
   }
   if (extent.wide) await execute(connection, 'rank/widen.sql')
   await execute(connection, 'rank/apps.sql')
-  await execute(connection, 'rank/app-daily.sql', dataThrough)
+  await fillDays(connection, extent)
   if (previous !== undefined) {
     await attach(run, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
     await execute(connection, 'rank/restatements.sql')
@@ -149,19 +150,15 @@ async function fillTables(run: Run, extent: Extent, previous: string | undefined
   await execute(connection, 'rank/coverage.sql', dataThrough)
 }
 
-async function fillRankings(run: Run, { dataThrough }: Extent): Promise<void> {
-  const lists = WINDOWS.flatMap((window) =>
-    SORTS.flatMap((sort) => FILTERS.map((filter) => ({ window, sort, filter }))),
-  )
-  for (const [index, { window, sort, filter }] of lists.entries()) {
-    const start = addDays(dataThrough, 1 - window)
-    await execute(run.connection, `rank/${sort}.sql`, {
-      window_days: window,
-      start_date: start < FLOOR_DATE ? FLOOR_DATE : start,
-      end_date: dataThrough,
-      ...filter,
+/** A few days at a time, in order: readers skip what lies outside their window. */
+async function fillDays(connection: Run['connection'], extent: Extent): Promise<void> {
+  const { firstDay, dataThrough, daysAtOnce } = extent
+  for (let first = firstDay; first <= dataThrough; first = addDays(first, daysAtOnce)) {
+    const last = addDays(first, daysAtOnce - 1)
+    await execute(connection, 'rank/app-daily.sql', {
+      first_day: first,
+      last_day: last < dataThrough ? last : dataThrough,
     })
-    run.effects.progress.step('rank', index + 1, lists.length)
   }
 }
 

@@ -43,10 +43,15 @@ export async function resolve(run: Run): Promise<StageResult> {
     await execute(run.connection, 'resolve/aliases.sql')
     await refuseBrokenAliases(run)
   })
+  await execute(run.connection, 'resolve/usage.sql')
   const totals = await readRow(run.connection, 'resolve/totals.sql', totalsRow)
   if (totals.apps_registered === 0)
     throw new DataError(`There is no app in the registry, ${run.rawFolder}/apps`)
   const unregistered = await readRows(run.connection, 'resolve/unregistered.sql', unregisteredRow)
+  // They would stay in memory while the stages after this one need it.
+  await run.connection.run(
+    'DROP TABLE app_usage; DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks',
+  )
   const { tokens_hidden, tokens_unregistered, requests_unregistered, ...facts } = totals
   return {
     summary:

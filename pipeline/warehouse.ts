@@ -4,7 +4,7 @@
  */
 import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { DataError, LockedError, messageOf } from './errors.ts'
@@ -29,7 +29,10 @@ const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
  * @throws LockedError when another process has the file open; DataError when it is not a DuckDB file.
  */
 export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
-  const instance = await createInstance(join(dataDir, WAREHOUSE_FILE), { memory_limit: memory })
+  const path = join(dataDir, WAREHOUSE_FILE)
+  const instance = await createInstance(path, { memory_limit: memory })
+  // What a killed run had spilled; DuckDB itself clears it away only when it spills again.
+  rmSync(`${path}.tmp`, { recursive: true, force: true })
   const warehouse = await connectTo(instance)
   for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
     await execute(warehouse.connection, name)

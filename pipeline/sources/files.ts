@@ -60,8 +60,9 @@ async function countFiles(connection: DuckDBConnection, files: readonly RawFile[
   await execute(connection, repeats ? 'load/surplus.sql' : 'load/no-surplus.sql')
 }
 
-/** Looks for repeated request_ids without sorting any: a cheap question that nearly every day answers with no. */
+/** Looks for repeated request_ids by their hashes: a question that nearly every day answers with no. */
 async function mayRepeat(connection: DuckDBConnection): Promise<boolean> {
-  const { suspicious } = await readRow(connection, 'load/suspicion.sql', suspicionRow)
+  await execute(connection, 'load/suspicion.sql')
+  const { suspicious } = await readRow(connection, 'load/suspected.sql', suspicionRow)
   return suspicious
 }

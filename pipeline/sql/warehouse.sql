@@ -20,8 +20,8 @@ CREATE TABLE IF NOT EXISTS usage_daily (
   day DATE NOT NULL,
   app_id BIGINT NOT NULL,
   requests BIGINT NOT NULL,
-  prompt_tokens HUGEINT NOT NULL,
-  completion_tokens HUGEINT NOT NULL
+  prompt_tokens BIGINT NOT NULL,
+  completion_tokens BIGINT NOT NULL
 );
 
 -- Rejected rows as they were read. `row` is the line in a text file, the row number (from 1) in a binary one.

@@ -32,7 +32,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: st
   'no-negative-number': ['UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1', '"app_id":"1"'],
   'one-row-per-app-day': [
     'INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1',
-    '"rows":"2"',
+    '"app_above":',
   ],
   'only-public-apps': [
     "UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1",

@@ -1,5 +1,14 @@
 /** A night costs what it brings: which days are read again, what is published anew, and what is restated. */
-import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { settleAsOf } from '../../pipeline/run.ts'
@@ -103,6 +112,14 @@ describe('publish', () => {
     expect(() => readlinkSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))).toThrow('ENOENT')
   })
 
+  it('clears away what a killed run left spilled', async () => {
+    const spilled = join(dataDir, 'warehouse.duckdb.tmp')
+    mkdirSync(spilled)
+    writeFileSync(join(spilled, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'left over')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(existsSync(spilled)).toBe(false)
+  })
+
   it('keeps the report of every run in the warehouse, unregistered apps in it', async () => {
     writeRaw(
       dataDir,
@@ -141,6 +158,29 @@ describe('restatements', () => {
     expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
       ['missing', 'restated', 'restated', 'restated'].map((status) => ({ status })),
     )
+  })
+
+  it('are not told of days whose column only became wider, for a day past 2^63 tokens', async () => {
+    const row = '2026-01-07T12:00:00Z,1,9223372036854775807,0\n'
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-07/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n${row}${row}`,
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    deliver('2026-01-08', 40)
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT day FROM restatements')).toEqual([])
+    const tokens = await queryCurrent(
+      dataDir,
+      'SELECT day, prompt_tokens FROM app_daily WHERE app_id = 1 ORDER BY day',
+    )
+    expect(tokens.map(({ day, prompt_tokens }) => `${day} ${prompt_tokens}`)).toEqual([
+      '2026-01-05 10',
+      '2026-01-06 20',
+      '2026-01-07 18446744073709551614',
+      '2026-01-08 40',
+    ])
   })
 })
 

@@ -1,7 +1,7 @@
 -- Every tag of an app and every filter of a list is in the taxonomy.
-SELECT a.app_id, NULL AS category, t.tag AS subcategory
-FROM snapshot.apps AS a, unnest(a.subcategories) AS t (tag)
-WHERE t.tag NOT IN (SELECT c.subcategory FROM snapshot.categories AS c)
+SELECT a.app_id, NULL AS category, a.tag AS subcategory
+FROM (SELECT p.app_id, unnest(p.subcategories) AS tag FROM snapshot.apps AS p) AS a
+ANTI JOIN snapshot.categories AS c ON c.subcategory = a.tag
 UNION ALL
 SELECT DISTINCT NULL, r.category, r.subcategory
 FROM snapshot.rankings AS r

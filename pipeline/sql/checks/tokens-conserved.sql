@@ -12,14 +12,14 @@ read AS (
 ),
 unpublished AS (
   SELECT
-    coalesce(sum(u.prompt_tokens + u.completion_tokens) FILTER (g.app_id IS NULL), 0) AS unregistered,
-    coalesce(sum(u.prompt_tokens + u.completion_tokens) FILTER (g.app_id IS NOT NULL), 0) AS hidden
+    coalesce(sum(u.prompt_tokens) FILTER (g.app_id IS NULL) + sum(u.completion_tokens) FILTER (g.app_id IS NULL), 0) AS unregistered,
+    coalesce(sum(u.prompt_tokens) FILTER (g.app_id IS NOT NULL) + sum(u.completion_tokens) FILTER (g.app_id IS NOT NULL), 0) AS hidden
   FROM extent AS e, warehouse.usage_daily AS u
   LEFT JOIN warehouse.resolved AS g ON g.app_id = u.app_id
   WHERE u.day <= e.data_through AND coalesce(NOT g.published, true)
 ),
 published AS (
-  SELECT coalesce(sum(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT)), 0) AS tokens
+  SELECT coalesce(sum(d.prompt_tokens) + sum(d.completion_tokens), 0) AS tokens
   FROM snapshot.app_daily AS d
 )
 SELECT r.tokens AS read, p.tokens AS published, u.hidden, u.unregistered, r.rejected, r.duplicate

@@ -1,20 +1,22 @@
 -- In a trending list everybody grows, and nobody grew more than the app above; counted again without the macro.
-WITH windows AS (
-  SELECT DISTINCT r.window_days, r.start_date, r.end_date
+WITH listed AS (
+  SELECT DISTINCT r.window_days, r.start_date, r.end_date, r.app_id
   FROM snapshot.rankings AS r
+  WHERE r.sort = 'trending'
 ),
 growth AS (
   SELECT
-    w.window_days,
-    d.app_id,
+    l.window_days,
+    l.app_id,
     sum(
       (CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT))
-      * CASE WHEN d.day >= w.start_date THEN 3 ELSE -1 END
+      * CASE WHEN d.day >= l.start_date THEN 3 ELSE -1 END
     ) AS triple_excess
-  FROM windows AS w
+  FROM listed AS l
   JOIN snapshot.app_daily AS d
-    ON d.day BETWEEN w.start_date - CAST(3 * (w.end_date - w.start_date + 1) AS INTEGER) AND w.end_date
-  GROUP BY w.window_days, d.app_id
+    ON d.app_id = l.app_id
+    AND d.day BETWEEN l.start_date - CAST(3 * (l.end_date - l.start_date + 1) AS INTEGER) AND l.end_date
+  GROUP BY l.window_days, l.app_id
 ),
 neighbours AS (
   SELECT

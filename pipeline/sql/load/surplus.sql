@@ -4,14 +4,8 @@ CREATE OR REPLACE TEMP TABLE surplus AS
 WITH identified AS (
   SELECT i.*
   FROM incoming AS i
-  WHERE i.request_id IS NOT NULL
-    AND rejection(i.fault, i.ts, i.app_id, i.prompt_tokens, i.completion_tokens, i.requests) IS NULL
-),
-repeated AS (
-  SELECT r.request_id
-  FROM identified AS r
-  GROUP BY r.request_id
-  HAVING count(*) > 1
+  SEMI JOIN repeated AS r ON r.request_id = i.request_id
+  WHERE rejection(i.fault, i.ts, i.app_id, i.prompt_tokens, i.completion_tokens, i.requests) IS NULL
 ),
 placed AS (
   SELECT
@@ -22,7 +16,6 @@ placed AS (
         coalesce(i.completion_tokens, -1) DESC, i.requests DESC
     ) AS place
   FROM identified AS i
-  SEMI JOIN repeated AS r ON r.request_id = i.request_id
 )
 SELECT
   p.app_id,

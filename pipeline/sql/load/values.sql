@@ -23,3 +23,7 @@ CREATE OR REPLACE TEMP MACRO id_from_number(n) AS CASE WHEN n = floor(n) THEN TR
 
 -- A time with an offset is converted, one without is UTC already; NULL where broken.
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC';
+
+-- 48 bits of the hash of a request_id, in two integers that the sorter packs into eight bytes.
+CREATE OR REPLACE TEMP MACRO id_high(request_id) AS CAST(hash(request_id) >> 32 AS UINTEGER);
+CREATE OR REPLACE TEMP MACRO id_low(request_id) AS CAST((hash(request_id) >> 16) & 65535 AS USMALLINT);

@@ -1,8 +1,24 @@
--- Usage per day and public app: an alias counts for its canonical app.
+-- Usage per day and public app, for some days of the history: an alias counts for its canonical app. The whole
+-- history at once would be sorted on disk; a few days fit into memory. Only apps that have aliases are summed: of
+-- the others usage_daily has one row per day already, and adding up what is alone would cost most of the time.
 INSERT INTO snapshot.app_daily
-SELECT u.day, c.canonical_id, sum(u.requests), sum(u.prompt_tokens), sum(u.completion_tokens)
-FROM warehouse.usage_daily AS u
-JOIN warehouse.resolved AS c ON c.app_id = u.app_id
-WHERE c.published AND u.day <= CAST($data_through AS DATE)
-GROUP BY u.day, c.canonical_id
-ORDER BY u.day, c.canonical_id;
+WITH merged AS (
+  SELECT DISTINCT r.canonical_id
+  FROM warehouse.resolved AS r
+  WHERE r.app_id <> r.canonical_id
+),
+usage AS NOT MATERIALIZED (
+  SELECT u.day, c.canonical_id, u.requests, u.prompt_tokens, u.completion_tokens
+  FROM warehouse.usage_daily AS u
+  JOIN warehouse.resolved AS c ON c.app_id = u.app_id
+  WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
+)
+SELECT u.day, u.canonical_id, u.requests, u.prompt_tokens, u.completion_tokens
+FROM usage AS u
+ANTI JOIN merged AS m ON m.canonical_id = u.canonical_id
+UNION ALL
+SELECT u.day, u.canonical_id, CAST(sum(u.requests) AS BIGINT), sum(u.prompt_tokens), sum(u.completion_tokens)
+FROM usage AS u
+SEMI JOIN merged AS m ON m.canonical_id = u.canonical_id
+GROUP BY u.day, u.canonical_id
+ORDER BY day, canonical_id;

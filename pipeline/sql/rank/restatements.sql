@@ -1,56 +1,52 @@
 -- What the snapshot before said differently about days it had published already; earlier restatements are kept.
 INSERT INTO snapshot.restatements SELECT * FROM previous.restatements;
 
+-- One hash per day tells which days to compare row by row; the comparison decides. (Where the type of the token
+-- columns differs between the two snapshots, every hash does.)
 INSERT INTO snapshot.restatements
-WITH before AS (
-  SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT) + d.completion_tokens AS tokens,
-    hash(d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT), CAST(d.completion_tokens AS HUGEINT)) AS figures
+WITH before_days AS (
+  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
   FROM previous.app_daily AS d
-),
-after AS (
-  SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT) + d.completion_tokens AS tokens,
-    hash(d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT), CAST(d.completion_tokens AS HUGEINT)) AS figures
-  FROM snapshot.app_daily AS d
-),
-before_days AS (
-  SELECT b.day, sum(b.requests) AS requests, sum(b.tokens) AS tokens, bit_xor(b.figures) AS figures
-  FROM before AS b
-  GROUP BY b.day
+  GROUP BY d.day
 ),
 after_days AS (
-  SELECT a.day, sum(a.requests) AS requests, sum(a.tokens) AS tokens, bit_xor(a.figures) AS figures
-  FROM after AS a
-  GROUP BY a.day
+  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
+  FROM snapshot.app_daily AS d
+  GROUP BY d.day
 ),
-changed_days AS (
-  SELECT
-    coalesce(b.day, a.day) AS day,
-    coalesce(b.requests, 0) AS requests_before,
-    coalesce(a.requests, 0) AS requests_after,
-    coalesce(b.tokens, 0) AS tokens_before,
-    coalesce(a.tokens, 0) AS tokens_after
+suspects AS (
+  SELECT coalesce(b.day, a.day) AS day
   FROM before_days AS b
   FULL JOIN after_days AS a ON a.day = b.day
   WHERE b.figures IS DISTINCT FROM a.figures
     AND coalesce(b.day, a.day) <= (SELECT m.data_through FROM previous.meta AS m)
 ),
-changed_apps AS (
-  SELECT coalesce(b.day, a.day) AS day, count(*) AS apps_changed
-  FROM (SELECT * FROM before SEMI JOIN changed_days AS c ON c.day = before.day) AS b
-  FULL JOIN (SELECT * FROM after SEMI JOIN changed_days AS c ON c.day = after.day) AS a
+compared AS (
+  SELECT
+    coalesce(b.day, a.day) AS day,
+    b.requests AS requests_before,
+    a.requests AS requests_after,
+    b.prompt_tokens AS prompt_before,
+    a.prompt_tokens AS prompt_after,
+    b.completion_tokens AS completion_before,
+    a.completion_tokens AS completion_after,
+    b.requests IS DISTINCT FROM a.requests
+    OR b.prompt_tokens IS DISTINCT FROM a.prompt_tokens
+    OR b.completion_tokens IS DISTINCT FROM a.completion_tokens AS changed
+  FROM (SELECT d.* FROM previous.app_daily AS d SEMI JOIN suspects AS s ON s.day = d.day) AS b
+  FULL JOIN (SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN suspects AS s ON s.day = d.day) AS a
     ON a.day = b.day AND a.app_id = b.app_id
-  WHERE b.figures IS DISTINCT FROM a.figures
-  GROUP BY 1
 )
 SELECT
   getvariable('as_of'),
   (SELECT m.as_of FROM previous.meta AS m),
   c.day,
-  n.apps_changed,
-  c.requests_before,
-  c.requests_after,
-  c.tokens_before,
-  c.tokens_after
-FROM changed_days AS c
-JOIN changed_apps AS n ON n.day = c.day
+  count(*) FILTER (c.changed),
+  coalesce(sum(c.requests_before), 0),
+  coalesce(sum(c.requests_after), 0),
+  coalesce(sum(c.prompt_before) + sum(c.completion_before), 0),
+  coalesce(sum(c.prompt_after) + sum(c.completion_after), 0)
+FROM compared AS c
+GROUP BY c.day
+HAVING bool_or(c.changed)
 ORDER BY c.day;

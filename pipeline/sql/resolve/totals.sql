@@ -1,10 +1,4 @@
 -- The registry and what of the usage it leaves out, for the run's report. Token totals as text.
-WITH usage AS (
-  SELECT u.app_id, sum(u.requests) AS requests, sum(u.prompt_tokens) + sum(u.completion_tokens) AS tokens
-  FROM usage_daily AS u
-  WHERE u.day <= getvariable('last_day')
-  GROUP BY u.app_id
-)
 SELECT
   (SELECT count(*) FROM registry) AS apps_registered,
   (SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS aliases,
@@ -14,5 +8,5 @@ SELECT
   CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL), 0) AS VARCHAR) AS tokens_unregistered,
   CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR) AS tokens_hidden,
   CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published
-FROM usage AS u
+FROM app_usage AS u
 LEFT JOIN resolved AS r ON r.app_id = u.app_id;

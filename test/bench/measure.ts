@@ -1,0 +1,120 @@
+/** What the parts of the bench share: measured runs in processes of their own, medians, tables. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+
+/** Says a line of the result; stdout in the entry file. */
+export type Print = (line: string) => void
+
+/** What a measured process says: figures by name, and the most memory it ever held. */
+const measuredSchema = z.object({ figures: z.record(z.string(), z.number()), peakMegabytes: z.number() })
+export type Measured = z.infer<typeof measuredSchema>
+
+/** Runs `work` with a temporary folder and removes it, whatever happens. */
+export async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-'))
+  try {
+    return await work(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Milliseconds that `work` takes. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
+
+/** The middle one; of an even number the upper of the two. */
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+/** Runs a file in a process of its own, so that its memory is its own; `task` arrives as JSON argument. */
+export async function measureInChild(file: URL, task: object): Promise<Measured> {
+  const child = spawn(process.execPath, [fileURLToPath(file), JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
+  child.once('error', reject).once('close', resolve)
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const code = await promise
+  if (code !== 0) throw new Error(`${file.href} ended with ${code}: ${JSON.stringify(task)}`)
+  return measuredSchema.parse(JSON.parse(output))
+}
+
+/** The other end of measureInChild: hands the figures over, with the peak of this process. */
+export function reportMeasured(figures: Readonly<Record<string, number>>): void {
+  const measured: Measured = { figures, peakMegabytes: highWaterMark() }
+  process.stdout.write(JSON.stringify(measured))
+}
+
+const PROCESS_STATUS = '/proc/self/status'
+
+/** In megabytes. Linux counts the memory of the starting process into maxRSS, so there the high-water mark of its own is read. */
+function highWaterMark(): number {
+  const kilobytes = existsSync(PROCESS_STATUS)
+    ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
+    : process.resourceUsage().maxRSS
+  return (kilobytes * 1024) / 1e6
+}
+
+/** Medians of the figures of several runs, with the highest peak. */
+function summarise(runs: readonly Measured[]): Measured {
+  const names = Object.keys(runs[0]?.figures ?? {})
+  return {
+    figures: Object.fromEntries(
+      names.map((name) => [name, median(runs.map(({ figures }) => figures[name] ?? Number.NaN))]),
+    ),
+    peakMegabytes: Math.max(...runs.map(({ peakMegabytes }) => peakMegabytes)),
+  }
+}
+
+/** Measures two things in turns, so that a busy spell of the machine falls on both alike; each gets its run's number. */
+export async function takeTurns(
+  runs: number,
+  first: (run: number) => Promise<Measured>,
+  second: (run: number) => Promise<Measured>,
+): Promise<readonly [Measured, Measured]> {
+  const before: Measured[] = []
+  const after: Measured[] = []
+  for (let run = 0; run < runs; run += 1) {
+    before.push(await first(run))
+    after.push(await second(run))
+  }
+  return [summarise(before), summarise(after)]
+}
+
+/** A Markdown table. */
+export function printTable(
+  print: Print,
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+): void {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  print([line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n'))
+}
+
+/** A figure that must be there. */
+export function figure({ figures }: Measured, name: string): number {
+  const value = figures[name]
+  if (value === undefined)
+    throw new Error(`There is no figure "${name}" among ${Object.keys(figures).join(', ')}`)
+  return value
+}
+
+/** Seconds with two digits, of milliseconds. */
+export function seconds(ms: number): string {
+  return (ms / 1000).toFixed(2)
+}
+
+/** `a` to `b` with two digits. */
+export function ratio(a: number, b: number): string {
+  return (a / b).toFixed(2)
+}

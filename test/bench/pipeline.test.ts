@@ -1,0 +1,60 @@
+/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+import { expect, it } from 'vitest'
+import { benchPipeline } from './pipeline.ts'
+import type { Sizes } from './pipeline.ts'
+
+const TINY: Sizes = {
+  runs: 1,
+  day: { rows: 1000, apps: 50 },
+  night: { histories: [2, 3], rows: 1000, apps: 50 },
+  large: { days: 4, apps: 200 },
+}
+
+/** The tables as lists of cells, without their rulers. */
+async function tablesOf(large: boolean): Promise<string[][]> {
+  const printed: string[] = []
+  await benchPipeline((text) => printed.push(text), { large, sizes: TINY })
+  const lines = printed.join('\n').split('\n')
+  return lines
+    .filter((line) => line.startsWith('|') && !line.startsWith('| ---'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+}
+
+it('a day, with and without request_ids, and a night after two histories', async () => {
+  const rows = await tablesOf(false)
+  expect(rows.map(([name]) => name)).toEqual([
+    'case',
+    'a: one day',
+    'b: one day with request_id',
+    '',
+    'whole',
+    'load',
+    'resolve',
+    'rank',
+    'check',
+    'publish',
+    'peak',
+  ])
+  expect(rows.flat().join(' ')).not.toMatch(/NaN|Infinity|undefined/)
+})
+
+it('a long and wide history', async () => {
+  const rows = await tablesOf(true)
+  expect(rows.map(([name]) => name)).toEqual([
+    '',
+    'bare table, joined and in order',
+    'resolve',
+    'rank',
+    'check',
+    'publish',
+    'whole',
+    'peak, stages',
+    'peak, bare table',
+  ])
+  expect(rows.flat().join(' ')).not.toMatch(/NaN|Infinity|undefined/)
+})
