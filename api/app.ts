@@ -8,7 +8,7 @@ import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
 import { logRequests } from './request-log.ts'
 import { sendError } from './respond.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './route.ts'
 import { shorten } from './shorten.ts'
 import type { Store } from './store.ts'
 

@@ -1,41 +1,30 @@
 /** The route table: everything the service answers, as data. */
-import type { Access } from './accounts/authenticate.ts'
 import { createSpend } from './accounts/spend.ts'
 import { createRateLimiter } from './accounts/rate-limits.ts'
-import type { Clock, Handler } from './call.ts'
+import type { Clock } from './call.ts'
 import { appRankings } from './datasets/app-rankings.ts'
 import type { CurrentSnapshot } from './datasets/current-snapshot.ts'
-import { nightlySchedule } from './datasets/nightly-schedule.ts'
+import { cronSchedule } from './cron-schedule.ts'
 import { datasetStatus } from './datasets/status.ts'
 import { sendJson } from './respond.ts'
+import { BASE_PATH, type Route } from './route.ts'
+import type { SyncJobs } from './scim/jobs.ts'
+import { scimRoutes } from './scim/routes.ts'
 import type { Store } from './store.ts'
-
-/** One operation. A GET answers HEAD as well. */
-export interface Route {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly access: Access
-  /** Whether the rate limits apply: the handler settles them, and every reply states them. */
-  readonly limited?: boolean
-  /** Takes a JSON body of at most this many bytes; without it a body is not read. */
-  readonly bodyLimit?: number
-  readonly handle: Handler
-}
 
 /** What the handlers stand on. */
 export interface RouteDependencies {
   readonly store: Store
   readonly snapshots: CurrentSnapshot
+  readonly syncJobs: SyncJobs
   readonly clock: Clock
   /** Cron expression in UTC. */
   readonly schedule: string
 }
 
-/** Where the API begins; *origin* paths of the contract lie outside it. */
-export const BASE_PATH = '/api/v1'
-
 /** All routes of the service. */
-export function createRoutes({ store, snapshots, clock, schedule }: RouteDependencies): readonly Route[] {
+export function createRoutes(dependencies: RouteDependencies): readonly Route[] {
+  const { store, snapshots, syncJobs, clock, schedule } = dependencies
   const spend = createSpend(createRateLimiter(store), clock)
   return [
     {
@@ -49,8 +38,9 @@ export function createRoutes({ store, snapshots, clock, schedule }: RouteDepende
       method: 'GET',
       path: `${BASE_PATH}/status`,
       access: 'open',
-      handle: datasetStatus(snapshots, nightlySchedule(schedule), clock),
+      handle: datasetStatus(snapshots, cronSchedule(schedule), clock),
     },
+    ...scimRoutes(store, syncJobs),
     {
       method: 'GET',
       path: '/healthz',

@@ -7,6 +7,9 @@ import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-se
 import type { Log } from './log.ts'
 import { openStore } from './open-store.ts'
 import { createRoutes } from './routes.ts'
+import { createSyncJobs } from './scim/jobs.ts'
+import { SYNC_LIMITS } from './scim/limits.ts'
+import { PULSE, type JobEffects } from './scim/run-job.ts'
 import type { Store } from './store.ts'
 
 /** A service that answers requests. */
@@ -18,10 +21,15 @@ export interface Service {
   close(): Promise<void>
 }
 
-interface ServeEffects {
+/** What the service needs of the world. */
+export interface ServeEffects {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
+  /** Where the tokens of directories are found. */
+  readonly environment: NodeJS.ProcessEnv
+  /** What a test sets otherwise of how syncs run. */
+  readonly sync?: Partial<Pick<JobEffects, 'limits' | 'pulse' | 'wait' | 'syncMs'>>
 }
 
 /**
@@ -30,15 +38,29 @@ interface ServeEffects {
  */
 export async function serve(
   settings: Settings,
-  { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
+  { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync }: ServeEffects,
 ): Promise<Service> {
   const store = await openStore(settings.DATA_DIR, clock())
   const snapshots = await followSnapshots(settings.DATA_DIR, { log })
+  const syncJobs = createSyncJobs(
+    {
+      store,
+      clock,
+      log,
+      environment,
+      limits: SYNC_LIMITS,
+      pulse: PULSE,
+      syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
+      ...sync,
+    },
+    { concurrent: settings.SCIM_CONCURRENT_SYNCS },
+  )
   const closeData = async () => {
+    await syncJobs.close()
     await snapshots.close()
     await store.close()
   }
-  const routes = createRoutes({ store, snapshots, clock, schedule: settings.NIGHTLY_SCHEDULE })
+  const routes = createRoutes({ store, snapshots, syncJobs, clock, schedule: settings.NIGHTLY_SCHEDULE })
   const app = createApp({ routes, store, clock, log })
 
   let server: HttpServer
@@ -48,12 +70,14 @@ export async function serve(
     await closeData()
     throw error
   }
+  syncJobs.begin()
   log.info({ origin: server.origin }, 'listening')
   return {
     origin: server.origin,
     store,
     async close() {
-      await server.close()
+      // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
+      await Promise.all([server.close(), syncJobs.close()])
       await closeData()
       log.info('stopped')
     },

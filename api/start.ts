@@ -7,7 +7,7 @@ import { keepRunning, runProgram, type Ending } from './child-processes.ts'
 import { readSettings, type Settings } from './config.ts'
 import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
 import { createLog, type Log } from './log.ts'
-import { BASE_PATH } from './routes.ts'
+import { BASE_PATH } from './route.ts'
 import { serve } from './serve.ts'
 
 const NIGHTLY = new URL('../pipeline/nightly.ts', import.meta.url)
@@ -38,7 +38,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   // A run that fails is told, and the API starts all the same, with what was published before if anything was.
   if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving what was published before')
 
-  const service = await serve(settings, { log })
+  const service = await serve(settings, { log, environment: process.env })
   if (running.disposed) return await service.close()
   running.defer(() => service.close())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const

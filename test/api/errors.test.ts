@@ -7,7 +7,11 @@ import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/curren
 import { ApiError } from '../../api/errors.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
 import { openStore } from '../../api/open-store.ts'
-import { createRoutes, type Route } from '../../api/routes.ts'
+import type { Route } from '../../api/route.ts'
+import { createRoutes } from '../../api/routes.ts'
+import { createSyncJobs } from '../../api/scim/jobs.ts'
+import { SYNC_LIMITS } from '../../api/scim/limits.ts'
+import { PULSE } from '../../api/scim/run-job.ts'
 import type { Store } from '../../api/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
@@ -68,7 +72,11 @@ beforeAll(async () => {
   const dataDir = folders.make()
   store = await openStore(dataDir, clock())
   snapshots = await followSnapshots(dataDir, { log })
-  routes = [...createRoutes({ store, snapshots, clock, schedule: '0 2 * * *' }), ...FAULTY]
+  const syncJobs = createSyncJobs(
+    { store, clock, log, environment: {}, limits: SYNC_LIMITS, pulse: PULSE, syncMs: 60_000 },
+    { concurrent: 1 },
+  )
+  routes = [...createRoutes({ store, snapshots, syncJobs, clock, schedule: '0 2 * * *' }), ...FAULTY]
   const app = createApp({ routes, store, clock, log })
   const limits = { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 }
   server = await listen(app, { host: '127.0.0.1', port: 0, log, limits })

@@ -1,0 +1,77 @@
+/** The members of a group, as the directory supplies them, and the digest by which two lists are compared. */
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+
+/** One member: a user or, unexpanded, another group. */
+export interface Member {
+  /** The directory's id of the user or group. */
+  readonly id: string
+  /** The directory's word for what it is, usually `User` or `Group`; null where it gives none. */
+  readonly type: string | null
+  readonly displayName: string | null
+}
+
+/** The whole list of a group's members, sorted by id, each once. */
+export interface MemberList {
+  readonly members: readonly Member[]
+  /** Equal for equal lists. */
+  readonly digest: string
+}
+
+const MAX_TEXT = 1024
+
+/** Text of the directory in a form that every store keeps unchanged: well-formed, without control characters. */
+export const nameSchema = z.string().transform((text) =>
+  text
+    .toWellFormed()
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .slice(0, MAX_TEXT)
+    .toWellFormed(),
+)
+
+/** An identifier: taken as it is, or not at all. */
+export const identifierSchema = z
+  .union([z.string(), z.int().transform(String)])
+  .refine(
+    (text) => text.length > 0 && text.length <= MAX_TEXT && text.isWellFormed() && !/\p{Cc}/u.test(text),
+    {
+      message: 'must be a text of 1 to 1024 characters, none of them a control character',
+    },
+  )
+
+const memberSchema = z
+  .object({
+    value: identifierSchema.nullish(),
+    $ref: z.string().nullish(),
+    type: nameSchema.nullish(),
+    display: nameSchema.nullish(),
+  })
+  .transform(({ value, $ref, type, display }, context): Member => {
+    // Some directories give the address alone, which ends in the id.
+    const id = value ?? idOfReference($ref ?? '')
+    if (id === undefined) context.addIssue({ code: 'custom', message: 'has neither value nor $ref' })
+    return { id: id ?? '', type: type ?? null, displayName: display ?? null }
+  })
+
+/** The members of one group in a reply of the directory. */
+export const memberListSchema = z.array(memberSchema).transform(toMemberList)
+
+/** Sorts the members, drops repeated ones and works out the digest. */
+export function toMemberList(members: readonly Member[]): MemberList {
+  const byId = new Map(members.map((member) => [member.id, member]))
+  // By code units: the order has to be the same on every machine.
+  const sorted = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const hash = createHash('sha256')
+  for (const { id, type, displayName } of sorted) hash.update(`${JSON.stringify([id, type, displayName])}\n`)
+  return { members: sorted, digest: hash.digest('base64url') }
+}
+
+function idOfReference(reference: string): string | undefined {
+  const last = reference.split('/').at(-1)
+  if (last === undefined || last === '') return undefined
+  try {
+    return identifierSchema.safeParse(decodeURIComponent(last)).data
+  } catch {
+    return undefined
+  }
+}
