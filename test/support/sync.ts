@@ -68,12 +68,13 @@ interface SyncApiOptions {
   readonly token: string
   readonly sync?: Partial<JobEffects>
   readonly clock?: () => Date
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 /** A running service, with what an administrator does to it in short form. */
-export async function startSyncApi(dataDir: string, { token, sync, clock }: SyncApiOptions) {
+export async function startSyncApi(dataDir: string, { token, sync, clock, settings }: SyncApiOptions) {
   const api = await startApi(dataDir, {
-    environment: { [TOKEN_VARIABLE]: token },
+    environment: { [TOKEN_VARIABLE]: token, ...settings },
     sync: { ...QUICK, ...sync },
     ...(clock === undefined ? {} : { clock }),
   })

@@ -82,7 +82,8 @@ describe('planSync', () => {
       fc.property(ourGroups, theirGroups, (ours, theirs) => {
         const plan = planSync(ours, theirs, { mayDelete: true, trustEmptiness: true })
         const living = after(ours, plan).filter((group) => !group.deleted)
-        const facts = (group: OurGroup | TheirGroup) => [group.scimId, group.externalId, group.displayName]
+        const facts = (group: OurGroup | TheirGroup) =>
+          `${group.scimId} ${group.externalId} ${group.displayName}`
         expect(living.map(facts).toSorted()).toEqual(theirs.map(facts).toSorted())
         expect(plan.present).toBe(theirs.length)
         for (const { scimId, members: list } of theirs.filter((group) => group.members !== null)) {
