@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts'
 import { shorten } from './shorten.ts'
 
 /** One parameter of an operation. */
-export interface Parameter {
+interface Parameter {
   readonly schema: z.ZodType
   /** What is allowed, in words that follow "allowed: ". */
   readonly allowed: string

@@ -4,7 +4,7 @@ import type { Queries, Store } from '../store.ts'
 import { MEMBER_MODES } from './pull.ts'
 
 /** Where the token is found when a sync needs it. */
-export const TOKEN_KINDS = ['env', 'file'] as const
+const TOKEN_KINDS = ['env', 'file'] as const
 
 const flagSchema = z.number().transform((number) => number !== 0)
 

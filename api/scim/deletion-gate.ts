@@ -3,10 +3,10 @@ import { SyncFailure } from './failures.ts'
 import type { Plan } from './plan.ts'
 
 /** Up to this many may always go: below it a share says little. */
-export const FREE_DELETIONS = { groups: 5, members: 50 } as const
+const FREE_DELETIONS = { groups: 5, members: 50 } as const
 
 /** Above the free ones, no more than one in this many may go. */
-export const DELETED_SHARE = 5
+const DELETED_SHARE = 5
 
 /** The failure that keeps this plan from being carried out without the operator's leave, if there is one. */
 export function deletionFault({ deletions, present, before, lostMembers }: Plan): SyncFailure | undefined {

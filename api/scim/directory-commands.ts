@@ -17,12 +17,13 @@ import { lastJob, showJob } from './job-store.ts'
 import { SYNC_LIMITS } from './limits.ts'
 import { examine } from './examine.ts'
 import { describePlan } from './plan-text.ts'
+import { PULSE } from './run-job.ts'
 import { prepareSync, type SyncOptions } from './sync.ts'
 import { syncNow } from './sync-now.ts'
 import { readToken, type Environment } from './token.ts'
 
 /** What a command works with. */
-export interface Workplace {
+interface Workplace {
   readonly store: Store
   readonly settings: Settings
   readonly environment: Environment
@@ -170,7 +171,12 @@ async function showPlan(
 async function runSync(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
   const { settings, print } = workplace
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
-  const job = await syncNow(accountId, options, { ...workplace, syncMs })
+  const job = await syncNow(accountId, options, {
+    ...workplace,
+    limits: SYNC_LIMITS,
+    pulse: PULSE,
+    syncMs,
+  })
   print(JSON.stringify(showJob(job)))
   if (job.failure !== null) throw new SyncFailure(job.failure, FAILURES[job.failure])
 }

@@ -3,19 +3,18 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchForDead } from './dead-jobs.ts'
 import { findJob, requestJob, takeJob, type Job } from './job-store.ts'
-import { SYNC_LIMITS } from './limits.ts'
-import { PULSE, runJob, type JobEffects } from './run-job.ts'
+import { runJob, type JobEffects } from './run-job.ts'
 import type { SyncOptions } from './sync.ts'
 
-type NowEffects = Pick<JobEffects, 'store' | 'clock' | 'log' | 'environment' | 'syncMs'> & {
+interface NowEffects extends JobEffects {
   readonly note: (line: string) => void
 }
 
 /** Runs a sync of the account, after any that is under way elsewhere, and resolves to its finished job. */
 export async function syncNow(accountId: string, options: SyncOptions, effects: NowEffects): Promise<Job> {
-  const { store, clock, note } = effects
+  const { store, clock, note, pulse } = effects
   const runner = randomUUID()
-  const endDeadJobs = watchForDead(runner, { ...effects, pulse: PULSE })
+  const endDeadJobs = watchForDead(runner, effects)
   let waitedFor: string | undefined
   for (;;) {
     options.signal.throwIfAborted()
@@ -23,12 +22,12 @@ export async function syncNow(accountId: string, options: SyncOptions, effects: 
     if (open === undefined) throw new TypeError('The connection was removed a moment ago')
     const job = await takeJob(store, { id: open.id, runner }, clock())
     if (job !== undefined) {
-      await runJob(job, runner, options, { ...effects, limits: SYNC_LIMITS, pulse: PULSE })
+      await runJob(job, runner, options, effects)
       return (await findJob(store, accountId, job.id)) ?? job
     }
     if (open.id !== waitedFor) note(`Job ${open.id} is under way in another process; waiting for its end.`)
     waitedFor = open.id
     await endDeadJobs()
-    await sleep(PULSE.beatMs)
+    await sleep(pulse.beatMs)
   }
 }

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 
 export const DIRECTORY_TOKEN = 'directory-token'
 
-export interface DirectoryMember {
+interface DirectoryMember {
   readonly value: string
   readonly type?: string
   readonly display?: string

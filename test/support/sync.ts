@@ -20,7 +20,7 @@ export const jobSchema = z.strictObject({
 
 const jobReplySchema = z.strictObject({ data: jobSchema })
 
-export const groupsSchema = z.strictObject({
+const groupsSchema = z.strictObject({
   data: z.array(
     z.strictObject({
       id: z.uuid(),
@@ -34,7 +34,7 @@ export const groupsSchema = z.strictObject({
   total_count: z.int(),
 })
 
-export const membersSchema = z.strictObject({
+const membersSchema = z.strictObject({
   data: z.array(
     z.strictObject({ id: z.string(), type: z.string().nullable(), display_name: z.string().nullable() }),
   ),
