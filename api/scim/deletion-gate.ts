@@ -9,8 +9,8 @@ const FREE_DELETIONS = { groups: 5, members: 50 } as const
 const DELETED_SHARE = 5
 
 /** The failure that keeps this plan from being carried out without the operator's leave, if there is one. */
-export function deletionFault({ deletions, present, before, lostMembers }: Plan): SyncFailure | undefined {
-  if (present === 0 && before.groups > 0) {
+export function deletionFault({ deletions, received, before, lostMembers }: Plan): SyncFailure | undefined {
+  if (received === 0 && before.groups > 0) {
     return new SyncFailure(
       'directory_empty',
       `the directory has no groups, and ${before.groups} are known here`,

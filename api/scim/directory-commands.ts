@@ -51,6 +51,9 @@ const USAGE = {
   sync: 'sync --account NAME [--dry-run] [--allow-deletions]',
 } as const
 
+// Each page would be too many lines for a directory of thousands.
+const TOLD_EVERY = 1000
+
 export const COMMANDS: Readonly<Record<string, Command>> = {
   set: {
     usage: USAGE.set,
@@ -109,7 +112,7 @@ function prepareSet(args: readonly string[]): (workplace: Workplace) => Promise<
       readToken(connection.token, environment)
     } catch (error) {
       if (!(error instanceof SyncFailure)) throw error
-      note(`Syncs will fail until this is mended. ${error.message}.`)
+      note(`The token cannot be read from here, and the service will need it. ${error.message}.`)
     }
   }
 }
@@ -191,12 +194,10 @@ function notConnected(account: string): OperatorError {
   return new OperatorError(`Account "${account}" has no directory: list shows the connections, set makes one`)
 }
 
-// A line every so often: each page would be too many for a directory of thousands.
 function tellProgress(note: (line: string) => void): SyncOptions['progress'] {
-  const EVERY = 1000
   let told = 0
   return (read, total) => {
-    if (read < told + EVERY && read !== total) return
+    if (read === told || (read < told + TOLD_EVERY && read !== total)) return
     told = read
     note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)
   }

@@ -55,8 +55,7 @@ const LIST = `
   SELECT id, account_id AS organization_id, scim_id AS external_id, display_name, created_at, updated_at
   FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL
   ORDER BY created_at, id LIMIT $2 OFFSET $3`
-const COUNT = `
-  SELECT CAST(count(*) AS INTEGER) AS total FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL`
+const COUNT = `SELECT count(*) AS total FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL`
 const MEMBER_COUNT = `
   SELECT member_count FROM scim_groups WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 const MEMBERS = `

@@ -1,5 +1,5 @@
 /** The members of a group, as the directory supplies them, and the digest by which two lists are compared. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 
 /** One member: a user or, unexpanded, another group. */
@@ -61,9 +61,8 @@ export function toMemberList(members: readonly Member[]): MemberList {
   const byId = new Map(members.map((member) => [member.id, member]))
   // By code units: the order has to be the same on every machine.
   const sorted = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const hash = createHash('sha256')
-  for (const { id, type, displayName } of sorted) hash.update(`${JSON.stringify([id, type, displayName])}\n`)
-  return { members: sorted, digest: hash.digest('base64url') }
+  const text = JSON.stringify(sorted.map(({ id, type, displayName }) => [id, type, displayName]))
+  return { members: sorted, digest: hash('sha256', text, 'base64url') }
 }
 
 function idOfReference(reference: string): string | undefined {

@@ -27,7 +27,9 @@ export interface Plan {
   readonly changes: readonly Change[]
   /** Groups that the directory no longer has. */
   readonly deletions: readonly OurGroup[]
-  /** Groups present once the plan is carried out. */
+  /** Groups that the directory named. */
+  readonly received: number
+  /** Groups present once the plan is carried out: these, and ours that may not be deleted. */
   readonly present: number
   /** What stood before, and what of it would go: the deletion gate judges by these. */
   readonly before: { readonly groups: number; readonly members: number }
@@ -56,6 +58,7 @@ export function planSync(
   return {
     changes: pairs.filter(isChange).map((pair) => ({ ...pair, withMembers: hasNewMembers(pair) })),
     deletions: mayDelete ? absent : [],
+    received: groups.length,
     present: groups.length + (mayDelete ? 0 : absent.length),
     before: { groups: living.length, members: sum(living.map((group) => group.memberCount ?? 0)) },
     lostMembers: sum(pairs.map(membersLost)),

@@ -25,6 +25,7 @@ function faultOf({ deleted = 0, groups = 100, lostMembers = 0, members = 1000 }:
   const plan: Plan = {
     changes: [],
     deletions: Array.from({ length: deleted }, () => GONE),
+    received: groups - deleted,
     present: groups - deleted,
     before: { groups, members },
     lostMembers,

@@ -170,6 +170,19 @@ describe('a sync', () => {
     expect(await acme.all()).toEqual(before)
   })
 
+  it('says so too when the directory returns nothing and tells no total', async () => {
+    let isEmpty = false
+    await using directory = await startDirectory(groupsNamed('1', '2'), {
+      quirk: ({ path }) => (isEmpty && path === '/Groups' ? { body: { Resources: [] } } : undefined),
+    })
+    await using service = await startService()
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    isEmpty = true
+    expect((await acme.sync()).error_message).toBe(FAILURES.directory_empty)
+    expect((await acme.groups()).total_count).toBe(2)
+  })
+
   it('deletes nothing when too much would go', async () => {
     await using directory = await startDirectory(manyGroups(25))
     await using service = await startService()
