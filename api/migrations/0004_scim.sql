@@ -35,6 +35,8 @@ CREATE TABLE scim_sync_jobs (
 -- One job per account at a time.
 CREATE UNIQUE INDEX scim_open_jobs ON scim_sync_jobs (account_id) WHERE status IN ('queued', 'running');
 CREATE INDEX scim_jobs_by_account ON scim_sync_jobs (account_id, created_at);
+-- What every process looks for every other second.
+CREATE INDEX scim_jobs_by_status ON scim_sync_jobs (status, created_at);
 
 -- id is ours and stays for good; scim_id and external_id are the directory's `id` and `externalId`. A group that
 -- the directory deleted keeps its row, with deleted_at. member_digest stands for the members as last supplied;

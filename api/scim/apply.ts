@@ -55,7 +55,7 @@ function changedRow(
   const { scimId, externalId, displayName, members } = theirs
   const [digest, count] =
     withMembers && members !== null
-      ? [members.digest, members.members.length]
+      ? [members.digest, members.count]
       : [ours?.memberDigest ?? null, ours?.memberCount ?? null]
   return [id, accountId, scimId, externalId, displayName, digest, count, ours?.createdAt ?? time, time, null]
 }
@@ -73,7 +73,7 @@ async function memberRows(queries: Queries, changes: readonly IdentifiedChange[]
     if (!withMembers) continue
     const stored = ours === null ? [] : await readMembers(queries, id)
     const former = new Map(stored.map((member) => [member.id, member]))
-    for (const member of theirs.members?.members ?? []) {
+    for (const member of theirs.members?.read() ?? []) {
       if (!isSame(member, former.get(member.id)))
         written.push([id, member.id, member.type, member.displayName])
       former.delete(member.id)

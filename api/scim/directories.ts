@@ -5,14 +5,14 @@ import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { openStore } from '../open-store.ts'
 import { COMMANDS, HELP } from './directory-commands.ts'
-import { SyncFailure } from './failures.ts'
+import { FAILURES, SyncFailure } from './failures.ts'
 
 const EXIT_FAILED = 1
 
 try {
   await main(process.argv.slice(2))
 } catch (error) {
-  note(error instanceof SyncFailure ? error.message : failureText(error))
+  note(error instanceof SyncFailure ? `${FAILURES[error.failure]} (${error.message})` : failureText(error))
   process.exitCode = error instanceof SyncFailure ? EXIT_FAILED : EXIT_USAGE
 }
 

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
+import { shorten } from '../shorten.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
 import { SyncFailure } from './failures.ts'
 import type { SyncLimits } from './limits.ts'
@@ -124,7 +125,7 @@ async function judge(reply: Dispatcher.ResponseData): Promise<Outcome> {
 }
 
 async function readJson({ headers, body }: Dispatcher.ResponseData): Promise<unknown> {
-  const type = String(headers['content-type'])
+  const type = shorten(String(headers['content-type']))
   const text = await body.text()
   const json = JSON_TYPE.test(type) ? parseJson(text) : undefined
   if (json === undefined) {

@@ -181,7 +181,7 @@ async function runSync(accountId: string, options: SyncOptions, workplace: Workp
     syncMs,
   })
   print(JSON.stringify(showJob(job)))
-  if (job.failure !== null) throw new SyncFailure(job.failure, FAILURES[job.failure])
+  if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
 }
 
 async function connectionOf(store: Store, account: string): Promise<Connection> {

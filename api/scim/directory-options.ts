@@ -26,18 +26,7 @@ type OptionName = keyof typeof OPTIONS
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** The options as given. */
-export interface Given {
-  readonly account?: string
-  readonly url?: string
-  readonly 'token-env'?: string
-  readonly 'token-file'?: string
-  readonly members?: string
-  readonly schedule?: string
-  readonly 'allow-loopback'?: boolean
-  readonly 'allow-private'?: boolean
-  readonly 'dry-run'?: boolean
-  readonly 'allow-deletions'?: boolean
-}
+export type Given = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
 /**
  * Reads the options of a command; `usage` is named in faults.

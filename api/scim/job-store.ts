@@ -16,6 +16,9 @@ const jobSchema = z.object({
   finished_at: z.string().nullable(),
 })
 
+const idSchema = z.object({ id: z.string() })
+const heartbeatSchema = z.object({ id: z.string(), heartbeat: z.number() })
+
 /** A job; times are ISO 8601 UTC with milliseconds. */
 export type Job = z.infer<typeof jobSchema>
 
@@ -30,11 +33,7 @@ const FORGET = 'DELETE FROM scim_sync_jobs WHERE account_id = $1 AND finished_at
 const FIND = `SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND id = $2`
 const LAST = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT 1`
-const TAKE_NEXT = `
-  UPDATE scim_sync_jobs SET status = 'running', runner = $1, started_at = $2
-  WHERE status = 'queued' AND id = (
-    SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1)
-  RETURNING ${COLUMNS}`
+const NEXT = "SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1"
 const TAKE = `
   UPDATE scim_sync_jobs SET status = 'running', runner = $1, started_at = $2
   WHERE status = 'queued' AND id = $3
@@ -103,7 +102,9 @@ export async function lastJob(queries: Queries, accountId: string): Promise<Job 
 
 /** Takes the oldest queued job in hand; undefined when there is none, or another process was quicker. */
 export async function takeNextJob(queries: Queries, runner: string, now: Date): Promise<Job | undefined> {
-  return jobOf(await queries.query(TAKE_NEXT, [runner, now.toISOString()]))
+  // Looked for first: an UPDATE takes SQLite's write lock even where there is nothing to update.
+  const [next] = await queries.query(NEXT)
+  return next === undefined ? undefined : await takeJob(queries, { ...idSchema.parse(next), runner }, now)
 }
 
 /** Takes this job in hand; undefined when it is no longer queued. */
@@ -137,8 +138,6 @@ export async function failJob(
 ): Promise<Job | undefined> {
   return jobOf(await queries.query(FAIL, [id, runner, failure, now.toISOString()]))
 }
-
-const heartbeatSchema = z.object({ id: z.string(), heartbeat: z.number() })
 
 /** The running jobs of other processes, with their heartbeats. */
 export async function listHeartbeats(queries: Queries, runner: string) {

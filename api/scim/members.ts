@@ -11,11 +11,13 @@ export interface Member {
   readonly displayName: string | null
 }
 
-/** The whole list of a group's members, sorted by id, each once. */
+/** The whole list of a group's members. */
 export interface MemberList {
-  readonly members: readonly Member[]
+  readonly count: number
   /** Equal for equal lists. */
   readonly digest: string
+  /** The members, sorted by id, each once. Kept as one text, since most lists only have their digest looked at. */
+  readonly read: () => readonly Member[]
 }
 
 const MAX_TEXT = 1024
@@ -62,7 +64,13 @@ export function toMemberList(members: readonly Member[]): MemberList {
   // By code units: the order has to be the same on every machine.
   const sorted = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const text = JSON.stringify(sorted.map(({ id, type, displayName }) => [id, type, displayName]))
-  return { members: sorted, digest: hash('sha256', text, 'base64url') }
+  return { count: sorted.length, digest: hash('sha256', text, 'base64url'), read: () => readText(text) }
+}
+
+const textSchema = z.array(z.tuple([z.string(), z.string().nullable(), z.string().nullable()]))
+
+function readText(text: string): readonly Member[] {
+  return textSchema.parse(JSON.parse(text)).map(([id, type, displayName]) => ({ id, type, displayName }))
 }
 
 function idOfReference(reference: string): string | undefined {

@@ -5,7 +5,7 @@ export function describePlan({ changes, deletions }: Plan): string[] {
   return [
     'change\tscim_id\tdisplay_name\tmembers',
     ...changes.map(({ ours, theirs, withMembers }) => {
-      const members = withMembers ? `${ours?.memberCount ?? 0} -> ${theirs.members?.members.length ?? 0}` : ''
+      const members = withMembers ? `${ours?.memberCount ?? 0} -> ${theirs.members?.count ?? 0}` : ''
       return [kindOf(ours), theirs.scimId, theirs.displayName, members].join('\t')
     }),
     ...deletions.map((group) => ['delete', group.scimId, group.displayName, ''].join('\t')),

@@ -72,7 +72,7 @@ interface Pair {
 
 // Some directories return empty lists of members always, which says nothing about the members.
 function withoutEmptiness(groups: readonly TheirGroup[]): readonly TheirGroup[] {
-  const isEmptyThroughout = groups.every((group) => (group.members?.members.length ?? 0) === 0)
+  const isEmptyThroughout = groups.every((group) => (group.members?.count ?? 0) === 0)
   return isEmptyThroughout ? groups.map((group) => ({ ...group, members: null })) : groups
 }
 
@@ -124,7 +124,7 @@ function hasNewMembers({ ours, theirs }: Pair): boolean {
 
 function membersLost({ ours, theirs }: Pair): number {
   if (ours === null || ours.deleted || theirs.members === null) return 0
-  return Math.max(0, (ours.memberCount ?? 0) - theirs.members.members.length)
+  return Math.max(0, (ours.memberCount ?? 0) - theirs.members.count)
 }
 
 function sum(numbers: readonly number[]): number {

@@ -5,6 +5,7 @@ import type { SyncLimits } from './limits.ts'
 import { offersCursor, readGroup, type TheirGroup } from './messages.ts'
 import {
   checkMembers,
+  checkSize,
   walkGroups,
   type Found,
   type Progress,
@@ -118,6 +119,7 @@ async function completeMembers(options: PullOptions, groups: Found, asked: Set<s
   if (options.members !== 'per_group') return
   const { client, limits, progress } = options
   const open = [...groups.keys()].filter((scimId) => !asked.has(scimId))
+  let memberships = 0
   await inParallel(open, limits.parallel, async (scimId) => {
     const group = await readOne(client, scimId, limits)
     if (group === 'untold') {
@@ -126,6 +128,8 @@ async function completeMembers(options: PullOptions, groups: Found, asked: Set<s
     // Deleted since it was listed, and that is told as plainly as can be.
     if (group === 'gone') groups.delete(scimId)
     else groups.set(scimId, group)
+    memberships += groups.get(scimId)?.members?.count ?? 0
+    checkSize(groups, memberships, limits)
     asked.add(scimId)
     progress(asked.size, groups.size)
   })

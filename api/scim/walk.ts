@@ -140,7 +140,8 @@ function refuseLoop({ cursor }: Query, cursors: Set<string>, fruitless: number):
   cursors.add(cursor)
 }
 
-function checkSize(found: Found, members: number, limits: SyncLimits): void {
+/** @throws {SyncFailure} when there are more groups, or more members in all, than a sync takes. */
+export function checkSize(found: Found, members: number, limits: SyncLimits): void {
   if (found.size > limits.groups) {
     throw new SyncFailure('directory_too_large', `more than ${limits.groups} groups`)
   }
@@ -154,7 +155,7 @@ function checkSize(found: Found, members: number, limits: SyncLimits): void {
  * @throws {SyncFailure} when it has more than a group may have.
  */
 export function checkMembers({ members }: TheirGroup, limits: SyncLimits): number {
-  const count = members?.members.length ?? 0
+  const count = members?.count ?? 0
   if (count <= limits.membersPerGroup) return count
   throw new SyncFailure('directory_too_large', `a group has more than ${limits.membersPerGroup} members`)
 }

@@ -29,7 +29,7 @@ function our(scimId: string, more: Partial<OurGroup> = {}): OurGroup {
 }
 
 function withMembers(list: ReturnType<typeof members>): Partial<OurGroup> {
-  return { memberDigest: list.digest, memberCount: list.members.length }
+  return { memberDigest: list.digest, memberCount: list.count }
 }
 
 /** What the store holds after a plan, by the rules of apply.ts. */

@@ -270,7 +270,7 @@ describe('pull and members', () => {
     ]
     await using directory = await startDirectory(groups)
     const pulled = await pullFrom(directory)
-    expect(pulled.ids.map((id) => pulled.groups.get(id)?.members?.members)).toEqual([
+    expect(pulled.ids.map((id) => pulled.groups.get(id)?.members?.read())).toEqual([
       undefined,
       [],
       [
@@ -283,7 +283,7 @@ describe('pull and members', () => {
   it('asks for each group where the list has no members', async () => {
     await using directory = await startDirectory(manyGroups(15))
     const { groups } = await pullFrom(directory, { members: 'per_group' })
-    expect([...groups.values()].map(({ members }) => members?.members[0]?.id)).toEqual(
+    expect([...groups.values()].map(({ members }) => members?.read()[0]?.id)).toEqual(
       idsOf(directory.groups).map((id) => `user-of-${id}`),
     )
     expect(lists(directory).every((query) => query.get('excludedAttributes') === 'members')).toBe(true)
@@ -344,7 +344,12 @@ describe('pull of hostile or broken answers', () => {
       })),
     })
     const { groups } = await pullFrom(directory)
-    expect(groups.get('1')?.members?.members.map(({ id }) => id)).toEqual(['ann b'])
+    expect(
+      groups
+        .get('1')
+        ?.members?.read()
+        .map(({ id }) => id),
+    ).toEqual(['ann b'])
   })
 
   it.each([
@@ -355,6 +360,13 @@ describe('pull of hostile or broken answers', () => {
   ])('stops at its limit of %s', async (_name, limits) => {
     await using directory = await startDirectory(manyGroups(25))
     expect(await failureOf(directory, { limits })).toBe('directory_too_large')
+  })
+
+  it('stops at its limit of members in all where it asks for each group', async () => {
+    await using directory = await startDirectory(manyGroups(25))
+    expect(await failureOf(directory, { members: 'per_group', limits: { members: 24 } })).toBe(
+      'directory_too_large',
+    )
   })
 
   it('stops when the token is refused in the middle', async () => {
@@ -382,7 +394,7 @@ describe('Pulled.confirmAbsent', () => {
     })
     const { ids, groups: found } = await pullFrom(directory, {}, ['11', '99'])
     expect(ids).toEqual([...idsOf(groups.slice(0, 10)), '11'])
-    expect(found.get('11')?.members?.members).toHaveLength(1)
+    expect(found.get('11')?.members?.count).toBe(1)
   })
 
   it.each(['per_group', 'off'] as const)(
@@ -393,7 +405,7 @@ describe('Pulled.confirmAbsent', () => {
         quirk: (asked) => (asked.path === '/Groups' ? usualReply(groups.slice(0, 1), asked) : undefined),
       })
       const { groups: found } = await pullFrom(directory, { members }, ['2'])
-      expect(found.get('2')?.members?.members.length).toBe(members === 'off' ? undefined : 1)
+      expect(found.get('2')?.members?.count).toBe(members === 'off' ? undefined : 1)
       expect(directory.asked.filter(({ path }) => path === '/Groups/2')).toHaveLength(1)
     },
   )
