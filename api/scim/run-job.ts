@@ -10,12 +10,12 @@ import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOption
 export interface Pulse {
   /** Pause between two heartbeats. */
   readonly beatMs: number
-  /** How long a heartbeat may stand still before its process counts as dead. */
-  readonly stillMs: number
+  /** How many such pauses a heartbeat may stand still before its process counts as dead. */
+  readonly stillBeats: number
 }
 
 /** The pulse in force unless a test brings its own. */
-export const PULSE: Pulse = { beatMs: 2000, stillMs: 15_000 }
+export const PULSE: Pulse = { beatMs: 2000, stillBeats: 8 }
 
 export interface JobEffects extends SyncEffects {
   readonly store: Store

@@ -47,7 +47,7 @@ export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
 /** Pauses of no length, and a pulse fast enough for a test to wait for. */
 export const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
-  pulse: { beatMs: 20, stillMs: 400 },
+  pulse: { beatMs: 20, stillBeats: 20 },
   wait: async () => await sleep(0),
 } satisfies Partial<JobEffects>
 
