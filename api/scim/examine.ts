@@ -1,7 +1,8 @@
 import type { Connection } from './connection-store.ts'
-import { SyncFailure } from './failures.ts'
-import { offersCursor, readPage } from './messages.ts'
+import type { Query } from './directory-client.ts'
+import { discoverCursor } from './pull.ts'
 import { connect, type SyncEffects } from './sync.ts'
+import { firstPage } from './walk.ts'
 
 /**
  * Asks a directory for its first page of groups and tells what it found, as lines of `name: value`.
@@ -14,21 +15,28 @@ export async function examine(
 ): Promise<string[]> {
   const client = connect(connection, signal, effects)
   try {
-    const list = await client.get('/Groups', { startIndex: '1', count: String(effects.limits.pageSize) })
-    if (list.status !== 200) {
-      throw new SyncFailure('directory_invalid_response', `GET /Groups: status ${list.status}`)
-    }
-    const { groups, total, nextCursor } = readPage(list.body)
-    const config = await client.get('/ServiceProviderConfig', {}, 1).catch(() => undefined)
-    const withMembers = groups.filter((group) => group.members !== null).length
+    const cursor = await discoverCursor(client)
+    const withMembers = connection.members === 'inline'
+    const [{ groups, total, nextCursor }, query] = await firstPage({
+      ...effects,
+      client,
+      cursor,
+      withMembers,
+    })
+    const paging = pagingOf(query, nextCursor)
     return [
       `address: ${connection.url.href}`,
-      `groups in all: ${total ?? 'not told, so a sync deletes nothing unless the directory pages by cursor'}`,
+      `pages by: ${paging}`,
+      `groups in all: ${total ?? (paging === 'cursor' ? 'not told' : 'not told, so a sync deletes nothing')}`,
       `groups on the first page: ${groups.length}`,
-      `of these with members: ${withMembers}`,
-      `pages by: ${offersCursor(config?.body) || nextCursor !== undefined ? 'cursor' : 'index'}`,
+      `of these with a list of members: ${groups.filter((group) => group.members !== null).length}`,
     ]
   } finally {
     await client.close()
   }
+}
+
+function pagingOf(query: Query, nextCursor: string | undefined): string {
+  if ('cursor' in query || nextCursor !== undefined) return 'cursor'
+  return 'startIndex' in query ? 'index' : 'nothing, all groups come at once'
 }

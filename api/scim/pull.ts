@@ -63,8 +63,8 @@ export async function pull(options: PullOptions): Promise<Pulled> {
   }
 }
 
-// What the directory can do beyond the plainest; one that does not tell is asked by index.
-async function discoverCursor(client: DirectoryClient): Promise<boolean> {
+/** Whether the directory offers paging by cursor; one that does not tell is asked by index. */
+export async function discoverCursor(client: DirectoryClient): Promise<boolean> {
   try {
     const { status, body } = await client.get('/ServiceProviderConfig', {}, 1)
     return status === 200 && offersCursor(body)

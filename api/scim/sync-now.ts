@@ -1,6 +1,7 @@
 /** A sync in the operator's own process, under the same rule as the service's: one job per account at a time. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../errors.ts'
 import { watchForDead } from './dead-jobs.ts'
 import { findJob, requestJob, takeJob, type Job } from './job-store.ts'
 import { runJob, type JobEffects } from './run-job.ts'
@@ -19,7 +20,7 @@ export async function syncNow(accountId: string, options: SyncOptions, effects: 
   for (;;) {
     options.signal.throwIfAborted()
     const open = await requestJob(store, accountId, clock())
-    if (open === undefined) throw new TypeError('The connection was removed a moment ago')
+    if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
     const job = await takeJob(store, { id: open.id, runner }, clock())
     if (job !== undefined) {
       await runJob(job, runner, options, effects)

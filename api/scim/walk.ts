@@ -56,8 +56,19 @@ export async function walkGroups(options: WalkOptions, found: Found): Promise<Wa
   throw new TypeError('There is no way to ask for groups')
 }
 
+/** The first page of groups, and the query that brought it. */
+export async function firstPage(options: Omit<WalkOptions, 'progress'>): Promise<[Page, Query]> {
+  const ways = waysToAsk(options)
+  for (let way = ways.shift(); way !== undefined; way = ways.shift()) {
+    const answer = await options.client.get('/Groups', way)
+    if (answer.status === 200) return [readPage(answer.body), way]
+    if (!REFUSALS.has(answer.status) || ways.length === 0) throw unexpected(answer)
+  }
+  throw new TypeError('There is no way to ask for groups')
+}
+
 // From the best way to the plainest: each is tried when the directory refuses the one before it.
-function waysToAsk({ cursor, withMembers, limits }: WalkOptions): Query[] {
+function waysToAsk({ cursor, withMembers, limits }: Omit<WalkOptions, 'progress'>): Query[] {
   const count = String(limits.pageSize)
   const without: Query = withMembers ? {} : { excludedAttributes: 'members' }
   return [

@@ -210,13 +210,25 @@ describe('directories sync', () => {
 
 describe('directories test', () => {
   it('tells what the directory can do', async () => {
-    await using directory = await startDirectory(manyGroups(120), { cursor: true })
+    await using directory = await startDirectory(manyGroups(120))
     const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
     expect(run).toMatchObject({ code: 0, stderr: '' })
     expect(run.stdout).toBe(
-      `address: ${directory.url}\ngroups in all: 120\ngroups on the first page: 100\n` +
-        'of these with members: 100\npages by: cursor\n',
+      `address: ${directory.url}\npages by: index\ngroups in all: 120\ngroups on the first page: 100\n` +
+        'of these with a list of members: 100\n',
     )
+  })
+
+  it.each([
+    ['by cursor alone', 'startIndex', { cursor: true }, 'cursor'],
+    ['in no way', 'count', {}, 'nothing'],
+  ])('asks a directory that pages %s', async (_how, refused, options, told) => {
+    await using directory = await startDirectory(manyGroups(3), {
+      ...options,
+      quirk: ({ query }) => (query.has(refused) ? { status: 400, body: {} } : undefined),
+    })
+    const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
+    expect(run.stdout).toContain(`\npages by: ${told}`)
   })
 
   it('exits 1 and says what is wrong', async () => {
