@@ -10,6 +10,14 @@ import { OperatorError } from './errors.ts'
 /** How much the log tells, from most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
+function wholeNumberFrom1(fallback: number) {
+  return z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
+    .transform(Number)
+    .default(fallback)
+}
+
 /** Every setting with its check, its default and the sentence that explains it. */
 export const SETTINGS = {
   DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
@@ -40,6 +48,10 @@ export const SETTINGS = {
     .refine(validate, 'must be a cron expression, for instance "0 2 * * *"')
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts: a cron expression in UTC.'),
+  SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
+    'Directory syncs of different accounts at the same time.',
+  ),
+  SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('How long one directory sync may take, in minutes.'),
 } as const
 
 const settingsSchema = z.object(SETTINGS)

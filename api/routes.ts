@@ -2,14 +2,16 @@
 import { createRateLimiter } from './accounts/rate-limits.ts'
 import { createSpend } from './accounts/spend.ts'
 import type { Clock } from './call.ts'
+import { cronSchedule } from './cron-schedule.ts'
 import type { Snapshots } from './datasets/choose-snapshot.ts'
-import { nightlySchedule } from './datasets/nightly-schedule.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { catalogueOf } from './datasets/snapshot-catalogue.ts'
 import type { Log } from './log.ts'
-import { sendJson } from './respond.ts'
 import { openApiRoutes } from './openapi/routes.ts'
+import { sendJson } from './respond.ts'
 import type { Route } from './route.ts'
+import type { SyncJobs } from './scim/jobs.ts'
+import { scimRoutes } from './scim/routes.ts'
 import type { Store } from './store.ts'
 import { webRoutes } from './web/routes.ts'
 
@@ -17,6 +19,7 @@ import { webRoutes } from './web/routes.ts'
 export interface RouteDependencies {
   readonly store: Store
   readonly snapshots: Snapshots
+  readonly syncJobs: SyncJobs
   readonly clock: Clock
   readonly log: Log
   /** Cron expression in UTC. */
@@ -29,15 +32,19 @@ export interface RouteDependencies {
 export function createRoutes({
   store,
   snapshots,
+  syncJobs,
   clock,
   log,
   schedule,
   publicUrl,
 }: RouteDependencies): readonly Route[] {
   const catalogue = catalogueOf(snapshots.retained, log)
-  const nightly = nightlySchedule(schedule)
+  const nightly = cronSchedule(schedule)
   const spend = createSpend(createRateLimiter(store), clock)
-  const described = [...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly })]
+  const described = [
+    ...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly }),
+    ...scimRoutes(store, syncJobs),
+  ]
   return [
     ...described,
     ...openApiRoutes(described),

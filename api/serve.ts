@@ -9,6 +9,9 @@ import type { Log } from './log.ts'
 import { openStore } from './open-store.ts'
 import type { Route } from './route.ts'
 import { createRoutes } from './routes.ts'
+import { createSyncJobs, type SyncJobs } from './scim/jobs.ts'
+import { SYNC_LIMITS } from './scim/limits.ts'
+import { PULSE, type JobEffects } from './scim/run-job.ts'
 import type { Store } from './store.ts'
 
 /** A service that answers requests. */
@@ -22,10 +25,15 @@ export interface Service {
   close(): Promise<void>
 }
 
-interface ServeEffects {
+/** What the service needs of the world. */
+export interface ServeEffects {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
+  /** Where the tokens of directories are found. */
+  readonly environment: NodeJS.ProcessEnv
+  /** What a test sets otherwise of how syncs run. */
+  readonly sync?: Partial<Pick<JobEffects, 'limits' | 'pulse' | 'wait' | 'syncMs'>>
 }
 
 /**
@@ -34,13 +42,15 @@ interface ServeEffects {
  */
 export async function serve(
   settings: Settings,
-  { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
+  { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync }: ServeEffects,
 ): Promise<Service> {
   const store = await openStore(settings, clock())
   const current = await followSnapshots(settings.DATA_DIR, { log })
   const retained = retainSnapshots(settings.DATA_DIR, log)
   const snapshots = { current, retained }
+  const syncJobs = startSyncJobs(settings, store, { log, clock, environment, ...(sync && { sync }) })
   const closeData = async () => {
+    await syncJobs.close()
     await retained.close()
     await current.close()
     await store.close()
@@ -48,6 +58,7 @@ export async function serve(
   const routes = createRoutes({
     store,
     snapshots,
+    syncJobs,
     clock,
     log,
     schedule: settings.NIGHTLY_SCHEDULE,
@@ -62,15 +73,29 @@ export async function serve(
     await closeData()
     throw error
   }
+  syncJobs.begin()
   log.info({ origin: server.origin }, 'listening')
   return {
     origin: server.origin,
     store,
     routes,
     async close() {
-      await server.close()
+      // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
+      await Promise.all([server.close(), syncJobs.close()])
       await closeData()
       log.info('stopped')
     },
   }
+}
+
+function startSyncJobs(
+  settings: Settings,
+  store: Store,
+  { log, clock, environment, sync }: ServeEffects & { readonly clock: Clock },
+): SyncJobs {
+  const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
+  return createSyncJobs(
+    { store, clock, log, environment, limits: SYNC_LIMITS, pulse: PULSE, syncMs, ...sync },
+    { concurrent: settings.SCIM_CONCURRENT_SYNCS },
+  )
 }

@@ -6,7 +6,7 @@ import { serve } from './serve.ts'
 
 try {
   const settings = readSettings(process.env)
-  const service = await serve(settings, { log: createLog(settings.LOG_LEVEL) })
+  const service = await serve(settings, { log: createLog(settings.LOG_LEVEL), environment: process.env })
   onStopSignal(() => void service.close())
 } catch (error) {
   process.stderr.write(`${failureText(error)}\n`)

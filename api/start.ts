@@ -38,7 +38,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   // A run that fails is told, and the API starts all the same, with what was published before if anything was.
   if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving what was published before')
 
-  const service = await serve(settings, { log })
+  const service = await serve(settings, { log, environment: process.env })
   if (running.disposed) return await service.close()
   running.defer(() => service.close())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const

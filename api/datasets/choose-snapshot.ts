@@ -1,7 +1,7 @@
 import { snapshotId, type Retraction } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
+import { badRequest, invalid } from '../query-parameters.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
-import { badRequest, invalid } from './parameters.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
 import type { Snapshot } from './snapshot.ts'
 

@@ -1,5 +1,6 @@
 import type { Category, Sort, Subcategory } from '../../pipeline/contract.ts'
-import { badRequest, invalid, type Parameters } from './parameters.ts'
+import { badRequest, invalid } from '../query-parameters.ts'
+import type { Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 
 /** What is answered once defaults and clamps are applied: requests that mean the same resolve to the same. */

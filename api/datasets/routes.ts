@@ -5,7 +5,7 @@ import type { Clock } from '../call.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { appRankings } from './app-rankings.ts'
 import type { Snapshots } from './choose-snapshot.ts'
-import type { NightlySchedule } from './nightly-schedule.ts'
+import type { CronSchedule } from '../cron-schedule.ts'
 import { DATASET_OPERATIONS } from './operations.ts'
 import type { SnapshotCatalogue } from './snapshot-catalogue.ts'
 import { listSnapshots, showSnapshot, snapshotFile } from './snapshots.ts'
@@ -16,7 +16,7 @@ interface DatasetDependencies {
   readonly spend: Spend
   readonly clock: Clock
   readonly catalogue: SnapshotCatalogue
-  readonly schedule: NightlySchedule
+  readonly schedule: CronSchedule
 }
 
 /** The routes of the dataset; all of them may be read by any page. */

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { addDays, COVERAGE_STATUSES, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler } from '../call.ts'
+import type { CronSchedule } from '../cron-schedule.ts'
 import { sendJson } from '../respond.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
-import type { NightlySchedule } from './nightly-schedule.ts'
 import type { SnapshotFacts } from './snapshot.ts'
 
 /** The body of the reply. */
@@ -29,7 +29,7 @@ type Status = z.infer<typeof statusSchema>
 const GRACE_MS = 3_600_000
 
 /** Serves the status of the current snapshot. */
-export function datasetStatus(snapshots: CurrentSnapshot, schedule: NightlySchedule, clock: Clock): Handler {
+export function datasetStatus(snapshots: CurrentSnapshot, schedule: CronSchedule, clock: Clock): Handler {
   return (_request, reply) => {
     const now = clock()
     const facts = snapshots.facts()
@@ -69,7 +69,7 @@ function describe(facts: SnapshotFacts | undefined): Described {
 }
 
 /** Whether `dataThrough` lies before the day that the last due run should have published up to. */
-export function isStale(dataThrough: string | undefined, schedule: NightlySchedule, now: Date): boolean {
+export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
   const due = schedule.last(new Date(now.getTime() - GRACE_MS))
   if (due === undefined) return false
   return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)

@@ -26,7 +26,11 @@ async function main(dataDir: string): Promise<void> {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const settings = readSettings({ DATA_DIR: dataDir, PORT: '0' })
-  const service = await serve(settings, { log: createLog('silent'), clock: () => NOW })
+  const service = await serve(settings, {
+    log: createLog('silent'),
+    clock: () => NOW,
+    environment: {},
+  })
   const key = await createKey(service.store, { account: 'example', kind: 'management', now: NOW })
   const examples = await collectExamples(service.routes, service.origin, key)
   write('examples.json', examples)

@@ -5,7 +5,7 @@ import { wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler, Reply } from '../call.ts'
 import { isNotModified } from '../conditional.ts'
 import { useSnapshot, type Snapshots } from '../datasets/choose-snapshot.ts'
-import type { NightlySchedule } from '../datasets/nightly-schedule.ts'
+import type { CronSchedule } from '../cron-schedule.ts'
 import { resolveQuery } from '../datasets/query.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import type { Snapshot } from '../datasets/snapshot.ts'
@@ -20,7 +20,7 @@ import { renderPage } from './page.ts'
 interface HomeDependencies {
   readonly snapshots: Snapshots
   readonly catalogue: SnapshotCatalogue
-  readonly schedule: NightlySchedule
+  readonly schedule: CronSchedule
   readonly clock: Clock
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
 import type { Clock, Handler } from '../call.ts'
 import type { Snapshots } from '../datasets/choose-snapshot.ts'
-import type { NightlySchedule } from '../datasets/nightly-schedule.ts'
+import type { CronSchedule } from '../cron-schedule.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import { jsonText, sendBytes } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
@@ -13,7 +13,7 @@ import { home } from './home.ts'
 interface WebDependencies {
   readonly snapshots: Snapshots
   readonly catalogue: SnapshotCatalogue
-  readonly schedule: NightlySchedule
+  readonly schedule: CronSchedule
   readonly clock: Clock
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
   readonly publicUrl: string | undefined

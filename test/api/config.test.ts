@@ -10,6 +10,8 @@ describe('readSettings', () => {
       HOST: '127.0.0.1',
       LOG_LEVEL: 'info',
       NIGHTLY_SCHEDULE: '0 2 * * *',
+      SCIM_CONCURRENT_SYNCS: 4,
+      SCIM_SYNC_MINUTES: 30,
     })
   })
 
@@ -24,6 +26,8 @@ describe('readSettings', () => {
     ['PORT', '3e3'],
     ['LOG_LEVEL', 'loud'],
     ['DATABASE_URL', 'mysql://user:secret@host/database'],
+    ['SCIM_CONCURRENT_SYNCS', '0'],
+    ['SCIM_SYNC_MINUTES', '1.5'],
     ['NIGHTLY_SCHEDULE', 'at night'],
     ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
   ])('refuses %s=%s', (name, value) => {

@@ -10,6 +10,9 @@ import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
 import { openStore } from '../../api/open-store.ts'
 import type { Route } from '../../api/route.ts'
 import { createRoutes } from '../../api/routes.ts'
+import { createSyncJobs } from '../../api/scim/jobs.ts'
+import { SYNC_LIMITS } from '../../api/scim/limits.ts'
+import { PULSE } from '../../api/scim/run-job.ts'
 import type { Store } from '../../api/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
@@ -71,10 +74,15 @@ beforeAll(async () => {
   store = await openStore({ DATA_DIR: dataDir }, clock())
   snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
+  const syncJobs = createSyncJobs(
+    { store, clock, log, environment: {}, limits: SYNC_LIMITS, pulse: PULSE, syncMs: 60_000 },
+    { concurrent: 1 },
+  )
   routes = [
     ...createRoutes({
       store,
       snapshots: { current: snapshots, retained },
+      syncJobs,
       clock,
       log,
       schedule: '0 2 * * *',

@@ -37,6 +37,8 @@ it('a day, with and without request_ids, and a night after two histories', async
     'resolve',
     'rank',
     'check',
+    'gate',
+    'bundle',
     'publish',
     'peak',
   ])
@@ -51,6 +53,8 @@ it('a long and wide history', async () => {
     'resolve',
     'rank',
     'check',
+    'gate',
+    'bundle',
     'publish',
     'whole',
     'peak, stages',

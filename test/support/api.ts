@@ -12,7 +12,7 @@ import { HTTP_LIMITS, type HttpLimits } from '../../api/http-server.ts'
 import { createLog } from '../../api/log.ts'
 import { BASE_PATH } from '../../api/route.ts'
 import { readSettings } from '../../api/config.ts'
-import { serve } from '../../api/serve.ts'
+import { serve, type ServeEffects } from '../../api/serve.ts'
 import { REPOSITORY } from './nightly.ts'
 
 /** The body of a rankings reply as a strict client reads it (CONTRACT 4.3). */
@@ -57,19 +57,27 @@ export function memoryLog() {
 interface ApiOptions {
   readonly clock?: () => Date
   readonly limits?: Partial<HttpLimits>
+  readonly environment?: Readonly<Record<string, string>>
+  readonly sync?: NonNullable<ServeEffects['sync']>
 }
 
 /** A running service over `dataDir` on a free port, with a request in short form and its log in memory. */
-export async function startApi(dataDir: string, { clock, limits }: ApiOptions = {}) {
+export async function startApi(
+  dataDir: string,
+  { clock, limits, environment = {}, sync = {} }: ApiOptions = {},
+) {
   const { log, lines, messages } = memoryLog()
-  const service = await serve(readSettings({ DATA_DIR: dataDir, PORT: '0' }), {
+  const service = await serve(readSettings({ DATA_DIR: dataDir, PORT: '0', ...environment }), {
     log,
+    environment,
+    sync,
     ...(clock === undefined ? {} : { clock }),
     limits: { ...HTTP_LIMITS, ...limits },
   })
   const now = clock ?? (() => new Date())
   return {
     origin: service.origin,
+    store: service.store,
     base: `${service.origin}${BASE_PATH}`,
     lines,
     messages,

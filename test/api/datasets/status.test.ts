@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { nightlySchedule } from '../../../api/datasets/nightly-schedule.ts'
+import { cronSchedule } from '../../../api/cron-schedule.ts'
 import { isStale } from '../../../api/datasets/status.ts'
 import { startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -70,11 +70,11 @@ describe('isStale', () => {
     ['2026-11-19', '2026-11-21T03:00:00Z', true],
     [undefined, '2026-11-20T12:00:00Z', true],
   ])('of data through %s at %s is %s', (dataThrough, now, stale) => {
-    expect(isStale(dataThrough, nightlySchedule('0 2 * * *'), new Date(now))).toBe(stale)
+    expect(isStale(dataThrough, cronSchedule('0 2 * * *'), new Date(now))).toBe(stale)
   })
 
   it('expects of a weekly schedule only what its last run could publish', () => {
-    const weekly = nightlySchedule('0 2 * * 1')
+    const weekly = cronSchedule('0 2 * * 1')
     expect(isStale('2026-11-15', weekly, NOW)).toBe(false)
     expect(isStale('2026-11-14', weekly, NOW)).toBe(true)
   })

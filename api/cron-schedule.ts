@@ -1,23 +1,23 @@
 /**
- * When nightly runs are due, from the cron expression in UTC. node-cron tells the next run only of a task that
+ * When something is due, from its cron expression in UTC. node-cron tells the next run only of a task that
  * runs, and only from the present moment; what is asked here is any moment, forwards and backwards.
  */
 import { createTask, parse } from 'node-cron'
-import { addDays, utcDay } from '../../pipeline/contract.ts'
+import { addDays, utcDay } from '../pipeline/contract.ts'
 
-/** The moments at which a nightly run is due. */
-export interface NightlySchedule {
-  /** The first run after `time`; undefined when there is none within 30 years. */
+/** The moments that a cron expression names. */
+export interface CronSchedule {
+  /** The first moment after `time`; undefined when there is none within 30 years. */
   next(time: Date): Date | undefined
-  /** The last run at or before `time`; undefined when there was none within 30 years. */
+  /** The last moment at or before `time`; undefined when there was none within 30 years. */
   last(time: Date): Date | undefined
 }
 
 // 29 February on a given weekday comes every 28 years.
 const HORIZON_DAYS = 30 * 366
 
-/** Reads a cron expression, which must be valid (config.ts has seen to that). */
-export function nightlySchedule(expression: string): NightlySchedule {
+/** Reads a cron expression, which must be valid (node-cron's `validate` tells). */
+export function cronSchedule(expression: string): CronSchedule {
   const times = timesOfDay(expression)
   const task = createTask(expression, () => undefined, { timezone: 'UTC' })
   const runsOn = (day: string) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nightlySchedule } from '../../../api/datasets/nightly-schedule.ts'
+import { cronSchedule } from '../../api/cron-schedule.ts'
 
 const cases: [expression: string, time: string, last: string, next: string][] = [
   ['0 2 * * *', '2026-11-20T01:59:59Z', '2026-11-19T02:00:00Z', '2026-11-20T02:00:00Z'],
@@ -13,9 +13,9 @@ const cases: [expression: string, time: string, last: string, next: string][] = 
   ['0 2 L * *', '2026-11-20T12:00:00Z', '2026-10-31T02:00:00Z', '2026-11-30T02:00:00Z'],
 ]
 
-describe('nightlySchedule', () => {
+describe('cronSchedule', () => {
   it.each(cases)('of %s at %s: last %s, next %s', (expression, time, last, next) => {
-    const schedule = nightlySchedule(expression)
+    const schedule = cronSchedule(expression)
     expect(schedule.last(new Date(time))).toEqual(new Date(last))
     expect(schedule.next(new Date(time))).toEqual(new Date(next))
   })

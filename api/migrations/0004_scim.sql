@@ -1,0 +1,67 @@
+-- Directory sync: how an account reaches its directory, the sync jobs, and the groups they brought.
+-- Flags are 0 or 1; times are ISO 8601 UTC with milliseconds, as text.
+
+-- token_source is the name of an environment variable or the path of a file: the token itself is stored nowhere.
+-- schedule is a cron expression in UTC, next_sync_at the next moment it names.
+CREATE TABLE scim_connections (
+  account_id TEXT PRIMARY KEY REFERENCES accounts (id),
+  url TEXT NOT NULL,
+  token_kind TEXT NOT NULL CHECK (token_kind IN ('env', 'file')),
+  token_source TEXT NOT NULL,
+  members TEXT NOT NULL CHECK (members IN ('inline', 'per_group', 'off')),
+  allow_loopback INTEGER NOT NULL,
+  allow_private INTEGER NOT NULL,
+  schedule TEXT,
+  next_sync_at TEXT,
+  updated_at TEXT NOT NULL
+);
+
+-- runner is the process that has the job in hand, heartbeat a number that it counts up while it lives. failure is
+-- the cause, by its name in api/scim/failures.ts.
+CREATE TABLE scim_sync_jobs (
+  id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed')),
+  synced_groups INTEGER,
+  deleted_groups INTEGER,
+  failure TEXT,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  finished_at TEXT,
+  runner TEXT,
+  heartbeat INTEGER NOT NULL
+);
+
+-- One job per account at a time.
+CREATE UNIQUE INDEX scim_open_jobs ON scim_sync_jobs (account_id) WHERE status IN ('queued', 'running');
+CREATE INDEX scim_jobs_by_account ON scim_sync_jobs (account_id, created_at);
+-- What every process looks for every other second.
+CREATE INDEX scim_jobs_by_status ON scim_sync_jobs (status, created_at);
+
+-- id is ours and stays for good; scim_id and external_id are the directory's `id` and `externalId`. A group that
+-- the directory deleted keeps its row, with deleted_at. member_digest stands for the members as last supplied;
+-- it is null, and so is member_count, while the directory has supplied none.
+CREATE TABLE scim_groups (
+  id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  scim_id TEXT NOT NULL,
+  external_id TEXT,
+  display_name TEXT NOT NULL,
+  member_digest TEXT,
+  member_count INTEGER,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  deleted_at TEXT,
+  UNIQUE (account_id, scim_id)
+);
+
+CREATE INDEX scim_present_groups ON scim_groups (account_id, created_at, id) WHERE deleted_at IS NULL;
+
+-- member_id is the directory's id of a user or a group, type its word for which of the two.
+CREATE TABLE scim_members (
+  group_id TEXT NOT NULL REFERENCES scim_groups (id),
+  member_id TEXT NOT NULL,
+  type TEXT,
+  display_name TEXT,
+  PRIMARY KEY (group_id, member_id)
+);

@@ -1,0 +1,56 @@
+/** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
+import { readSettings } from '../config.ts'
+import { EXIT_USAGE, failureText, onStopSignal } from '../entry.ts'
+import { OperatorError } from '../errors.ts'
+import { createLog } from '../log.ts'
+import { openStore } from '../open-store.ts'
+import { COMMANDS, HELP } from './directory-commands.ts'
+import { FAILURES, SyncFailure } from './failures.ts'
+
+const EXIT_FAILED = 1
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  note(error instanceof SyncFailure ? `${FAILURES[error.failure]} (${error.message})` : failureText(error))
+  process.exitCode = error instanceof SyncFailure ? EXIT_FAILED : EXIT_USAGE
+}
+
+async function main([name, ...args]: readonly string[]): Promise<void> {
+  if (name === '--help' || name === '-h' || args.includes('--help')) {
+    print(HELP)
+    return
+  }
+  const command = name === undefined ? undefined : COMMANDS[name]
+  if (command === undefined) {
+    const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
+    throw new OperatorError(`${fault}\n\n${HELP}`)
+  }
+  const run = command.prepare(args)
+  const settings = readSettings(process.env)
+  const store = await openStore(settings, new Date())
+  const stopping = new AbortController()
+  onStopSignal(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
+  try {
+    await run({
+      store,
+      settings,
+      environment: process.env,
+      signal: stopping.signal,
+      clock: () => new Date(),
+      log: createLog(settings.LOG_LEVEL),
+      print,
+      note,
+    })
+  } finally {
+    await store.close()
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function note(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

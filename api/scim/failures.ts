@@ -1,0 +1,41 @@
+/** Why a sync fails: a closed set of causes, each with the one sentence that a job shows (CONTRACT 5). */
+
+/** The sentences; README.md lists them with what to do. */
+export const FAILURES = {
+  connection_changed: 'The directory connection was changed or removed during the sync; nothing was changed.',
+  token_unavailable: 'The token for the directory is not available to the service.',
+  address_refused: 'The address of the directory is one that the service may not connect to.',
+  directory_unauthorized: 'The directory refused the token.',
+  directory_unreachable: 'The directory could not be reached or kept failing.',
+  directory_rate_limited: 'The directory kept asking the service to slow down.',
+  directory_invalid_response: 'The directory answered with something that is not valid SCIM.',
+  directory_too_large: 'The directory is larger than the limits of a sync; nothing was changed.',
+  directory_incomplete: 'The directory did not return all of its groups; nothing was changed.',
+  directory_empty: 'The directory returned no groups at all; nothing was changed.',
+  deletion_threshold_exceeded: 'The sync would remove too many groups or members; nothing was changed.',
+  timed_out: 'The sync took too long and was stopped; nothing was changed.',
+  interrupted: 'The sync was interrupted; nothing was changed.',
+  internal: 'An unexpected fault of the service stopped the sync; nothing was changed.',
+} as const
+
+export type Failure = keyof typeof FAILURES
+
+/** A sync cannot go on. The message is for the log, never for the caller, and holds nothing secret. */
+export class SyncFailure extends Error {
+  override readonly name = 'SyncFailure'
+  readonly failure: Failure
+
+  constructor(failure: Failure, detail: string, options?: ErrorOptions) {
+    super(detail, options)
+    this.failure = failure
+  }
+}
+
+/** The cause that a stored text names; one that only a newer version of the service knows counts as internal. */
+export function readFailure(text: string): Failure {
+  return isFailure(text) ? text : 'internal'
+}
+
+function isFailure(text: string): text is Failure {
+  return Object.hasOwn(FAILURES, text)
+}

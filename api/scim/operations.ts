@@ -1,0 +1,108 @@
+/** What the OpenAPI document says of directory sync (CONTRACT 5). */
+import { z } from 'zod'
+import { errorEnvelopeSchema } from '../errors.ts'
+import type { Operation, ParameterDescription } from '../openapi/operation.ts'
+import { groupRowSchema, memberRowSchema } from './group-store.ts'
+
+const TAG = 'directory sync'
+const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+
+const time = z.iso.datetime({ precision: 3 })
+const jobSchema = z.strictObject({
+  data: z.strictObject({
+    id: z.uuid(),
+    status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+    synced_groups: z.int().nullable().describe('Groups present after the run; set on success.'),
+    deleted_groups: z.int().nullable().describe('Groups deleted by the run; set on success.'),
+    error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
+    created_at: time,
+    started_at: time.nullable(),
+    finished_at: time.nullable(),
+  }),
+})
+
+const groupsSchema = z.strictObject({
+  data: z.array(groupRowSchema),
+  total_count: z.int(),
+})
+
+const membersSchema = z.object({
+  data: z.array(memberRowSchema),
+  total_count: z.int().nullable().describe('Null while the directory has supplied no members of the group.'),
+})
+
+const PAGE: readonly ParameterDescription[] = [
+  {
+    name: 'limit',
+    in: 'query',
+    description: 'Rows of the page. Default: 50.',
+    schema: { type: 'integer', minimum: 1, maximum: 100 },
+  },
+  {
+    name: 'offset',
+    in: 'query',
+    description: 'Rows to skip. Default: 0.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+]
+
+const id = (description: string): ParameterDescription => ({
+  name: 'id',
+  in: 'path',
+  description,
+  schema: { type: 'string' },
+})
+
+const WRONG_PAGE = { description: 'Parameters are wrong; each is named.', content: ENVELOPE }
+
+export const SCIM_OPERATIONS = {
+  start: {
+    id: 'startScimSyncJob',
+    tag: TAG,
+    summary: 'Starts a directory sync, or returns the one under way',
+    replies: {
+      '202': {
+        description: 'The job; `Location` is where to poll it.',
+        headers: ['Location', 'Retry-After'],
+        content: { 'application/json': jobSchema },
+      },
+      '404': { description: 'No directory is configured for the account.', content: ENVELOPE },
+    },
+  },
+  job: {
+    id: 'getScimSyncJob',
+    tag: TAG,
+    summary: 'Reads a sync job',
+    parameters: [id('Identifier of the job.')],
+    replies: {
+      '200': {
+        description: 'The job.',
+        headers: ['Retry-After'],
+        content: { 'application/json': jobSchema },
+      },
+      '404': { description: "Unknown, or another account's.", content: ENVELOPE },
+    },
+  },
+  groups: {
+    id: 'listScimGroups',
+    tag: TAG,
+    summary: 'The synced groups',
+    parameters: PAGE,
+    example: '/api/v1/scim/groups',
+    replies: {
+      '200': { description: 'A page of groups.', content: { 'application/json': groupsSchema } },
+      '400': WRONG_PAGE,
+    },
+  },
+  members: {
+    id: 'listScimGroupMembers',
+    tag: TAG,
+    summary: 'The members of a synced group',
+    parameters: [id('Identifier of the group.'), ...PAGE],
+    replies: {
+      '200': { description: 'A page of members.', content: { 'application/json': membersSchema } },
+      '400': WRONG_PAGE,
+      '404': { description: "Unknown, or another account's.", content: ENVELOPE },
+    },
+  },
+} as const satisfies Readonly<Record<string, Operation>>

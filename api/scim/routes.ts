@@ -1,0 +1,122 @@
+/** Directory sync over HTTP (CONTRACT 5): jobs are started and read, and the groups they brought are listed. */
+import type { Request } from 'express'
+import type { Caller, Handler, Reply } from '../call.ts'
+import { ApiError } from '../errors.ts'
+import {
+  badRequest,
+  readParameters,
+  wholeNumber,
+  type ParameterTable,
+  type Values,
+} from '../query-parameters.ts'
+import { queryString, sendJson } from '../respond.ts'
+import { BASE_PATH, type Route } from '../route.ts'
+import type { Store } from '../store.ts'
+import { listGroups, listMembers, type PageWanted } from './group-store.ts'
+import { findJob, showJob, type Job } from './job-store.ts'
+import type { SyncJobs } from './jobs.ts'
+import { SCIM_OPERATIONS } from './operations.ts'
+
+const JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
+const GROUPS_PATH = `${BASE_PATH}/scim/groups`
+
+const PAGE = {
+  limit: wholeNumber(1, 100),
+  // Databases count rows in 64 bits, JavaScript exactly in 53.
+  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+} as const satisfies ParameterTable
+
+const DEFAULT_LIMIT = 50
+const POLL_AFTER_SECONDS = 2
+
+/** The routes of directory sync; all of them need a management key. */
+export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
+  const management = { access: 'management' } as const
+  return [
+    // Whatever body a client sends along is not read.
+    {
+      ...management,
+      method: 'POST',
+      path: JOBS_PATH,
+      operation: SCIM_OPERATIONS.start,
+      handle: startJob(jobs),
+    },
+    {
+      ...management,
+      method: 'GET',
+      path: `${JOBS_PATH}/:id`,
+      operation: SCIM_OPERATIONS.job,
+      handle: readJob(store),
+    },
+    {
+      ...management,
+      method: 'GET',
+      path: GROUPS_PATH,
+      operation: SCIM_OPERATIONS.groups,
+      handle: readGroups(store),
+    },
+    {
+      ...management,
+      method: 'GET',
+      path: `${GROUPS_PATH}/:id/members`,
+      operation: SCIM_OPERATIONS.members,
+      handle: readGroupMembers(store),
+    },
+  ]
+}
+
+function startJob(jobs: SyncJobs): Handler {
+  return async (_request, reply) => {
+    const job = await jobs.request(callerOf(reply).accountId)
+    if (job === undefined) {
+      throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
+    }
+    reply.set('Location', `${JOBS_PATH}/${job.id}`)
+    sendJob(reply, 202, job)
+  }
+}
+
+function readJob(store: Store): Handler {
+  return async (request, reply) => {
+    const job = await findJob(store, callerOf(reply).accountId, idOf(request))
+    if (job === undefined) throw new ApiError(404, 'No such sync job')
+    sendJob(reply, 200, job)
+  }
+}
+
+function readGroups(store: Store): Handler {
+  return async (request, reply) => {
+    sendJson(reply, 200, await listGroups(store, callerOf(reply).accountId, pageOf(request)))
+  }
+}
+
+function readGroupMembers(store: Store): Handler {
+  return async (request, reply) => {
+    const group = { accountId: callerOf(reply).accountId, id: idOf(request) }
+    const members = await listMembers(store, group, pageOf(request))
+    if (members === undefined) throw new ApiError(404, 'No such group')
+    sendJson(reply, 200, members)
+  }
+}
+
+function sendJob(reply: Reply, status: number, job: Job): void {
+  if (job.finished_at === null) reply.set('Retry-After', String(POLL_AFTER_SECONDS))
+  sendJson(reply, status, { data: showJob(job) })
+}
+
+function pageOf(request: Request): PageWanted {
+  const { values, faults } = readParameters(PAGE, queryString(request))
+  if (faults.length > 0) throw badRequest(faults)
+  const { limit, offset }: Values<typeof PAGE> = values
+  return { limit: limit ?? DEFAULT_LIMIT, offset: offset ?? 0 }
+}
+
+function callerOf(reply: Reply): Caller {
+  const { caller } = reply.locals
+  if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
+  return caller
+}
+
+function idOf(request: Request): string {
+  return String(request.params['id'])
+}

@@ -1,0 +1,104 @@
+/** One job from the moment it was taken in hand to its end. */
+import type { Clock } from '../call.ts'
+import type { Log } from '../log.ts'
+import type { Store } from '../store.ts'
+import { SyncFailure } from './failures.ts'
+import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
+import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from './sync.ts'
+
+/** The pulse of running jobs. */
+export interface Pulse {
+  /** Pause between two heartbeats. */
+  readonly beatMs: number
+  /** How many such pauses a heartbeat may stand still before its process counts as dead. */
+  readonly stillBeats: number
+}
+
+/** The pulse in force unless a test brings its own. */
+export const PULSE: Pulse = { beatMs: 2000, stillBeats: 8 }
+
+export interface JobEffects extends SyncEffects {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly pulse: Pulse
+  /** Milliseconds that a sync may take in all. */
+  readonly syncMs: number
+}
+
+/**
+ * Runs a job that `runner` has taken in hand, and records how it ends. Rejects only when the store fails; the job
+ * then stays open until it is found to be dead.
+ */
+export async function runJob(
+  job: Job,
+  runner: string,
+  options: SyncOptions,
+  effects: JobEffects,
+): Promise<void> {
+  const { store, clock, log, syncMs } = effects
+  const running: RunningJob = { id: job.id, runner }
+  const about = { job_id: job.id, account_id: job.account_id }
+  const ending = new AbortController()
+  const deadline = setTimeout(() => {
+    ending.abort(new SyncFailure('timed_out', `not done within ${syncMs} ms`))
+  }, syncMs)
+  const heart = keepBeating(running, ending, effects)
+  try {
+    const signal = AbortSignal.any([options.signal, ending.signal])
+    const prepared = await prepareSync(store, job.account_id, { ...options, signal }, effects)
+    if (prepared.fault !== undefined) throw prepared.fault
+    signal.throwIfAborted()
+    const counts = await finish(running, prepared, effects)
+    log.info({ ...about, ...counts }, 'directory sync succeeded')
+  } catch (error) {
+    const fault = asFailure(error)
+    const level = fault.failure === 'internal' ? 'error' : 'warn'
+    log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
+    await failJob(store, running, { failure: fault.failure, now: clock() })
+  } finally {
+    clearTimeout(deadline)
+    await heart.stop()
+  }
+}
+
+async function finish(running: RunningJob, prepared: Prepared, { store, clock }: JobEffects) {
+  const { plan } = prepared
+  return await store.transaction(async (queries) => {
+    // First, so that the row is locked: from here on nobody can take the job for dead.
+    if (!(await beat(queries, running))) throw lost()
+    await carryOut(queries, prepared, clock())
+    const counts = { synced: plan.present, deleted: plan.deletions.length }
+    await succeedJob(queries, running.id, { ...counts, now: clock() })
+    return { ...counts, changed: plan.changes.length, complete: prepared.complete }
+  })
+}
+
+function keepBeating(running: RunningJob, ending: AbortController, { store, log, pulse }: JobEffects) {
+  let lastBeat = Promise.resolve()
+  const beatOnce = async () => {
+    try {
+      if (!(await beat(store, running))) ending.abort(lost())
+    } catch (error) {
+      log.error({ job_id: running.id, err: error }, 'heartbeat of a sync failed')
+    }
+  }
+  const timer = setInterval(() => {
+    lastBeat = beatOnce()
+  }, pulse.beatMs)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await lastBeat
+    },
+  }
+}
+
+function lost(): SyncFailure {
+  return new SyncFailure('interrupted', 'another process took this job for dead and ended it')
+}
+
+function asFailure(error: unknown): SyncFailure {
+  if (error instanceof SyncFailure) return error
+  return new SyncFailure('internal', String(error), { cause: error })
+}

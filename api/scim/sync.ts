@@ -1,0 +1,105 @@
+/** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
+import type { Queries, Store } from '../store.ts'
+import type { Resolve } from './addresses.ts'
+import { applyPlan } from './apply.ts'
+import { findConnection, type Connection } from './connection-store.ts'
+import { deletionFault } from './deletion-gate.ts'
+import { createDirectoryClient, type DirectoryClient, type Wait } from './directory-client.ts'
+import { SyncFailure } from './failures.ts'
+import { readOurGroups } from './group-store.ts'
+import type { SyncLimits } from './limits.ts'
+import { planSync, type Plan } from './plan.ts'
+import { pull } from './pull.ts'
+import { readToken, type Environment } from './token.ts'
+import type { Progress } from './walk.ts'
+
+/** What a sync needs of the world. */
+export interface SyncEffects {
+  readonly environment: Environment
+  readonly limits: SyncLimits
+  readonly wait?: Wait
+  readonly resolve?: Resolve
+}
+
+/** How one sync is made. */
+export interface SyncOptions {
+  /** Ends it; the reason is a SyncFailure. */
+  readonly signal: AbortSignal
+  readonly progress: Progress
+  /** The operator's leave, for this run alone, to delete as much as the directory's answer says. */
+  readonly allowDeletions: boolean
+}
+
+/** A plan, and what keeps it from being carried out without the operator's leave. */
+export interface Prepared {
+  readonly connection: Connection
+  readonly plan: Plan
+  readonly fault: SyncFailure | undefined
+  /** False when the directory gave no total, so that nothing may count as deleted. */
+  readonly complete: boolean
+}
+
+/** A client of the directory that a connection leads to; close it after use. */
+export function connect(
+  { url, reach, token }: Connection,
+  signal: AbortSignal,
+  effects: SyncEffects,
+): DirectoryClient {
+  return createDirectoryClient({
+    ...effects,
+    url,
+    reach,
+    token: readToken(token, effects.environment),
+    signal,
+  })
+}
+
+/**
+ * Reads the directory and works out what would change; writes nothing.
+ * @throws {SyncFailure} when the directory cannot be read whole.
+ */
+export async function prepareSync(
+  store: Store,
+  accountId: string,
+  options: SyncOptions,
+  effects: SyncEffects,
+): Promise<Prepared> {
+  const connection = await findConnection(store, accountId)
+  if (connection === undefined) throw changed()
+  const client = connect(connection, options.signal, effects)
+  try {
+    const { limits } = effects
+    const directory = await pull({ client, limits, members: connection.members, progress: options.progress })
+    const ours = await readOurGroups(store, accountId)
+    const planNow = () =>
+      planSync(ours, directory.groups.values(), {
+        mayDelete: directory.complete,
+        trustEmptiness: options.allowDeletions,
+      })
+    // A directory that has nothing at all is not asked again for what it had: that alone is reason to stop.
+    const first = planNow()
+    if (directory.groups.size > 0 || options.allowDeletions) {
+      await directory.confirmAbsent(first.deletions.map((group) => group.scimId))
+    }
+    const plan = planNow()
+    const fault = options.allowDeletions ? undefined : deletionFault(plan)
+    return { connection, plan, fault, complete: directory.complete }
+  } finally {
+    await client.close()
+  }
+}
+
+/**
+ * Writes a plan, unless the connection is no longer the one it was made under.
+ * @throws {SyncFailure} `connection_changed`.
+ */
+export async function carryOut(queries: Queries, { connection, plan }: Prepared, now: Date): Promise<void> {
+  const { accountId, updatedAt } = connection
+  const current = await findConnection(queries, accountId)
+  if (current?.updatedAt !== updatedAt) throw changed()
+  await applyPlan(queries, plan, { accountId, now })
+}
+
+function changed(): SyncFailure {
+  return new SyncFailure('connection_changed', 'the connection is no longer the one the sync began with')
+}

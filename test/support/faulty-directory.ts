@@ -1,0 +1,130 @@
+/** A small SCIM directory that does well by itself, and goes wrong in the way a test wants. */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+
+export const DIRECTORY_TOKEN = 'directory-token'
+
+interface DirectoryMember {
+  readonly value: string
+  readonly type?: string
+  readonly display?: string
+}
+
+export interface DirectoryGroup {
+  readonly id: string
+  readonly displayName: string
+  readonly externalId?: string
+  readonly members?: readonly DirectoryMember[]
+}
+
+/** What the directory answers: `body` as SCIM JSON, or whatever `send` writes itself. */
+export type Reply =
+  | { readonly status?: number; readonly headers?: Readonly<Record<string, string>>; readonly body: unknown }
+  | { readonly send: (response: ServerResponse) => void }
+
+/** A request as the directory sees it. */
+export interface Asked {
+  /** Below the base address: `/Groups`, `/Groups/7`, `/ServiceProviderConfig`. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly authorization: string | undefined
+  /** How many requests for the same path came before. */
+  readonly before: number
+}
+
+/** Answers in place of the directory; undefined leaves the answer to it. */
+export type Quirk = (asked: Asked) => Reply | undefined
+
+interface DirectoryOptions {
+  readonly quirk?: Quirk
+  /** Pages by cursor, and says so. */
+  readonly cursor?: boolean
+  /** The most groups on one page, whatever `count` says. */
+  readonly maxPage?: number
+}
+
+const BASE = '/scim/v2'
+
+/** Groups with these ids, named after them, with one member each. */
+export function groupsNamed(...ids: readonly string[]): DirectoryGroup[] {
+  return ids.map((id) => ({ id, displayName: `Group ${id}`, members: [{ value: `user-of-${id}` }] }))
+}
+
+/** Groups numbered from 1. */
+export function manyGroups(count: number): DirectoryGroup[] {
+  return groupsNamed(...Array.from({ length: count }, (_, index) => String(index + 1)))
+}
+
+/** Starts the directory; `groups` may be changed while it runs. */
+export async function startDirectory(groups: DirectoryGroup[], options: DirectoryOptions = {}) {
+  const asked: Asked[] = []
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://directory')
+    const path = url.pathname.replace(BASE, '')
+    const before = asked.filter((other) => other.path === path).length
+    const now = { path, query: url.searchParams, authorization: request.headers.authorization, before }
+    asked.push(now)
+    send(response, options.quirk?.(now) ?? usualReply(groups, now, options))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  return {
+    groups,
+    asked,
+    url: `http://127.0.0.1:${port}${BASE}`,
+    port,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** What a directory without faults answers. */
+export function usualReply(
+  groups: readonly DirectoryGroup[],
+  asked: Asked,
+  options: DirectoryOptions = {},
+): Reply {
+  if (asked.authorization !== `Bearer ${DIRECTORY_TOKEN}`) return { status: 401, body: { status: '401' } }
+  if (asked.path === '/ServiceProviderConfig')
+    return { body: { pagination: { cursor: options.cursor === true } } }
+  if (asked.path === '/Groups') return { body: listOf(groups, asked.query, options) }
+  const id = decodeURIComponent(asked.path.replace('/Groups/', ''))
+  const group = groups.find((candidate) => candidate.id === id)
+  return group === undefined ? { status: 404, body: { status: '404' } } : { body: group }
+}
+
+/** A page of the list of groups. */
+export function listOf(
+  groups: readonly DirectoryGroup[],
+  query: URLSearchParams,
+  options: DirectoryOptions = {},
+) {
+  const cursor = query.get('cursor')
+  const first = cursor === null ? Number(query.get('startIndex') ?? 1) - 1 : Number(cursor || 0)
+  const count = Math.min(Number(query.get('count') ?? 20), options.maxPage ?? 1000)
+  const page = groups.slice(first, first + count)
+  const next = first + page.length
+  const withoutMembers = query.get('excludedAttributes') === 'members'
+  return {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+    totalResults: groups.length,
+    startIndex: first + 1,
+    itemsPerPage: page.length,
+    ...(cursor !== null && next < groups.length ? { nextCursor: String(next) } : {}),
+    Resources: withoutMembers ? page.map(({ members: _members, ...rest }) => rest) : page,
+  }
+}
+
+function send(response: ServerResponse, reply: Reply): void {
+  if ('send' in reply) {
+    reply.send(response)
+    return
+  }
+  response.writeHead(reply.status ?? 200, { 'Content-Type': 'application/scim+json', ...reply.headers })
+  response.end(JSON.stringify(reply.body))
+}

@@ -1,0 +1,126 @@
+/** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { putConnection, type ConnectionWanted } from '../../api/scim/connection-store.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
+import type { JobEffects } from '../../api/scim/run-job.ts'
+import { startApi, until } from './api.ts'
+
+/** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
+export const jobSchema = z.strictObject({
+  id: z.uuid(),
+  status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+  synced_groups: z.int().nullable(),
+  deleted_groups: z.int().nullable(),
+  error_message: z.string().nullable(),
+  created_at: z.iso.datetime({ precision: 3 }),
+  started_at: z.iso.datetime({ precision: 3 }).nullable(),
+  finished_at: z.iso.datetime({ precision: 3 }).nullable(),
+})
+
+const jobReplySchema = z.strictObject({ data: jobSchema })
+
+const groupsSchema = z.strictObject({
+  data: z.array(
+    z.strictObject({
+      id: z.uuid(),
+      organization_id: z.uuid(),
+      external_id: z.string(),
+      display_name: z.string(),
+      created_at: z.iso.datetime({ precision: 3 }),
+      updated_at: z.iso.datetime({ precision: 3 }),
+    }),
+  ),
+  total_count: z.int(),
+})
+
+const membersSchema = z.strictObject({
+  data: z.array(
+    z.strictObject({ id: z.string(), type: z.string().nullable(), display_name: z.string().nullable() }),
+  ),
+  total_count: z.int().nullable(),
+})
+
+/** The name of the variable that holds the token in tests. */
+export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
+
+/** Pauses of no length, and a pulse fast enough for a test to wait for. */
+export const QUICK = {
+  limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
+  pulse: { beatMs: 20, stillBeats: 20 },
+  wait: async () => await sleep(0),
+} satisfies Partial<JobEffects>
+
+/** A connection to a directory on this machine. */
+export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}): ConnectionWanted {
+  return {
+    url: new URL(url),
+    token: { kind: 'env', source: TOKEN_VARIABLE },
+    members: 'inline',
+    reach: { allowLoopback: true, allowPrivate: false },
+    schedule: null,
+    nextSyncAt: null,
+    ...more,
+  }
+}
+
+interface SyncApiOptions {
+  readonly token: string
+  readonly sync?: Partial<JobEffects>
+  readonly clock?: () => Date
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** A running service, with what an administrator does to it in short form. */
+export async function startSyncApi(dataDir: string, { token, sync, clock, settings }: SyncApiOptions) {
+  const api = await startApi(dataDir, {
+    environment: { [TOKEN_VARIABLE]: token, ...settings },
+    sync: { ...QUICK, ...sync },
+    ...(clock === undefined ? {} : { clock }),
+  })
+  return {
+    ...api,
+    /** An account connected to the directory, and what it can ask. */
+    async connect(
+      url: string,
+      { account = 'acme', ...more }: Partial<ConnectionWanted> & { account?: string } = {},
+    ) {
+      const key = await api.makeKey('management', account)
+      await putConnection(api.store, account, connectionTo(url, more), new Date())
+      const read = async (path: string) => await (await api.get(path, key)).json()
+      const post = async () => {
+        const response = await api.get('/scim/sync-jobs', key, { method: 'POST' })
+        return { response, job: jobReplySchema.parse(await response.json()).data }
+      }
+      const job = async (id: string) => jobReplySchema.parse(await read(`/scim/sync-jobs/${id}`)).data
+      const end = (id: string) =>
+        until(async () => {
+          const seen = await job(id)
+          return seen.finished_at !== null && seen
+        })
+      return {
+        key,
+        post,
+        job,
+        end,
+        /** Starts a job and waits for its end. */
+        sync: async () => await end((await post()).job.id),
+        groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
+        members: async (id: string) =>
+          membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
+        /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
+        async all() {
+          const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
+          const entries = data.map(async ({ id, display_name }) => {
+            const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
+            return [
+              display_name,
+              members.total_count === null ? null : members.data.map((member) => member.id),
+            ]
+          })
+          return Object.fromEntries(await Promise.all(entries))
+        },
+      }
+    },
+  }
+}
