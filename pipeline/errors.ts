@@ -48,3 +48,23 @@ export function firstLineOf(error: unknown): string {
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
+
+/** What the machine itself may refuse, by the words of DuckDB and Node, with the remedy. */
+const REFUSALS: readonly (readonly [RegExp, string])[] = [
+  [/No space left on device|ENOSPC|[Dd]isk (?:is )?full/, 'There is no space left; free some and run again'],
+  [
+    /[Pp]ermission denied|EACCES|EPERM|EROFS|[Rr]ead-only file system/,
+    'A right is missing; give it to the user of the run, and run again',
+  ],
+  [
+    /[Cc]orrupt|[Cc]hecksum|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
+    'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
+  ],
+]
+
+/** The sentence for a fault of disk, rights or warehouse under `folder`; undefined for any other error. */
+export function machineFault(error: unknown, folder: string): DataError | undefined {
+  if (error instanceof UsageError || error instanceof LockedError) return undefined
+  const refusal = REFUSALS.find(([words]) => words.test(messageOf(error)))
+  return refusal && new DataError(`${refusal[1]} (${folder}): ${firstLineOf(error)}`, { cause: error })
+}

@@ -55,14 +55,20 @@ export async function gate(run: Run): Promise<StageResult> {
   const { objections, facts } = await judge(run, previous)
   const blocked = objections.filter((objection) => !run.options.accepted.includes(objection.gate))
   if (blocked.length > 0) throw new BlockedError(describeBlocked(run, blocked, previous))
-  const accepted = objections.map(({ gate: name, reason }) => `${name}: ${reason}`)
-  for (const line of accepted) run.effects.progress.note(`Let through by --accept, ${line}`)
+  const letThrough = objections.map(({ gate: name, reason }) => `${name}: ${reason}`)
+  for (const line of letThrough) run.effects.progress.note(`Let through by --accept, ${line}`)
   return {
     summary:
-      accepted.length === 0
+      letThrough.length === 0
         ? `nothing unusual beside ${previous ?? 'its own history'}`
-        : `${accepted.length} objections let through`,
-    facts: { compared_with: previous ?? null, ...facts, accepted },
+        : `objections let through: ${letThrough.length}`,
+    facts: {
+      compared_with: previous ?? null,
+      ...facts,
+      accepted: GATES.filter((name) => objections.some((objection) => objection.gate === name)),
+    },
+    // The reasons may name an app that was removed so that it is not named any more.
+    privateFacts: { let_through: letThrough },
   }
 }
 
@@ -138,7 +144,7 @@ async function judgeRows(run: Run): Promise<Verdict> {
   const allowed = fractionOf(rowsLost)
   const objections: Objection[] = []
   if (days.length > 0) {
-    const reason = `${days.length} days that were published have no usage any more: ${listed(days)}`
+    const reason = `published days that have no usage any more: ${days.length} (${listed(days)})`
     objections.push({ gate: 'rows', reason })
   }
   if (100n * rows_lost * allowed.denominator > rows_before * allowed.numerator) {
@@ -155,7 +161,7 @@ async function judgeRows(run: Run): Promise<Verdict> {
 async function judgeApps(run: Run): Promise<Verdict> {
   const apps = await readRows(run.connection, 'gates/apps.sql', appRow)
   const named = apps.map(({ app_id, app_name }) => `${app_id} "${app_name}"`)
-  const reason = `${apps.length} apps that were published have no row left in the registry: ${listed(named)}`
+  const reason = `published apps that have no row left in the registry: ${apps.length} (${listed(named)})`
   return {
     objections: apps.length === 0 ? [] : [{ gate: 'apps', reason }],
     facts: { apps_vanished: apps.length },

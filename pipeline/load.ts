@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
-import { DataError, isExpected, messageOf } from './errors.ts'
+import { DataError, isExpected, machineFault, messageOf } from './errors.ts'
 import type { DayRange } from './run-options.ts'
 import { openSource } from './sources/source.ts'
 import type { SourceDay, UsageSource } from './sources/source.ts'
@@ -139,6 +139,9 @@ async function countDays(run: Run, source: UsageSource, days: readonly SourceDay
     try {
       await loadDay(run, source, day)
     } catch (error) {
+      // A full disk is no fault of the day: the others would meet it as well.
+      const refused = isExpected(error) ? undefined : machineFault(error, run.config.dataDir)
+      if (refused !== undefined) throw refused
       faults.push(isExpected(error) ? error.message : `Day ${day.day} cannot be counted: ${messageOf(error)}`)
     }
     run.effects.progress.step('load', index + 1, days.length)

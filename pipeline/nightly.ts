@@ -5,6 +5,7 @@ import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
 import { importCommand } from './commands/import.ts'
 import { prune } from './commands/prune.ts'
+import { rebuild } from './commands/rebuild.ts'
 import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
@@ -21,6 +22,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   diff,
   retract,
   prune,
+  rebuild,
 }
 
 const HELP = `Usage: npm run nightly -- [COMMAND] [OPTIONS]

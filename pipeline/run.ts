@@ -13,7 +13,15 @@ import {
   wholeSeconds,
 } from './contract.ts'
 import type { Effects } from './effects.ts'
-import { BlockedError, DataError, UsageError, messageOf } from './errors.ts'
+import {
+  BlockedError,
+  DataError,
+  UsageError,
+  firstLineOf,
+  isExpected,
+  machineFault,
+  messageOf,
+} from './errors.ts'
 import { gate } from './gate.ts'
 import { load } from './load.ts'
 import { publish } from './publish.ts'
@@ -144,11 +152,12 @@ async function runStages(run: Run): Promise<Report> {
     }
     return await record(run, startedAt, done)
   } catch (error) {
+    const told = isExpected(error) ? error : (machineFault(error, run.config.dataDir) ?? error)
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
-    await abandon(run, startedAt, done, failureOf(error)).catch((second: unknown) =>
-      run.effects.progress.note(`The failed run left no report: ${messageOf(second)}`),
+    await abandon(run, startedAt, done, failureOf(told)).catch((second: unknown) =>
+      run.effects.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
     )
-    throw error
+    throw told
   }
 }
 

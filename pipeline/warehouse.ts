@@ -7,7 +7,7 @@ import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { DataError, LockedError, messageOf } from './errors.ts'
+import { DataError, LockedError, firstLineOf, machineFault, messageOf } from './errors.ts'
 
 export type Parameters = Readonly<Record<string, DuckDBValue>>
 
@@ -17,7 +17,8 @@ export type Warehouse = {
   close(): void
 }
 
-const WAREHOUSE_FILE = 'warehouse.duckdb'
+/** Name of the private warehouse in DATA_DIR. */
+export const WAREHOUSE_FILE = 'warehouse.duckdb'
 const SQL_FOLDER = new URL('sql/', import.meta.url)
 
 /** DuckDB has no error code for a held lock, only this sentence. */
@@ -34,10 +35,15 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   // What a killed run had spilled; DuckDB itself clears it away only when it spills again.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   const warehouse = await connectTo(instance)
-  for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
-    await execute(warehouse.connection, name)
+  try {
+    for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
+      await execute(warehouse.connection, name)
+    }
+    return warehouse
+  } catch (error) {
+    warehouse.close()
+    throw openingError(path, error)
   }
-  return warehouse
 }
 
 /**
@@ -81,8 +87,10 @@ function openingError(path: string, error: unknown): Error {
       { cause: error },
     )
   }
+  const refused = machineFault(error, path)
+  if (refused !== undefined) return refused
   return new DataError(
-    `Cannot open the warehouse ${path}: ${messageOf(error)}. It can be rebuilt: move the file away and run again`,
+    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild makes it anew from raw/`,
     { cause: error },
   )
 }

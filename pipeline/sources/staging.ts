@@ -168,7 +168,7 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
   const selected = allColumns(columns).map((name) => {
     const type = types.get(name)
     if (type === undefined) return 'NULL'
-    return type.endsWith('[]') ? `CAST(to_json(${name}) AS VARCHAR)` : `CAST(${name} AS VARCHAR)`
+    return textExpression(name, type)
   })
   await runOver(
     connection,
@@ -178,4 +178,13 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
      SELECT ${literal(file.name)}, file_row_number + 1, 1, NULL, NULL, ${selected.join(', ')}
      FROM read_parquet(${pathLiteral(file.path)}, file_row_number = true)`,
   )
+}
+
+/** A value of a Parquet column as text. A whole floating number keeps its digits: 1e16 would be text of another kind. */
+function textExpression(column: string, type: string): string {
+  if (type.endsWith('[]')) return `CAST(to_json(${column}) AS VARCHAR)`
+  const text = `CAST(${column} AS VARCHAR)`
+  if (type !== 'DOUBLE' && type !== 'FLOAT') return text
+  const whole = `CASE WHEN ${column} = floor(${column}) THEN TRY_CAST(${column} AS HUGEINT) END`
+  return `coalesce(CAST(${whole} AS VARCHAR), ${text})`
 }

@@ -176,7 +176,7 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, status, diff, retract, prune. See --help',
+      'Unknown command "publish": expected run, plan, import, status, diff, retract, prune, rebuild. See --help',
     ],
     [['diff', 'A'], 'diff takes two snapshots'],
     [['status', 'now'], 'does not take positional arguments'],
@@ -192,7 +192,7 @@ describe('wrong usage', () => {
   it('--help lists every command on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
-    for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune'])
+    for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune', 'rebuild'])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
   })
 })

@@ -1,5 +1,5 @@
 /** Gates before publishing: what is out of the usual is blocked with its figures, and let through once by name. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
@@ -145,7 +145,7 @@ describe('objectionTo', () => {
 describe('rows', () => {
   it('blocks when a published day has no usage any more', async () => {
     rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
-    await expectBlocked('rows: 1 days that were published have no usage any more: 2026-02-17')
+    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-17)')
     await expectAccepted('rows')
     expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-17'")).toEqual([
       { status: 'missing' },
@@ -169,8 +169,10 @@ describe('rows', () => {
 describe('apps', () => {
   it('blocks when a published app has no row in the registry any more', async () => {
     rmSync(join(dataDir, 'raw/apps/two.csv'))
-    await expectBlocked('apps: 1 apps that were published have no row left in the registry: 2 "Two"')
+    await expectBlocked('apps: published apps that have no row left in the registry: 1 (2 "Two")')
     await expectAccepted('apps')
+    // Published with the snapshot, so it must not name what was taken away.
+    expect(readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')).not.toContain('Two')
   })
 
   it('lets an app pass that became an alias', async () => {

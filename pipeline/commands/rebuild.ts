@@ -1,0 +1,45 @@
+/** `rebuild`: makes a damaged warehouse anew from raw/; what is published stays. */
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { snapshotId } from '../contract.ts'
+import { parseCommandLine } from '../command-line.ts'
+import { DataError } from '../errors.ts'
+import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
+import { JSON_OPTION } from './command.ts'
+import type { Command, World } from './command.ts'
+import { run } from './run.ts'
+
+export const rebuild: Command = {
+  usage: 'rebuild [--as-of TIME] [--json]',
+  summary:
+    'sets a damaged warehouse aside and runs, so that every day is counted again from raw/; what is published stays',
+  prepare(args) {
+    parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
+    const work = run.prepare(args)
+    return async (world) => {
+      await setAside(world)
+      await work(world)
+    }
+  },
+}
+
+/** Never deleted: an operator may still want to look into it. */
+async function setAside({ config: { dataDir, memory }, progress, now }: World): Promise<void> {
+  const path = join(dataDir, WAREHOUSE_FILE)
+  await refuseHeld(dataDir, memory)
+  const aside = join(dataDir, `warehouse-${snapshotId(now())}.duckdb`)
+  for (const ending of ['', '.wal']) {
+    if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`)
+  }
+  if (existsSync(aside)) progress.note(`The warehouse is set aside as ${aside}`)
+}
+
+/** A warehouse in use is not damaged, or somebody else is mending it. */
+async function refuseHeld(dataDir: string, memory: string): Promise<void> {
+  try {
+    const warehouse = await openWarehouse(dataDir, memory)
+    warehouse.close()
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error
+  }
+}

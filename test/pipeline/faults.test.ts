@@ -1,0 +1,273 @@
+/**
+ * Nights that go wrong. Each fault is made to happen between two good nights: the run says what is wrong and what
+ * to do, the snapshot before stays as it is to the last byte, and once that is done the next run is right.
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { runAt } from '../support/in-process.ts'
+import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
+import type { Run } from '../support/nightly.ts'
+
+const DAY = '2026-01-06'
+const FOLDER = `usage/date=${DAY}`
+const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${`${DAY}T12:00:00Z,1,50,0\n`.repeat(2)}`
+const NDJSON = `{"ts":"${DAY}T12:00:00Z","app_id":1,"prompt_tokens":50,"completion_tokens":0}\n`
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+let parquet: Buffer
+
+beforeAll(async () => {
+  const path = join(folders.make(), 'rows.parquet')
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  await connection.run(`COPY (
+    SELECT TIMESTAMP '${DAY} 12:00:00' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens FROM range(100)
+  ) TO '${path}' (FORMAT parquet)`)
+  connection.closeSync()
+  instance.closeSync()
+  parquet = readFileSync(path)
+})
+
+beforeEach(async () => {
+  dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
+  await runAt(dataDir, '2026-01-06T02:00:00Z')
+})
+
+function digest(): string {
+  const file = join(currentSnapshot(dataDir), 'app-rankings.duckdb')
+  return `${file} ${createHash('sha256').update(readFileSync(file)).digest('hex')}`
+}
+
+function night(...options: string[]): Promise<Run> {
+  return runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z', ...options)
+}
+
+/** Runs into the fault, and proves that nothing else was harmed. */
+async function expectFailure(message: string, ended = night()): Promise<void> {
+  const before = digest()
+  const { code, stderr } = await ended
+  expect(stderr).toContain(message)
+  expect(stderr).not.toMatch(/^\s+at /m)
+  expect(code).toBe(1)
+  expect(digest()).toBe(before)
+  expect(readdirSync(join(dataDir, 'snapshots')).filter((name) => name.startsWith('.'))).toEqual([])
+}
+
+/** The next run, after the fault was mended: both days, with all of their tokens. */
+async function expectRight(): Promise<void> {
+  const { code, stderr } = await night()
+  expect(stderr).toContain('is current')
+  expect(code).toBe(0)
+  expect(await queryCurrent(dataDir, 'SELECT day, prompt_tokens FROM app_daily ORDER BY day')).toEqual([
+    { day: '2026-01-05', prompt_tokens: '100' },
+    { day: DAY, prompt_tokens: '100' },
+  ])
+}
+
+describe('a file', () => {
+  const torn: readonly (readonly [string, string, () => string | Uint8Array, string])[] = [
+    ['truncated Parquet', 'rows.parquet', () => parquet.subarray(0, 300), 'cannot be read as Parquet'],
+    [
+      'gzip cut in the middle',
+      'rows.csv.gz',
+      () => gzipSync(CSV).subarray(0, 30),
+      'rows.csv.gz cannot be read',
+    ],
+    [
+      'zstd cut in the middle',
+      'rows.csv.zst',
+      () => zstdCompressSync(CSV).subarray(0, 30),
+      'rows.csv.zst cannot be read',
+    ],
+    [
+      'CSV with a shifted column',
+      'rows.csv',
+      () => CSV.replace(',50,0', ',,50,0'),
+      '1 of 2 rows are rejected',
+    ],
+    [
+      'NDJSON with a torn last line',
+      'rows.ndjson',
+      () => `${NDJSON}${NDJSON.slice(0, 40)}`,
+      '1 of 2 rows are rejected',
+    ],
+    [
+      'an empty CSV file',
+      'rows.csv',
+      () => '',
+      'rows.csv is empty: expected a first line with the column names',
+    ],
+    ['an empty Parquet file', 'rows.parquet', () => '', 'cannot be read as Parquet'],
+    ['an empty Arrow file', 'rows.arrow', () => '', 'rows.arrow is not a whole Arrow IPC file'],
+    ['columns of another table', 'rows.csv', () => 'a,b\n1,2\n', 'rows.csv has no column ts, app_id'],
+    ['a file of an unknown kind', 'rows.xlsx', () => 'x', 'rows.xlsx is no file that can be read'],
+  ]
+
+  it.each(torn)('%s fails the run, which names it', async (_fault, name, content, message) => {
+    writeRaw(dataDir, `${FOLDER}/${name}`, content())
+    await expectFailure(`${FOLDER}/${name}`)
+    await expectFailure(message)
+    rmSync(join(dataDir, 'raw', FOLDER, name))
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await expectRight()
+  })
+
+  it('of its own schema beside others of the day is no fault', async () => {
+    writeRaw(dataDir, `${FOLDER}/a.csv`, CSV.split('\n').slice(0, 2).join('\n'))
+    writeRaw(
+      dataDir,
+      `${FOLDER}/b.csv`,
+      `MODEL,Completion_Tokens,PROMPT_TOKENS,requests,App_Id,TS\nm,0,25,1,1,${DAY}\n`,
+    )
+    writeRaw(dataDir, `${FOLDER}/c.ndjson`, NDJSON.replace('50', '25'))
+    await expectRight()
+  })
+
+  it('that is gone between the look and the reading is named', async () => {
+    mkdirSync(join(dataDir, 'raw', FOLDER), { recursive: true })
+    symlinkSync('/nowhere/rows.csv', join(dataDir, 'raw', FOLDER, 'rows.csv'))
+    await expectFailure(`${FOLDER}/rows.csv does not exist (any more)`)
+    rmSync(join(dataDir, 'raw', FOLDER, 'rows.csv'))
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await expectRight()
+  })
+
+  it('that goes while it is read ends the run in a sentence, or not at all', async () => {
+    for (let number = 0; number < 200; number += 1) writeRaw(dataDir, `${FOLDER}/${number}.csv`, CSV)
+    const ended = night()
+    for (let number = 199; number > 0; number -= 1) {
+      rmSync(join(dataDir, 'raw', FOLDER, `${number}.csv`))
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    const { code, stderr } = await ended
+    expect(code, stderr).toBeLessThan(2)
+    expect(stderr).not.toMatch(/^\s+at /m)
+    await expectRight()
+  })
+})
+
+describe('the folder of a day', () => {
+  it('that must not be read fails the run, which names it', async () => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    const folder = join(dataDir, 'raw', FOLDER)
+    chmodSync(folder, 0o000)
+    const isRoot = process.getuid?.() === 0
+    await expectFailure(folder, isRoot ? nightWithoutPrivilege() : night())
+    chmodSync(folder, 0o755)
+    await expectRight()
+  })
+
+  /** Root may read everything, until this is taken away. */
+  async function nightWithoutPrivilege(): Promise<Run> {
+    const args = [
+      '--bounding-set=-dac_override,-dac_read_search',
+      process.execPath,
+      join(import.meta.dirname, '..', '..', 'pipeline', 'nightly.ts'),
+      'run',
+      '--as-of',
+      '2026-01-07T02:00:00Z',
+    ]
+    const { status, signal, stdout, stderr } = spawnSync('setpriv', args, {
+      env: { ...process.env, DATA_DIR: dataDir },
+      encoding: 'utf8',
+    })
+    return { code: status, signal, stdout, stderr }
+  }
+})
+
+describe('the registry', () => {
+  it('with a cycle of aliases fails the run, which names the ids', async () => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    const header = 'app_id,app_name,visibility,alias_of,updated_at\n'
+    writeRaw(dataDir, 'apps/cycle.csv', `${header}2,Two,public,3,2025-01-01\n3,Three,public,2,2025-01-01\n`)
+    await expectFailure('aliases go round in a circle: 2 -> 3 -> 2')
+    writeRaw(dataDir, 'apps/mended.csv', `${header}3,Three,public,1,2025-02-01\n`)
+    await expectRight()
+  })
+})
+
+describe('the clock', () => {
+  it('that stands far behind the newest snapshot fails the run', async () => {
+    await expectFailure(
+      'the newest snapshot was computed at 2026-01-06T02:00:00Z. Set the clock right',
+      runCommand(dataDir, 'run', '--as-of', '2026-01-05T02:00:00Z'),
+    )
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await expectRight()
+  })
+})
+
+describe('a damaged warehouse', () => {
+  const path = () => join(dataDir, 'warehouse.duckdb')
+  const damages: readonly (readonly [string, () => void])[] = [
+    ['with other bytes in it', () => writeFileSync(path(), 'no database at all '.repeat(1000))],
+    ['cut short', () => truncateSync(path(), 20_000)],
+    ['with flipped bytes inside', flipBytes],
+  ]
+
+  function flipBytes(): void {
+    const { size } = statSync(path())
+    const descriptor = openSync(path(), 'r+')
+    for (let at = 12_288; at + 64 < size; at += 4096) writeSync(descriptor, Buffer.alloc(64, 0xa5), 0, 64, at)
+    closeSync(descriptor)
+  }
+
+  it.each(damages)('%s is made anew with one command, and what is published stays', async (_how, damage) => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    damage()
+    await expectFailure('npm run nightly -- rebuild')
+    const { code, stderr } = await runCommand(dataDir, 'rebuild', '--as-of', '2026-01-07T02:00:00Z')
+    expect(stderr).toContain('The warehouse is set aside as')
+    expect(code).toBe(0)
+    expect(readdirSync(dataDir).filter((name) => /^warehouse-\d{8}T\d{6}Z\.duckdb$/.test(name))).toHaveLength(
+      1,
+    )
+    expect(await queryCurrent(dataDir, 'SELECT count(*) AS days FROM app_daily')).toEqual([{ days: '2' }])
+  })
+
+  it('is not one whose log of changes is no such thing: nothing in it was ever acknowledged', async () => {
+    writeFileSync(`${path()}.wal`, 'x'.repeat(5000))
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await expectRight()
+  })
+
+  it('made anew over the same input publishes nothing new', async () => {
+    const before = digest()
+    const { code, stderr } = await runCommand(dataDir, 'rebuild', '--as-of', '2026-01-06T03:00:00Z')
+    expect(code).toBe(0)
+    expect(stderr).toContain('nothing new is published')
+    expect(digest()).toBe(before)
+  })
+
+  it('that another run holds stays where it is', async () => {
+    const instance = await DuckDBInstance.create(path())
+    const { code, stderr } = await runCommand(dataDir, 'rebuild')
+    instance.closeSync()
+    expect(code).toBe(75)
+    expect(stderr).toContain('another run is under way')
+    expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
+  })
+})
