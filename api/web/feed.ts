@@ -1,9 +1,9 @@
-/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot; restated days are told in it. */
+/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per restatement. */
 import type { Request } from 'express'
 import type { Handler } from '../call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
 import { sendBytes } from '../respond.ts'
-import { html } from './html.ts'
+import { html, type Html } from './html.ts'
 
 /** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
 const ENTRIES = 100
@@ -21,7 +21,7 @@ export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) =>
       <link rel="self" type="application/atom+xml" href="${at}/feed.xml" />
       <link rel="alternate" type="text/html" href="${at}/" />
       <updated>${updated}</updated>
-      ${entries.map((entry) => feedEntry(entry, at))}
+      ${entries.flatMap((entry) => entriesOf(entry, at))}
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
     reply.set('Cache-Control', 'public, max-age=300, must-revalidate')
@@ -29,17 +29,34 @@ export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) =>
   }
 }
 
-function feedEntry({ as_of, url, data_through, publisher, days_restated }: SnapshotEntry, origin: string) {
-  const what =
-    days_restated === 0
-      ? `Data through ${data_through}.`
-      : `Data through ${data_through}. ${days_restated} days that were published before have new figures; see restatements.csv.`
+/** What is new with a snapshot: its days, and, in an entry of its own, what it says differently of earlier ones. */
+function entriesOf(snapshot: SnapshotEntry, origin: string): Html[] {
+  const { as_of, data_through, days_restated } = snapshot
+  const published = feedEntry(snapshot, origin, {
+    id: '',
+    title: `Snapshot of ${as_of}`,
+    summary: `Data through ${data_through}.`,
+  })
+  if (days_restated === 0) return [published]
+  const restated = feedEntry(snapshot, origin, {
+    id: '#restatements',
+    title: `${days_restated} days restated by the snapshot of ${as_of}`,
+    summary: `${days_restated} days that were published before have new figures; see restatements.csv.`,
+  })
+  return [restated, published]
+}
+
+function feedEntry(
+  { as_of, url, publisher }: SnapshotEntry,
+  origin: string,
+  { id, title, summary }: { readonly id: string; readonly title: string; readonly summary: string },
+): Html {
   return html`<entry>
-    <id>${origin}${url}</id>
-    <title>Snapshot of ${as_of}${days_restated === 0 ? null : `, ${days_restated} days restated`}</title>
+    <id>${origin}${url}${id}</id>
+    <title>${title}</title>
     <updated>${as_of}</updated>
     <author><name>${publisher}</name></author>
     <link rel="alternate" type="application/json" href="${origin}${url}" />
-    <summary>${what}</summary>
+    <summary>${summary}</summary>
   </entry> `
 }

@@ -166,9 +166,10 @@ describe('beside the page', () => {
     const response = await fetch(`${api.origin}/feed.xml`)
     expect(response.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
     const text = await response.text()
-    const titles = [...text.matchAll(/<title>(Snapshot[^<]*)<\/title>/g)].map(([, title]) => title)
+    const titles = [...text.matchAll(/<title>([^<]*20[^<]*)<\/title>/g)].map(([, title]) => title)
     expect(titles).toEqual([
-      'Snapshot of 2026-01-08T02:00:00Z, 1 days restated',
+      '1 days restated by the snapshot of 2026-01-08T02:00:00Z',
+      'Snapshot of 2026-01-08T02:00:00Z',
       'Snapshot of 2026-01-07T02:00:00Z',
     ])
     expect(text).toContain(`<id>${api.origin}/api/v1/datasets/app-rankings/snapshots/20260108T020000Z</id>`)
