@@ -1,6 +1,11 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
-import { rankingMetaSchema, rankingRowSchema, retractionSchema } from '../../pipeline/contract.ts'
+import {
+  rankingMetaSchema,
+  rankingRowSchema,
+  retractionSchema,
+  SNAPSHOTS_PATH,
+} from '../../pipeline/contract.ts'
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Operation, ParameterDescription } from '../openapi/operation.ts'
 import { jsonSchema } from '../openapi/schema.ts'
@@ -10,6 +15,7 @@ import { snapshotEntrySchema } from './snapshot-catalogue.ts'
 import { statusSchema } from './status.ts'
 
 const TAG = 'dataset'
+const RANKINGS = '/api/v1/datasets/app-rankings'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 /** Parameters whose text becomes a number: the document tells the number. */
@@ -73,7 +79,12 @@ export const DATASET_OPERATIONS = {
     description:
       'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
     parameters: PARAMETER_NAMES.map(queryParameter),
-    example: '/api/v1/datasets/app-rankings?limit=2&start_date=2026-08-25&end_date=2026-08-31',
+    examples: [
+      { path: `${RANKINGS}?limit=2&start_date=2026-08-25&end_date=2026-08-31` },
+      { path: `${RANKINGS}?limit=500&colour=red` },
+      { path: RANKINGS, withoutKey: true },
+      { path: RANKINGS, headers: { Accept: 'image/png' } },
+    ],
     replies: {
       '200': {
         description: 'The ranking; the same rows and order in every format.',
@@ -120,7 +131,7 @@ export const DATASET_OPERATIONS = {
     id: 'listSnapshots',
     tag: TAG,
     summary: 'The retained snapshots, newest first',
-    example: '/api/v1/datasets/app-rankings/snapshots',
+    examples: [{ path: SNAPSHOTS_PATH }],
     replies: {
       '200': {
         description: 'Days, row counts and files of each.',
@@ -141,6 +152,7 @@ export const DATASET_OPERATIONS = {
     tag: TAG,
     summary: 'One snapshot',
     parameters: [snapshotId],
+    examples: [{ path: `${SNAPSHOTS_PATH}/20260901T020000Z` }, { path: `${SNAPSHOTS_PATH}/yesterday` }],
     replies: {
       '200': {
         description: 'Its days, row counts and files.',
@@ -166,6 +178,7 @@ export const DATASET_OPERATIONS = {
         schema: { type: 'string', examples: ['app-rankings.duckdb', 'rankings.csv'] },
       },
     ],
+    examples: [{ path: `${SNAPSHOTS_PATH}/20260901T020000Z/nothing.csv` }],
     replies: {
       '200': {
         description: 'The file, which never changes.',
@@ -196,7 +209,7 @@ export const DATASET_OPERATIONS = {
     id: 'getStatus',
     tag: TAG,
     summary: 'How fresh the dataset is',
-    example: '/api/v1/status',
+    examples: [{ path: '/api/v1/status' }],
     replies: {
       '200': { description: 'Times, days missing, next run.', content: { 'application/json': statusSchema } },
     },

@@ -7,19 +7,19 @@ export type Examples = Readonly<Record<string, unknown>>
 
 const jsonBody = z.record(z.string(), z.unknown())
 
-/** Sends the example request of each route to `origin` with a key that fits every route. */
+/** Sends the example requests of each route to `origin` with a key that fits every route. */
 export async function collectExamples(
   routes: readonly Route[],
   origin: string,
   key: string,
 ): Promise<Examples> {
   const examples: Record<string, unknown> = {}
-  for (const { operation } of routes) {
-    if (operation?.example === undefined) continue
-    const response = await fetch(`${origin}${operation.example}`, {
-      headers: { Authorization: `Bearer ${key}` },
-    })
-    examples[`${operation.id} ${response.status}`] = jsonBody.parse(await response.json())
+  for (const { operation, method } of routes) {
+    for (const { path, withoutKey, headers } of operation?.examples ?? []) {
+      const authorization = withoutKey === true ? {} : { Authorization: `Bearer ${key}` }
+      const response = await fetch(`${origin}${path}`, { method, headers: { ...authorization, ...headers } })
+      examples[`${operation?.id} ${response.status}`] = jsonBody.parse(await response.json())
+    }
   }
   return examples
 }

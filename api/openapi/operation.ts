@@ -17,6 +17,14 @@ export interface ReplyDescription {
   readonly content?: Readonly<Record<string, z.ZodType | 'binary' | 'text'>>
 }
 
+/** A request over the bundled sample; the key it carries fits every route. */
+interface ExampleRequest {
+  /** Path and query. */
+  readonly path: string
+  readonly withoutKey?: boolean
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 /** What the document says of a route beyond what the route table knows. */
 export interface Operation {
   readonly id: string
@@ -28,6 +36,6 @@ export interface Operation {
   readonly body?: z.ZodType
   /** Replies by status, errors that are this route's own among them; the general ones are added. */
   readonly replies: Readonly<Record<string, ReplyDescription>>
-  /** Path and query of a request whose real reply stands in the document as an example. */
-  readonly example?: string
+  /** Requests whose real replies stand in the document as examples, one for a status. */
+  readonly examples?: readonly ExampleRequest[]
 }

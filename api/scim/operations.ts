@@ -5,6 +5,8 @@ import type { Operation, ParameterDescription } from '../openapi/operation.ts'
 import { groupRowSchema, memberRowSchema } from './group-store.ts'
 
 const TAG = 'directory sync'
+const JOBS = '/api/v1/scim/sync-jobs'
+const GROUPS = '/api/v1/scim/groups'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const time = z.iso.datetime({ precision: 3 })
@@ -60,6 +62,7 @@ export const SCIM_OPERATIONS = {
     id: 'startScimSyncJob',
     tag: TAG,
     summary: 'Starts a directory sync, or returns the one under way',
+    examples: [{ path: JOBS }, { path: JOBS, withoutKey: true }],
     replies: {
       '202': {
         description: 'The job; `Location` is where to poll it.',
@@ -74,6 +77,7 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'Reads a sync job',
     parameters: [id('Identifier of the job.')],
+    examples: [{ path: `${JOBS}/00000000-0000-4000-8000-000000000000` }],
     replies: {
       '200': {
         description: 'The job.',
@@ -88,7 +92,7 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'The synced groups',
     parameters: PAGE,
-    example: '/api/v1/scim/groups',
+    examples: [{ path: GROUPS }, { path: `${GROUPS}?limit=0` }, { path: GROUPS, withoutKey: true }],
     replies: {
       '200': { description: 'A page of groups.', content: { 'application/json': groupsSchema } },
       '400': WRONG_PAGE,
@@ -99,6 +103,7 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'The members of a synced group',
     parameters: [id('Identifier of the group.'), ...PAGE],
+    examples: [{ path: `${GROUPS}/00000000-0000-4000-8000-000000000000/members` }],
     replies: {
       '200': { description: 'A page of members.', content: { 'application/json': membersSchema } },
       '400': WRONG_PAGE,

@@ -37,11 +37,14 @@ async function served(): Promise<unknown> {
   return await (await api.get('/openapi.json')).json()
 }
 
-/** What no two runs have in common: a DuckDB file is not the same bytes when made again. */
+/** What no two runs have in common: the bytes of a DuckDB file, and the account that asks. */
 function withoutSums(value: unknown): unknown {
   const text = JSON.stringify(value)
   return JSON.parse(
-    text.replaceAll(/"sha256":"[0-9a-f]{64}"/g, '"sha256":""').replaceAll(/"bytes":\d+/g, '"bytes":0'),
+    text
+      .replaceAll(/"user_id":"[^"]+"/g, '"user_id":"account"')
+      .replaceAll(/"sha256":"[0-9a-f]{64}"/g, '"sha256":""')
+      .replaceAll(/"bytes":\d+/g, '"bytes":0'),
   )
 }
 
@@ -74,7 +77,7 @@ describe('the document', () => {
   it('has examples that are real replies', async () => {
     const key = await api.makeKey('management')
     const examples = await collectExamples(api.routes, api.origin, key)
-    expect(Object.keys(examples).length).toBeGreaterThan(2)
+    expect(Object.keys(examples).length).toBeGreaterThan(10)
     expect(withoutSums(examples)).toEqual(withoutSums(keptExamples()))
   })
 })
