@@ -60,5 +60,5 @@ function welcome(origin: string, firstKey: string | undefined): string {
   const address = `${origin}${BASE_PATH}`
   const keyLine = firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`
   const request = `curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${address}/datasets/app-rankings?limit=5'`
-  return `\nAddress:  ${address}\nAPI key:  ${keyLine}\nTry it:   ${request}\n\n`
+  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\n\n`
 }
