@@ -1,11 +1,11 @@
 /** Opens published snapshots to read them, without the warehouse and so without its lock. */
-import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from './contract.ts'
 import { UsageError } from './errors.ts'
+import { withMemoryDatabase } from './memory-database.ts'
 import { listSnapshots } from './snapshots.ts'
 import { identifier, literal } from './warehouse.ts'
 
@@ -18,21 +18,12 @@ export async function withSnapshots<T>(
   snapshots: Readonly<Record<string, string>>,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  const instance = await DuckDBInstance.create(':memory:', {
-    memory_limit: memory,
-    autoinstall_known_extensions: 'false',
-  })
-  const connection = await instance.connect()
-  try {
-    await connection.run("SET TimeZone = 'UTC'")
+  return await withMemoryDatabase(memory, async (connection) => {
     for (const [name, id] of Object.entries(snapshots)) {
       await connection.run(`ATTACH ${literal(fileOf(dataDir, id))} AS ${identifier(name)} (READ_ONLY)`)
     }
     return await work(connection)
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-  }
+  })
 }
 
 function fileOf(dataDir: string, id: string): string {

@@ -1,11 +1,11 @@
 /** `import`: sorts usage files of any kind into the folders of their days. */
-import { DuckDBInstance } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
 import { UsageError } from '../errors.ts'
 import { importFile } from '../import.ts'
 import type { ImportedPart } from '../import.ts'
+import { withMemoryDatabase } from '../memory-database.ts'
 import { execute } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
@@ -34,13 +34,7 @@ export const importCommand: Command = {
 
 async function importFiles(world: World, files: readonly string[], dryRun: boolean): Promise<Imported[]> {
   const { dataDir, memory } = world.config
-  const instance = await DuckDBInstance.create(':memory:', {
-    memory_limit: memory,
-    autoinstall_known_extensions: 'false',
-  })
-  const connection = await instance.connect()
-  try {
-    await connection.run("SET TimeZone = 'UTC'")
+  return await withMemoryDatabase(memory, async (connection) => {
     await execute(connection, 'load/values.sql')
     const imported: Imported[] = []
     for (const file of files) {
@@ -48,10 +42,7 @@ async function importFiles(world: World, files: readonly string[], dryRun: boole
       imported.push({ file, parts })
     }
     return imported
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-  }
+  })
 }
 
 function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {
