@@ -77,7 +77,7 @@ async function refuseRows(target: Queries, tables: readonly Table[]): Promise<vo
 
 // Every store has the same tables, so a new one in memory tells them for both sides.
 async function listTables(): Promise<readonly Table[]> {
-  const store = openSqlite(':memory:')
+  const store = await openSqlite(':memory:')
   try {
     await updateSchema(store, new Date(0))
     return z.array(tableSchema).parse(await store.query(TABLES, [LEDGER]))

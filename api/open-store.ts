@@ -58,7 +58,7 @@ async function open(
 ): Promise<Store> {
   let store: Store | undefined
   try {
-    store = isDatabaseUrl(place) ? openPostgres(place) : openSqlite(place)
+    store = isDatabaseUrl(place) ? openPostgres(place) : await openSqlite(place)
     await prepare(store)
     return store
   } catch (error) {

@@ -10,12 +10,17 @@ const BUSY_PAUSE_MS = 2
 const SQLITE_BUSY = 5
 
 /** Opens (or creates) the SQLite file at `path`. */
-export function openSqlite(path: string): Store {
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
-  // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
-  // From here on a lock is waited for without holding up the event loop (see whenFree).
-  database.exec('PRAGMA busy_timeout = 0')
+export async function openSqlite(path: string): Promise<Store> {
+  // A lock is waited for without holding up the event loop, see whenFree. SQLite's own waiting would not do: two
+  // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    // NORMAL loses at most the last commits when the power fails, never the file, and spares a sync per request.
+    await whenFree(async () => database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'))
+  } catch (error) {
+    database.close()
+    throw error
+  }
   const queries = sqliteQueries(database)
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
@@ -73,5 +78,7 @@ async function whenFree<Result>(statement: () => Promise<Result>): Promise<Resul
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false
+  // The low byte is the kind; what stands above it tells more of it, such as "busy: being recovered".
+  return (error.errcode & 0xff) === SQLITE_BUSY
 }
