@@ -20,7 +20,7 @@ export interface UsageRecord {
   readonly ts: string
   /** Unique over all processes: the duplicate rule of the pipeline goes by it. */
   readonly request_id: string
-  /** The app the request is attributed to; UNATTRIBUTED_APP_ID without attribution. */
+  /** The app the request is attributed to; UNATTRIBUTED_APP_ID (pipeline/contract.ts) without attribution. */
   readonly app_id: number
   /** Tokens as the serving provider counted them; both null when it told none. */
   readonly prompt_tokens: number | null
@@ -43,9 +43,6 @@ export interface UsageRecord {
   readonly duration_ms: number
   readonly attempts: readonly AttemptRecord[]
 }
-
-/** app_id of requests that name no app; no app is ever registered under it, so they are counted, never ranked. */
-export const UNATTRIBUTED_APP_ID = 0
 
 /** Keeps a record; resolves once it is written, and never rejects: a failed write is kept and tried again. */
 export type RecordUsage = (record: UsageRecord) => Promise<void>
