@@ -41,6 +41,9 @@ export function subcategoriesOf(category: Category): readonly Subcategory[] {
   return TAXONOMY[category]
 }
 
+/** app_id of requests that name no app: they are counted and never ranked, and no app may be registered under it. */
+export const UNATTRIBUTED_APP_ID = 0
+
 /** Licence of the published data and the address of its text. */
 export const LICENCE = {
   name: 'CC-BY-4.0',
