@@ -4,6 +4,7 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
+import { NEW_APP_VISIBILITIES } from './chat/app-store.ts'
 import { OperatorError } from './errors.ts'
 
 /** How much the log tells, from most to least. */
@@ -29,6 +30,10 @@ export const SETTINGS = {
     .refine(validate, 'must be a cron expression, for instance "0 2 * * *"')
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts: a cron expression in UTC.'),
+  NEW_APPS: z
+    .enum(NEW_APP_VISIBILITIES)
+    .default('public')
+    .describe('Whether apps that chat requests name for the first time are published: public or hidden.'),
 } as const
 
 const settingsSchema = z.object(SETTINGS)

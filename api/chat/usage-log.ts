@@ -98,14 +98,19 @@ function createWriter(files: DayFiles, waiting: WaitingRecords): Writer {
   let last: Promise<void> = Promise.resolve()
   let next: Batch | undefined
 
-  async function writeDays(days: ReadonlyMap<string, readonly string[]>): Promise<void> {
+  async function writeNew(days: ReadonlyMap<string, readonly string[]>): Promise<void> {
     for (const [day, lines] of days) {
-      try {
-        await files.append(day, lines.join(''))
-        waiting.succeeded(day)
-      } catch (error) {
-        waiting.failed(day, lines, error)
-      }
+      await files.append(day, lines.join('')).catch((error: unknown) => waiting.failed(day, lines, error))
+    }
+  }
+
+  async function writeWaiting(): Promise<void> {
+    for (const [day, lines] of waiting.list()) {
+      // That it failed was told when it began to.
+      await files.append(day, lines.join('')).then(
+        () => waiting.succeeded(day, lines.length),
+        () => undefined,
+      )
     }
   }
 
@@ -114,7 +119,7 @@ function createWriter(files: DayFiles, waiting: WaitingRecords): Writer {
     last = last.then(() => {
       // Whoever comes from here on waits for the next write.
       next = undefined
-      return writeDays(byDay(lines))
+      return writeNew(byDay(lines))
     })
     return { lines, written: last }
   }
@@ -128,7 +133,7 @@ function createWriter(files: DayFiles, waiting: WaitingRecords): Writer {
       await next.written
     },
     tryAgain() {
-      last = last.then(() => writeDays(waiting.takeAll()))
+      last = last.then(writeWaiting)
     },
     settled: () => last,
   }

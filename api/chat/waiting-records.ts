@@ -7,14 +7,14 @@ export const LAST_RESORT = 'a usage record could not be written; this is all tha
 /** Lines by the UTC day of their file. A day is failing from its first failed write to the next that succeeds. */
 export interface WaitingRecords {
   isFailing(day: string): boolean
-  /** Keeps lines of a day that is failing; what is too much goes into the log as it is. */
+  /** Keeps lines of a failing day; what is too much goes into the log as it is. */
   add(day: string, lines: readonly string[]): void
-  /** Takes note of a failed write and keeps its lines. */
+  /** Takes note of a write that failed, and keeps its lines. */
   failed(day: string, lines: readonly string[], error: unknown): void
-  /** Takes note of a write that succeeded. */
-  succeeded(day: string): void
-  /** Hands out all lines, which are then the caller's. */
-  takeAll(): ReadonlyMap<string, readonly string[]>
+  /** The lines that wait now; they stay until they are written. */
+  list(): ReadonlyMap<string, readonly string[]>
+  /** Takes note that the first `written` lines of a day are written. */
+  succeeded(day: string, written: number): void
   count(): number
   /** Puts all lines into the log. */
   tellAll(): void
@@ -23,50 +23,46 @@ export interface WaitingRecords {
 /** An empty waiting room for at most `maxBytes` of lines. */
 export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords {
   const failing = new Set<string>()
-  let lines = new Map<string, string[]>()
+  const days = new Map<string, string[]>()
   let bytes = 0
-  let count = 0
 
   const tell = (line: string) => log.error({ usage_record: JSON.parse(line) }, LAST_RESORT)
 
-  function keep(day: string, line: string): void {
-    const size = Buffer.byteLength(line)
-    if (bytes + size > maxBytes) return tell(line)
-    bytes += size
-    count += 1
-    const others = lines.get(day)
-    if (others === undefined) lines.set(day, [line])
-    else others.push(line)
-  }
-
-  function takeAll(): ReadonlyMap<string, readonly string[]> {
-    const taken = lines
-    lines = new Map()
-    bytes = 0
-    count = 0
-    return taken
+  function add(day: string, more: readonly string[]): void {
+    const lines = days.get(day) ?? []
+    days.set(day, lines)
+    for (const line of more) {
+      const size = Buffer.byteLength(line)
+      if (bytes + size > maxBytes) tell(line)
+      else {
+        bytes += size
+        lines.push(line)
+      }
+    }
   }
 
   return {
     isFailing: (day) => failing.has(day),
-    add: (day, more) => more.forEach((line) => keep(day, line)),
+    add,
     failed(day, more, error) {
       if (!failing.has(day)) {
-        log.error(
-          { day, err: error },
-          'usage records cannot be written; they are kept in memory and tried again',
-        )
+        log.error({ day, err: error }, 'usage records cannot be written; they are kept and tried again')
       }
       failing.add(day)
-      for (const line of more) keep(day, line)
+      add(day, more)
     },
-    succeeded(day) {
-      if (failing.delete(day)) log.info({ day }, 'usage records are written again')
+    list: () => new Map([...days].map(([day, lines]) => [day, [...lines]])),
+    succeeded(day, written) {
+      const gone = days.get(day)?.splice(0, written) ?? []
+      bytes -= gone.reduce((sum, line) => sum + Buffer.byteLength(line), 0)
+      if (days.get(day)?.length === 0) days.delete(day)
+      failing.delete(day)
+      log.info({ day, records: gone.length }, 'usage records are written again')
     },
-    takeAll,
-    count: () => count,
+    count: () => [...days.values()].reduce((sum, lines) => sum + lines.length, 0),
     tellAll() {
-      for (const [, day] of takeAll()) day.forEach(tell)
+      for (const lines of days.values()) lines.forEach(tell)
+      days.clear()
     },
   }
 }

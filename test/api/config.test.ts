@@ -10,6 +10,7 @@ describe('readSettings', () => {
       HOST: '127.0.0.1',
       LOG_LEVEL: 'info',
       NIGHTLY_SCHEDULE: '0 2 * * *',
+      NEW_APPS: 'public',
     })
   })
 
@@ -25,6 +26,7 @@ describe('readSettings', () => {
     ['LOG_LEVEL', 'loud'],
     ['NIGHTLY_SCHEDULE', 'at night'],
     ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
+    ['NEW_APPS', 'private'],
   ])('refuses %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name)
   })

@@ -62,7 +62,11 @@ describe('migrate', () => {
     const dataDir = folders.make()
     const stores = await Promise.all(Array.from({ length: 5 }, () => openStore(dataDir, new Date())))
     const applied = await stores[0]?.query('SELECT name FROM migrations ORDER BY name')
-    expect(applied?.map((row) => row['name'])).toEqual(['0001_accounts.sql', '0002_quotas.sql'])
+    expect(applied?.map((row) => row['name'])).toEqual([
+      '0001_accounts.sql',
+      '0002_quotas.sql',
+      '0003_apps.sql',
+    ])
     await Promise.all(stores.map((store) => store.close()))
   })
 })
