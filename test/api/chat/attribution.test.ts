@@ -216,6 +216,27 @@ describe('openAttribution', () => {
   })
 })
 
+describe('what an operator decided', () => {
+  it('outranks what requests say of the app later', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const app_id = await service.attribute('https://app.example')
+    await service.attribute('https://other.example')
+    const decided = { app_name: 'Hidden', visibility: 'hidden', updated_at: '2026-03-10T12:00:01.000Z' }
+    writeRaw(dataDir, 'apps/decision.ndjson', `${JSON.stringify({ app_id, ...decided })}\n`)
+    service.setTime(new Date('2026-03-10T18:00:00Z'))
+    await service.attribute('https://app.example', 'A new title', 'game')
+    await service.close()
+    writeRaw(
+      dataDir,
+      'usage/date=2026-03-10/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n2026-03-10,${app_id},1,0\n`,
+    )
+    await runAt(dataDir, '2026-03-11T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps')).toEqual([{ app_name: 'other.example' }])
+  })
+})
+
 describe('when something fails', () => {
   it('a request is unattributed rather than refused, and known apps stay known', async () => {
     const dataDir = folders.make()
