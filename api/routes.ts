@@ -1,4 +1,5 @@
 /** The route table: everything the service answers, as data. */
+import type { Registry } from 'prom-client'
 import type { Access } from './accounts/authenticate.ts'
 import { createSpend } from './accounts/spend.ts'
 import { createRateLimiter } from './accounts/rate-limits.ts'
@@ -7,6 +8,7 @@ import { appRankings } from './datasets/app-rankings.ts'
 import type { CurrentSnapshot } from './datasets/current-snapshot.ts'
 import { nightlySchedule } from './datasets/nightly-schedule.ts'
 import { datasetStatus } from './datasets/status.ts'
+import { serveMetrics } from './metrics.ts'
 import { sendJson } from './respond.ts'
 import type { Store } from './store.ts'
 
@@ -29,13 +31,15 @@ export interface RouteDependencies {
   readonly clock: Clock
   /** Cron expression in UTC. */
   readonly schedule: string
+  readonly metrics: Registry
 }
 
 /** Where the API begins; *origin* paths of the contract lie outside it. */
 export const BASE_PATH = '/api/v1'
 
 /** All routes of the service. */
-export function createRoutes({ store, snapshots, clock, schedule }: RouteDependencies): readonly Route[] {
+export function createRoutes(dependencies: RouteDependencies): readonly Route[] {
+  const { store, snapshots, clock, schedule, metrics } = dependencies
   const spend = createSpend(createRateLimiter(store), clock)
   return [
     {
@@ -57,5 +61,6 @@ export function createRoutes({ store, snapshots, clock, schedule }: RouteDepende
       access: 'open',
       handle: (_request, reply) => sendJson(reply, 200, { status: 'ok' }),
     },
+    { method: 'GET', path: '/metrics', access: 'open', handle: serveMetrics(metrics) },
   ]
 }

@@ -3,8 +3,10 @@ import { createApp } from './app.ts'
 import type { Clock } from './call.ts'
 import type { Settings } from './config.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
+import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
 import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
+import { createMetricsRegistry } from './metrics.ts'
 import { openStore } from './open-store.ts'
 import { createRoutes } from './routes.ts'
 import type { Store } from './store.ts'
@@ -33,13 +35,15 @@ export async function serve(
   { log, clock = () => new Date(), limits = HTTP_LIMITS }: ServeEffects,
 ): Promise<Service> {
   const store = await openStore(settings.DATA_DIR, clock())
-  const snapshots = await followSnapshots(settings.DATA_DIR, { log })
+  const metrics = createMetricsRegistry()
+  const dataset = createDatasetMetrics(metrics, () => snapshots.facts())
+  const snapshots = await followSnapshots(settings.DATA_DIR, { log, onOpen: () => dataset.snapshotOpened() })
   const closeData = async () => {
     await snapshots.close()
     await store.close()
   }
-  const routes = createRoutes({ store, snapshots, clock, schedule: settings.NIGHTLY_SCHEDULE })
-  const app = createApp({ routes, store, clock, log })
+  const routes = createRoutes({ store, snapshots, clock, schedule: settings.NIGHTLY_SCHEDULE, metrics })
+  const app = createApp({ routes, store, clock, log, metrics })
 
   let server: HttpServer
   try {

@@ -72,7 +72,7 @@ export async function stateOfApps(store: Store): Promise<string> {
  * What an app becomes by a claim: the first title names it, and subcategories add up. That a later title changes
  * nothing keeps whoever knows the address of an app from renaming it for everybody; an operator may.
  */
-export function merge(app: App, claim: AppClaim): App {
+function merge(app: App, claim: AppClaim): App {
   const named = app.app_name !== app.identity
   const further = claim.subcategories.filter((tag) => !app.subcategories.includes(tag))
   return {

@@ -6,6 +6,7 @@ import { createKey } from '../../api/accounts/key-store.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/current-snapshot.ts'
 import { ApiError } from '../../api/errors.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
+import { createMetricsRegistry } from '../../api/metrics.ts'
 import { openStore } from '../../api/open-store.ts'
 import { createRoutes, type Route } from '../../api/routes.ts'
 import type { Store } from '../../api/store.ts'
@@ -66,10 +67,11 @@ let routes: readonly Route[]
 
 beforeAll(async () => {
   const dataDir = folders.make()
+  const metrics = createMetricsRegistry()
   store = await openStore(dataDir, clock())
   snapshots = await followSnapshots(dataDir, { log })
-  routes = [...createRoutes({ store, snapshots, clock, schedule: '0 2 * * *' }), ...FAULTY]
-  const app = createApp({ routes, store, clock, log })
+  routes = [...createRoutes({ store, snapshots, clock, schedule: '0 2 * * *', metrics }), ...FAULTY]
+  const app = createApp({ routes, store, clock, log, metrics })
   const limits = { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 }
   server = await listen(app, { host: '127.0.0.1', port: 0, log, limits })
 })
