@@ -22,8 +22,10 @@ const TITLE_HEADER = /^x-(?:.+-)?title$/
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
 const LOCAL_HOST = /^[^.]*$|\.(?:localhost|local|internal|lan|test|home\.arpa)$/
-// What is invisible could make one name look like another, or turn the text around it.
-const INVISIBLE = /[\p{Bidi_Control}\u200B\u2060\uFEFF\u00AD]/gu
+// What cannot be seen could make one name look like another, or turn the text around it. Joiners are part of
+// emoji and of some scripts.
+const INVISIBLE = /[[\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u200C\u200D\uFE0F]]/gv
+const ONLY_JOINERS = /^[\s\u200C\u200D\uFE0F]*$/
 const SPACE = /[\s\p{Cc}\p{Z}]+/gu
 
 /** The app that the headers name; undefined when they name none that can be told from others. */
@@ -41,7 +43,7 @@ function identityOf(address: string | undefined, title: string | undefined): str
   const host = url.hostname.replace(/\.$/, '')
   if (isLocal(host)) return title === undefined ? undefined : `local:${title.toLowerCase()}`
   const port = url.port === '' ? '' : `:${url.port}`
-  const identity = `${host.replace(/^www\./, '')}${port}${url.pathname.replace(/\/+$/, '')}`
+  const identity = `${host.replace(/^www\.(?=.*\.)/, '')}${port}${url.pathname.replace(/\/+$/, '')}`
   return identity.length > MAX_IDENTITY_CHARACTERS ? undefined : identity
 }
 
@@ -63,9 +65,10 @@ function shorterFirst(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1)
 }
 
-/** Text fit to be shown: one line, without what cannot be seen, at most 80 characters. */
+/** Text fit to be shown: one line, without what cannot be seen, at most 80 characters; empty when nothing is left. */
 function cleanTitle(text: string): string {
   const visible = text.toWellFormed().normalize('NFC').replaceAll(INVISIBLE, '').replaceAll(SPACE, ' ').trim()
+  if (ONLY_JOINERS.test(visible)) return ''
   return Array.from(visible).slice(0, MAX_TITLE_CHARACTERS).join('').trim()
 }
 

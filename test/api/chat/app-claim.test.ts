@@ -19,6 +19,7 @@ describe('the identity of an app', () => {
     ['https://www.app.example', 'app.example'],
     ['HTTPS://WWW.App.Example/', 'app.example'],
     ['https://app.example.', 'app.example'],
+    ['https://www.com', 'www.com'],
     ['https://app.example:443/', 'app.example'],
     ['http://app.example:80/', 'app.example'],
     ['https://app.example:8443/', 'app.example:8443'],
@@ -116,9 +117,12 @@ describe('the title', () => {
     expect(titleOf(sent)).toBe(title)
   })
 
-  it.each(['', '  ', '\t', onTheWire('\u200B\u202E')])('%j is none', (sent) => {
-    expect(titleOf(sent)).toBeUndefined()
-  })
+  it.each(['', '  ', '\t', onTheWire('\u200B\u202E'), onTheWire('\u200D \uFE0F'), onTheWire('\u3164')])(
+    '%j is none',
+    (sent) => {
+      expect(titleOf(sent)).toBeUndefined()
+    },
+  )
 
   it('is one visible line of at most 80 characters, whatever is sent', () => {
     fc.assert(

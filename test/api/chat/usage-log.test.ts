@@ -267,7 +267,8 @@ describe('a process that was killed', () => {
     const foreign = `usage/date=${DAY}/chat.ndjson`
     for (const path of [young, foreign]) writeRaw(dataDir, path, '{"a')
     writeRaw(dataDir, 'usage/notes.txt', 'not a day')
-    await (await openLog(dataDir)).close()
+    const { mtime } = statSync(join(dataDir, 'raw', young))
+    await (await openLog(dataDir, {}, mtime)).close()
     for (const path of [young, foreign]) expect(readFileSync(join(dataDir, 'raw', path), 'utf8')).toBe('{"a')
     await (await openLog(dataDir, {}, new Date(Date.now() + 120_000))).close()
     expect(readFileSync(join(dataDir, 'raw', young), 'utf8')).toBe('')
