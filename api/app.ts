@@ -1,12 +1,14 @@
 /** The Express application: gates that every request passes, the route table, and one shape for every fault. */
 import express, { type ErrorRequestHandler, type Express } from 'express'
 import helmet from 'helmet'
+import type { Registry } from 'prom-client'
 import { authenticate } from './accounts/authenticate.ts'
 import { stateLimits } from './accounts/spend.ts'
 import type { CallLocals, Clock, Gate, Handler } from './call.ts'
 import { openToPages, preflight } from './cors.ts'
 import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
+import { countReplies, noteRoute } from './metrics.ts'
 import { logRequests } from './request-log.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './route.ts'
@@ -18,10 +20,11 @@ interface AppDependencies {
   readonly store: Store
   readonly clock: Clock
   readonly log: Log
+  readonly metrics: Registry
 }
 
 /** Builds the application that answers `routes`. */
-export function createApp({ routes, store, clock, log }: AppDependencies): Express {
+export function createApp({ routes, store, clock, log, metrics }: AppDependencies): Express {
   const app = express()
   app.disable('x-powered-by')
   // Entity tags are made of snapshot and query where they mean something, not of a body's bytes.
@@ -31,9 +34,10 @@ export function createApp({ routes, store, clock, log }: AppDependencies): Expre
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
-  app.use(logRequests(log), securityHeaders(), refuseBadRequestLine)
+  app.use(logRequests(log), countReplies(metrics), securityHeaders(), refuseBadRequestLine)
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
+    app.all(path, noteRoute(path))
     for (const route of here) addRoute(app, route, store, clock)
     if (here.some((route) => route.openToPages === true)) app.options(path, preflight(methodsOf(here)))
     app.all(path, otherMethods(here))

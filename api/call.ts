@@ -14,6 +14,8 @@ export interface Caller {
 /** What is known of one request while it is being answered. */
 export type CallLocals = {
   requestId: string
+  /** Path of the route that matched, with its parameters by name. */
+  route?: string
   caller?: Caller
 }
 

@@ -4,6 +4,7 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
+import { NEW_APP_VISIBILITIES } from './chat/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from './errors.ts'
 
@@ -52,6 +53,10 @@ export const SETTINGS = {
     'Directory syncs of different accounts at the same time.',
   ),
   SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('How long one directory sync may take, in minutes.'),
+  NEW_APPS: z
+    .enum(NEW_APP_VISIBILITIES)
+    .default('public')
+    .describe('Whether apps that chat requests name for the first time are published: public or hidden.'),
 } as const
 
 const settingsSchema = z.object(SETTINGS)

@@ -1,4 +1,5 @@
 /** The route table: everything the service answers, as data. */
+import type { Registry } from 'prom-client'
 import { createRateLimiter } from './accounts/rate-limits.ts'
 import { createSpend } from './accounts/spend.ts'
 import type { Clock } from './call.ts'
@@ -7,6 +8,7 @@ import type { Snapshots } from './datasets/choose-snapshot.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { catalogueOf } from './datasets/snapshot-catalogue.ts'
 import type { Log } from './log.ts'
+import { serveMetrics } from './metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { sendJson } from './respond.ts'
 import type { Route } from './route.ts'
@@ -26,6 +28,7 @@ export interface RouteDependencies {
   readonly schedule: string
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
   readonly publicUrl?: string | undefined
+  readonly metrics: Registry
 }
 
 /** All routes of the service. */
@@ -37,6 +40,7 @@ export function createRoutes({
   log,
   schedule,
   publicUrl,
+  metrics,
 }: RouteDependencies): readonly Route[] {
   const catalogue = catalogueOf(snapshots.retained, log)
   const nightly = cronSchedule(schedule)
@@ -55,5 +59,6 @@ export function createRoutes({
       access: 'open',
       handle: (_request, reply) => sendJson(reply, 200, { status: 'ok' }),
     },
+    { method: 'GET', path: '/metrics', access: 'open', handle: serveMetrics(metrics) },
   ]
 }

@@ -4,8 +4,10 @@ import type { Clock } from './call.ts'
 import type { Settings } from './config.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
 import { retainSnapshots } from './datasets/retained-snapshots.ts'
+import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
 import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
 import type { Log } from './log.ts'
+import { createMetricsRegistry } from './metrics.ts'
 import { openStore } from './open-store.ts'
 import type { Route } from './route.ts'
 import { createRoutes } from './routes.ts'
@@ -45,7 +47,9 @@ export async function serve(
   { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync }: ServeEffects,
 ): Promise<Service> {
   const store = await openStore(settings, clock())
-  const current = await followSnapshots(settings.DATA_DIR, { log })
+  const metrics = createMetricsRegistry()
+  const dataset = createDatasetMetrics(metrics, () => current.facts())
+  const current = await followSnapshots(settings.DATA_DIR, { log, onOpen: () => dataset.snapshotOpened() })
   const retained = retainSnapshots(settings.DATA_DIR, log)
   const snapshots = { current, retained }
   const syncJobs = startSyncJobs(settings, store, { log, clock, environment, ...(sync && { sync }) })
@@ -63,8 +67,9 @@ export async function serve(
     log,
     schedule: settings.NIGHTLY_SCHEDULE,
     publicUrl: settings.PUBLIC_URL,
+    metrics,
   })
-  const app = createApp({ routes, store, clock, log })
+  const app = createApp({ routes, store, clock, log, metrics })
 
   let server: HttpServer
   try {

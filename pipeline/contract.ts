@@ -45,6 +45,9 @@ export function subcategoriesOf(category: Category): readonly Subcategory[] {
 export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] as const
 export type CoverageStatus = (typeof COVERAGE_STATUSES)[number]
 
+/** app_id of requests that name no app: they are counted and never ranked, and no app may be registered under it. */
+export const UNATTRIBUTED_APP_ID = 0
+
 /** Licence of the published data and the address of its text. */
 export const LICENCE = {
   name: 'CC-BY-4.0',

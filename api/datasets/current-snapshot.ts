@@ -20,6 +20,8 @@ export interface CurrentSnapshot {
 
 interface FollowOptions {
   readonly log: Log
+  /** Called with each snapshot that is served from then on. */
+  readonly onOpen?: () => void
   /** Pause between two looks at the pointer. */
   readonly intervalMs?: number
 }
@@ -34,7 +36,7 @@ const LOOK_EVERY_MS = 1000
 /** Opens the snapshot that `dataDir`'s pointer names and follows the pointer from then on. */
 export async function followSnapshots(
   dataDir: string,
-  { log, intervalMs = LOOK_EVERY_MS }: FollowOptions,
+  { log, onOpen, intervalMs = LOOK_EVERY_MS }: FollowOptions,
 ): Promise<CurrentSnapshot> {
   const pointer = join(dataDir, CURRENT_POINTER)
   let holding: Holding | undefined
@@ -49,6 +51,7 @@ export async function followSnapshots(
       const former = holding
       holding = { folder, lease: lease(snapshot, log) }
       lastFault = undefined
+      onOpen?.()
       log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
       former?.lease.retire()
     } catch (error) {

@@ -14,18 +14,24 @@ export type World = {
   readonly print: (text: string) => void
 }
 
-export type Command = {
+/** A command; `Needs` is what it uses of the world. */
+export type Command<Needs = World> = {
   /** One line: the command with its arguments, and what it does. */
   readonly usage: string
   readonly summary: string
   /** Reads the arguments after the command's name, before anything is opened, and returns what is to be done. */
-  readonly prepare: (args: string[]) => (world: World) => Promise<void>
+  readonly prepare: (args: string[]) => (world: Needs) => Promise<void>
 }
 
 /** The option that every command with a result understands. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
 /** Prints a result as JSON for machines, or as lines for people. */
-export function printResult(world: World, json: boolean, result: unknown, lines: readonly string[]): void {
-  world.print(json ? JSON.stringify(result, null, 2) : lines.join('\n'))
+export function printResult(
+  { print }: Pick<World, 'print'>,
+  json: boolean,
+  result: unknown,
+  lines: readonly string[],
+): void {
+  print(json ? JSON.stringify(result, null, 2) : lines.join('\n'))
 }

@@ -12,6 +12,7 @@ describe('readSettings', () => {
       NIGHTLY_SCHEDULE: '0 2 * * *',
       SCIM_CONCURRENT_SYNCS: 4,
       SCIM_SYNC_MINUTES: 30,
+      NEW_APPS: 'public',
     })
   })
 
@@ -30,6 +31,7 @@ describe('readSettings', () => {
     ['SCIM_SYNC_MINUTES', '1.5'],
     ['NIGHTLY_SCHEDULE', 'at night'],
     ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
+    ['NEW_APPS', 'private'],
   ])('refuses %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name)
   })

@@ -7,6 +7,7 @@ import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/curren
 import { ApiError } from '../../api/errors.ts'
 import { retainSnapshots } from '../../api/datasets/retained-snapshots.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
+import { createMetricsRegistry } from '../../api/metrics.ts'
 import { openStore } from '../../api/open-store.ts'
 import type { Route } from '../../api/route.ts'
 import { createRoutes } from '../../api/routes.ts'
@@ -71,6 +72,7 @@ let routes: readonly Route[]
 
 beforeAll(async () => {
   const dataDir = folders.make()
+  const metrics = createMetricsRegistry()
   store = await openStore({ DATA_DIR: dataDir }, clock())
   snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
@@ -86,10 +88,11 @@ beforeAll(async () => {
       clock,
       log,
       schedule: '0 2 * * *',
+      metrics,
     }),
     ...FAULTY,
   ]
-  const app = createApp({ routes, store, clock, log })
+  const app = createApp({ routes, store, clock, log, metrics })
   const limits = { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 }
   server = await listen(app, { host: '127.0.0.1', port: 0, log, limits })
 })

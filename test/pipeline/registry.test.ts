@@ -1,6 +1,6 @@
 /** The app registry: which row wins, where aliases lead, and which faults stop a run. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { queryWarehouse, runAt } from '../support/in-process.ts'
+import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
 
 const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
@@ -41,6 +41,11 @@ describe('broken registries', () => {
     ['an unknown subcategory', ['1,A,public,game|chess,,2025-01-01'], /row 2: unknown subcategories: chess/],
     ['a missing name', ['1,,public,,,2025-01-01'], /row 2: app_name is empty/],
     ['a broken id', ['one,A,public,,,2025-01-01'], /row 2: app_id is not an integer/],
+    [
+      'the id of requests that name no app',
+      ['0,A,public,,,2025-01-01'],
+      /row 2: app_id 0 stands for requests that name no app/,
+    ],
     ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" is not an integer/],
     ['a broken time', ['1,A,public,,,yesterday'], /row 2: updated_at is not a UTC timestamp/],
     ['a short line', ['1,A,public'], /row 2: broken line: missing columns/],
@@ -96,6 +101,32 @@ describe('the winning row', () => {
     expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps ORDER BY app_id')).toEqual([
       { app_name: 'B' },
       { app_name: 'X' },
+    ])
+  })
+})
+
+describe('requests that name no app', () => {
+  it('are counted by themselves, privately, and not as an app that is not registered', async () => {
+    const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2025-01-01', '3,C,public,,,2025-01-01')
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-05/more.csv',
+      'ts,app_id,prompt_tokens,completion_tokens,requests\n2026-01-05,0,1000,7,3\n2026-01-05,0,,,2\n',
+    )
+    const report = await runAt(dataDir, AS_OF)
+    expect(report.not_published).toMatchObject({
+      requests_unattributed: 5,
+      tokens_unattributed: '1007',
+      requests_unregistered: 1,
+      tokens_unregistered: '1',
+      unregistered: [{ app_id: '4', requests: '1', tokens: '1' }],
+    })
+    expect(fact(report, 'resolve', 'apps_unregistered')).toBe(1)
+    expect(JSON.stringify(report.stages)).not.toContain('unattributed')
+    expect(await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM app_daily ORDER BY 1')).toEqual([
+      { app_id: '1' },
+      { app_id: '2' },
+      { app_id: '3' },
     ])
   })
 })

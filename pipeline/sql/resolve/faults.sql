@@ -8,6 +8,8 @@ WITH judged AS (
     CASE
       WHEN r.fault IS NOT NULL THEN r.fault
       WHEN r.app_id IS NULL THEN 'app_id is not an integer'
+      WHEN r.app_id = $unattributed
+        THEN 'app_id ' || r.app_id || ' stands for requests that name no app: remove the row'
       WHEN r.updated_at IS NULL THEN 'updated_at is not a UTC timestamp'
       WHEN NOT r.wins THEN NULL
       WHEN coalesce(r.visibility NOT IN ('public', 'hidden', 'private'), true)

@@ -3,9 +3,13 @@ SELECT
   (SELECT count(*) FROM registry) AS apps_registered,
   (SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS aliases,
   (SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS apps_public,
-  count(*) FILTER (r.app_id IS NULL) AS apps_unregistered,
-  coalesce(CAST(sum(u.requests) FILTER (r.app_id IS NULL) AS BIGINT), 0) AS requests_unregistered,
-  CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL), 0) AS VARCHAR) AS tokens_unregistered,
+  count(*) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS apps_unregistered,
+  coalesce(CAST(sum(u.requests) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS BIGINT), 0)
+    AS requests_unregistered,
+  CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS VARCHAR)
+    AS tokens_unregistered,
+  coalesce(CAST(sum(u.requests) FILTER (u.app_id = $unattributed) AS BIGINT), 0) AS requests_unattributed,
+  CAST(coalesce(sum(u.tokens) FILTER (u.app_id = $unattributed), 0) AS VARCHAR) AS tokens_unattributed,
   CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR) AS tokens_hidden,
   CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published
 FROM app_usage AS u

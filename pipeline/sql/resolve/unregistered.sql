@@ -5,5 +5,6 @@ SELECT
   CAST(u.tokens AS VARCHAR) AS tokens
 FROM app_usage AS u
 ANTI JOIN registry AS r ON r.app_id = u.app_id
+WHERE u.app_id <> $unattributed
 ORDER BY u.tokens DESC, u.app_id
 LIMIT 100;

@@ -4,6 +4,7 @@ import { createApp } from '../../../api/app.ts'
 import { makeKey } from '../../../api/accounts/credentials.ts'
 import { createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http-server.ts'
+import { createMetricsRegistry } from '../../../api/metrics.ts'
 import { openStore } from '../../../api/open-store.ts'
 import type { Route } from '../../../api/route.ts'
 import type { Store } from '../../../api/store.ts'
@@ -29,7 +30,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   beforeAll(async () => {
     store = await openStore(await fresh(), now)
     const { log } = memoryLog()
-    const app = express().use(createApp({ routes, store, clock: () => now, log }))
+    const metrics = createMetricsRegistry()
+    const app = express().use(createApp({ routes, store, clock: () => now, log, metrics }))
     server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
   })
 

@@ -1,0 +1,137 @@
+/**
+ * One file per UTC day in the drop folder, `usage/date=YYYY-MM-DD/`, to which this process alone appends. The
+ * pipeline may read at any time, so a file always ends with a whole line: what a failed write left is taken off.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, stat, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../call.ts'
+
+/** Appends text to the files of days. Calls must not overlap, but for `sync`. */
+export interface DayFiles {
+  /**
+   * Hands the text to the operating system in one write, at the end of the day's file.
+   * @throws when that failed; then nothing of the text is in the file.
+   */
+  append(day: string, text: string): Promise<void>
+  /** Sees to it that what was written survives a power cut. */
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The names these files have: time of the process's first record, process id, and a random part. */
+export const DAY_FILE_NAME = /^chat-\d{8}T\d{6}Z-\d+-[\da-f]{8}\.ndjson$/
+
+interface DayFile {
+  readonly path: string
+  readonly handle: FileHandle
+  readonly inode: bigint
+  /** Bytes in whole lines. */
+  size: number
+  dirty: boolean
+}
+
+// Yesterday and today; a request that began before midnight belongs to yesterday (CONTRACT 7).
+const OPEN_DAYS = 2
+
+/** Day files below `usageFolder`; folders and files are made with the first line they get. */
+export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
+  const files = new Map<string, DayFile>()
+  let name: string | undefined
+
+  async function fileOf(day: string): Promise<DayFile> {
+    const known = files.get(day)
+    if (known !== undefined) return known
+    await closeOldest(files, OPEN_DAYS - 1)
+    name ??= newName(clock())
+    const file = await openFile(join(usageFolder, `date=${day}`), name)
+    files.set(day, file)
+    return file
+  }
+
+  return {
+    async append(day, text) {
+      const file = await fileOf(day)
+      try {
+        await appendWhole(file, Buffer.from(text))
+      } catch (error) {
+        files.delete(day)
+        // Nothing may ever follow half a line, so a file that keeps one is not used again.
+        if (!(await restore(file))) name = undefined
+        throw error
+      }
+    },
+    async sync() {
+      await Promise.all([...files.values()].map(syncFile))
+    },
+    async close() {
+      await closeOldest(files, 0)
+    },
+  }
+}
+
+function newName(now: Date): string {
+  const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  return `chat-${time}-${process.pid}-${randomBytes(4).toString('hex')}.ndjson`
+}
+
+async function openFile(folder: string, name: string): Promise<DayFile> {
+  await mkdir(folder, { recursive: true })
+  const path = join(folder, name)
+  const handle = await open(path, 'a')
+  try {
+    const { ino, size } = await handle.stat({ bigint: true })
+    return { path, handle, inode: ino, size: Number(size), dirty: false }
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
+  const { bytesWritten } = await file.handle.write(bytes)
+  if (bytesWritten < bytes.length) {
+    throw new Error(`Only ${bytesWritten} of ${bytes.length} bytes fitted into ${file.path}`)
+  }
+  // A file that was removed or moved still takes what is written, and nobody would find it.
+  const { ino } = await stat(file.path, { bigint: true })
+  if (ino !== file.inode) throw new Error(`Another file has taken the place of ${file.path}`)
+  file.size += bytes.length
+  file.dirty = true
+}
+
+/** Takes off what a failed write left behind, and closes the file; false when it could not be taken off. */
+async function restore(file: DayFile): Promise<boolean> {
+  try {
+    await file.handle.truncate(file.size)
+    return true
+  } catch {
+    return false
+  } finally {
+    // What was written before is either synced or as safe as the failing disk allows.
+    await file.handle.close().catch(() => undefined)
+  }
+}
+
+async function syncFile(file: DayFile): Promise<void> {
+  if (!file.dirty) return
+  file.dirty = false
+  await file.handle.datasync()
+}
+
+async function closeOldest(files: Map<string, DayFile>, keep: number): Promise<void> {
+  const superfluous = [...files.keys()].toSorted().slice(0, Math.max(0, files.size - keep))
+  for (const day of superfluous) {
+    const file = files.get(day)
+    files.delete(day)
+    if (file !== undefined) await closeFile(file)
+  }
+}
+
+async function closeFile(file: DayFile): Promise<void> {
+  try {
+    await syncFile(file)
+  } finally {
+    await file.handle.close()
+  }
+}

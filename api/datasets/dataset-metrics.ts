@@ -1,0 +1,49 @@
+/** Metrics of the dataset that is served. */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { SnapshotFacts } from './snapshot.ts'
+
+/** What is told to the metrics of the dataset. */
+export interface DatasetMetrics {
+  /** A snapshot was opened and is served from now on. */
+  snapshotOpened(): void
+}
+
+/** Keeps the metrics of the dataset in `registry`; `facts` are those of the snapshot served now. */
+export function createDatasetMetrics(
+  registry: Registry,
+  facts: () => SnapshotFacts | undefined,
+): DatasetMetrics {
+  const gauge = (name: string, help: string, value: (now: SnapshotFacts | undefined) => number) => {
+    const made: Gauge = new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect: () => made.set(value(facts())),
+    })
+  }
+  gauge(
+    'dataset_snapshot_timestamp_seconds',
+    'When the snapshot served now was computed (as_of), Unix time; 0 while there is none.',
+    (now) => secondsOf(now?.asOf),
+  )
+  gauge(
+    'dataset_data_through_timestamp_seconds',
+    'Start of the last completed UTC day in the dataset, Unix time; 0 while there is no snapshot.',
+    (now) => secondsOf(now?.dataThrough),
+  )
+  gauge(
+    'dataset_days_missing',
+    'Days inside the dataset of which no usage was delivered.',
+    (now) => now?.daysMissing.length ?? 0,
+  )
+  const swaps = new Counter({
+    name: 'dataset_snapshots_opened_total',
+    help: 'Snapshots opened since the start; each after the first took the place of another.',
+    registers: [registry],
+  })
+  return { snapshotOpened: () => swaps.inc() }
+}
+
+function secondsOf(time: string | undefined): number {
+  return time === undefined ? 0 : Date.parse(time) / 1000
+}

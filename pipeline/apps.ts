@@ -1,0 +1,60 @@
+/** Entry of `npm run apps`: the app registry, shown and decided about (CONTRACT 9). */
+import { alias, hide, rename, show, tag } from './apps/decisions.ts'
+import { history, list } from './apps/show-registry.ts'
+import type { AppsWorld } from './apps/world.ts'
+import type { Command } from './commands/command.ts'
+import { readConfig } from './config.ts'
+import { isExpected, stackOf, UsageError } from './errors.ts'
+
+const COMMANDS: Readonly<Record<string, Command<AppsWorld>>> = {
+  list,
+  history,
+  rename,
+  hide,
+  show,
+  tag,
+  alias,
+}
+
+const HELP = `Usage: npm run -s apps -- COMMAND
+
+${Object.values(COMMANDS)
+  .map(({ usage, summary }) => `  ${usage}\n      ${summary}`)
+  .join('\n')}
+
+A decision is appended to DATA_DIR/raw/apps, with its reason and its time, and counts from the next nightly run
+on. It also outranks what chat requests say of the app from then on. Data goes to stdout, messages to stderr.
+
+Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
+Exit codes: 0 done, 1 the registry cannot be read, 2 wrong usage or a crash
+`
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+function findCommand([name, ...rest]: string[]): () => Promise<void> {
+  const command = name === undefined ? undefined : COMMANDS[name]
+  if (command === undefined) {
+    const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
+    throw new UsageError(`${fault}: expected ${Object.keys(COMMANDS).join(', ')}. See --help`)
+  }
+  const work = command.prepare(rest)
+  return () => work({ config: readConfig(process.env), now: () => new Date(), print, note })
+}
+
+async function main(args: string[]): Promise<void> {
+  try {
+    if (args.includes('--help')) print(HELP.trimEnd())
+    else await findCommand(args)()
+  } catch (error) {
+    note(isExpected(error) ? error.message : `The command crashed: ${stackOf(error)}`)
+    process.exitCode = isExpected(error) ? error.exitCode : 2
+  }
+}
+
+await main(process.argv.slice(2))
