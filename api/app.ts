@@ -11,6 +11,7 @@ import type { Log } from './log.ts'
 import { countReplies, noteRoute } from './metrics.ts'
 import { logRequests } from './request-log.ts'
 import { sendError } from './respond.ts'
+import { typeErrors } from './typed-errors.ts'
 import type { Route } from './route.ts'
 import { shorten } from './shorten.ts'
 import type { Store } from './store.ts'
@@ -51,7 +52,7 @@ function addRoute(app: Express, route: Route, store: Store, clock: Clock): void 
   const gates: Gate[] = [authenticate(store, route.access)]
   if (route.openToPages === true) gates.unshift(openToPages)
   if (route.limited === true) gates.unshift(stateLimits(clock))
-  if (route.bodyLimit !== undefined) gates.push(express.json({ limit: route.bodyLimit, strict: false }))
+  if (route.typedErrors === true) gates.unshift(typeErrors)
   const method = route.method === 'GET' ? 'get' : 'post'
   app[method](route.path, ...gates, route.handle)
 }

@@ -17,6 +17,10 @@ export type CallLocals = {
   /** Path of the route that matched, with its parameters by name. */
   route?: string
   caller?: Caller
+  /** Whether errors state their type. */
+  typesErrors?: boolean
+  /** What the caller wants to be told of how its request was routed. */
+  routerMetadata?: () => Readonly<Record<string, unknown>>
 }
 
 /** A reply under way; `locals` carries what is known of the call. */

@@ -53,6 +53,11 @@ export const SETTINGS = {
     'Directory syncs of different accounts at the same time.',
   ),
   SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('How long one directory sync may take, in minutes.'),
+  MODELS_FILE: z
+    .string()
+    .optional()
+    .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
+  CHAT_BODY_MIB: wholeNumberFrom1(10).describe('How large a chat request may be, in MiB.'),
   NEW_APPS: z
     .enum(NEW_APP_VISIBILITIES)
     .default('public')

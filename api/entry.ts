@@ -18,6 +18,11 @@ export function onStopSignal(stop: () => void): void {
   for (const signal of STOP_SIGNALS) process.on(signal, first)
 }
 
+/** Calls `reload` on each SIGHUP. */
+export function onReloadSignal(reload: () => void): void {
+  process.on('SIGHUP', reload)
+}
+
 /** What to print of a failure: the sentence alone where the operator can put it right, all of it otherwise. */
 export function failureText(error: unknown): string {
   if (error instanceof OperatorError) return error.message

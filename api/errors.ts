@@ -42,11 +42,20 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
-/** The envelope of a refusal; `accountId` where the caller is known. */
-export function errorEnvelope(fault: ApiError, accountId?: string): ErrorEnvelope {
+/** What is known of the request beside the refusal itself. */
+interface EnvelopeFacts {
+  readonly accountId?: string | undefined
+  readonly routerMetadata?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** The envelope of a refusal. */
+export function errorEnvelope(
+  { status, message, metadata }: Pick<ApiError, 'status' | 'message' | 'metadata'>,
+  { accountId, routerMetadata }: EnvelopeFacts = {},
+): ErrorEnvelope {
   return {
-    error: { code: fault.status, message: fault.message, metadata: fault.metadata ?? null },
-    router_metadata: null,
+    error: { code: status, message, metadata: metadata ?? null },
+    router_metadata: routerMetadata ?? null,
     user_id: accountId ?? null,
   }
 }

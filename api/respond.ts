@@ -2,6 +2,7 @@
 import type { Request } from 'express'
 import type { Reply } from './call.ts'
 import { errorEnvelope, type ApiError } from './errors.ts'
+import { typedMetadata } from './typed-errors.ts'
 
 declare global {
   interface JSON {
@@ -31,8 +32,12 @@ export function sendBytes(reply: Reply, status: number, contentType: string, byt
 
 /** Ends the reply with the error envelope (CONTRACT 3). */
 export function sendError(reply: Reply, fault: ApiError): void {
+  const { caller, typesErrors, routerMetadata } = reply.locals
   reply.set(fault.headers)
-  sendJson(reply, fault.status, errorEnvelope(fault, reply.locals.caller?.accountId))
+  const { status, message } = fault
+  const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
+  const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }
+  sendJson(reply, status, errorEnvelope({ status, message, metadata }, facts))
 }
 
 /** What follows the `?` of the request's address, still encoded; empty when there is none. */

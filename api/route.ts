@@ -14,8 +14,8 @@ export interface Route {
   readonly openToPages?: boolean
   /** Whether the rate limits apply: the handler settles them, and every reply states them. */
   readonly limited?: boolean
-  /** Takes a JSON body of at most this many bytes; without it a body is not read. */
-  readonly bodyLimit?: number
+  /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
+  readonly typedErrors?: boolean
   /** What the OpenAPI document says of it; without it the route stays out of the document. */
   readonly operation?: Operation
   readonly handle: Handler

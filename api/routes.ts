@@ -3,6 +3,8 @@ import type { Registry } from 'prom-client'
 import { createRateLimiter } from './accounts/rate-limits.ts'
 import { createSpend } from './accounts/spend.ts'
 import type { Clock } from './call.ts'
+import type { Chat } from './chat/chat.ts'
+import { chatRoutes } from './chat/routes.ts'
 import { cronSchedule } from './cron-schedule.ts'
 import type { Snapshots } from './datasets/choose-snapshot.ts'
 import { datasetRoutes } from './datasets/routes.ts'
@@ -21,6 +23,7 @@ import { webRoutes } from './web/routes.ts'
 export interface RouteDependencies {
   readonly store: Store
   readonly snapshots: Snapshots
+  readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
   readonly log: Log
@@ -35,6 +38,7 @@ export interface RouteDependencies {
 export function createRoutes({
   store,
   snapshots,
+  chat,
   syncJobs,
   clock,
   log,
@@ -47,6 +51,7 @@ export function createRoutes({
   const spend = createSpend(createRateLimiter(store), clock)
   const described = [
     ...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly }),
+    ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]
   return [

@@ -1,11 +1,14 @@
 /** The running service: store, snapshots and HTTP server, opened in order and closed in the reverse one. */
+import type { Registry } from 'prom-client'
 import { createApp } from './app.ts'
 import type { Clock } from './call.ts'
+import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/chat.ts'
 import type { Settings } from './config.ts'
+import type { Snapshots } from './datasets/choose-snapshot.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
 import { retainSnapshots } from './datasets/retained-snapshots.ts'
 import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
-import { HTTP_LIMITS, listen, type HttpLimits, type HttpServer } from './http-server.ts'
+import { HTTP_LIMITS, listen, type HttpLimits } from './http-server.ts'
 import type { Log } from './log.ts'
 import { createMetricsRegistry } from './metrics.ts'
 import { openStore } from './open-store.ts'
@@ -23,6 +26,8 @@ export interface Service {
   readonly store: Store
   /** Everything it answers. */
   readonly routes: readonly Route[]
+  /** Reads the routing configuration of chat again. */
+  reload(): Promise<void>
   /** Finishes requests in flight, then closes snapshot and store. */
   close(): Promise<void>
 }
@@ -32,65 +37,76 @@ export interface ServeEffects {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
-  /** Where the tokens of directories are found. */
+  /** Where the tokens of directories and the keys of providers are found. */
   readonly environment: NodeJS.ProcessEnv
   /** What a test sets otherwise of how syncs run. */
   readonly sync?: Partial<Pick<JobEffects, 'limits' | 'pulse' | 'wait' | 'syncMs'>>
+  /** What a test sets otherwise of how chat requests are answered. */
+  readonly chat?: Partial<ChatLimits>
 }
 
 /**
  * Opens everything the API stands on and listens.
- * @throws {OperatorError} when the data folder, the database or the address cannot be had.
+ * @throws {OperatorError} when the data folder, the database, the routing configuration or the address cannot be had.
  */
-export async function serve(
-  settings: Settings,
-  { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync }: ServeEffects,
-): Promise<Service> {
-  const store = await openStore(settings, clock())
-  const metrics = createMetricsRegistry()
-  const dataset = createDatasetMetrics(metrics, () => current.facts())
-  const current = await followSnapshots(settings.DATA_DIR, { log, onOpen: () => dataset.snapshotOpened() })
-  const retained = retainSnapshots(settings.DATA_DIR, log)
-  const snapshots = { current, retained }
-  const syncJobs = startSyncJobs(settings, store, { log, clock, environment, ...(sync && { sync }) })
-  const closeData = async () => {
-    await syncJobs.close()
-    await retained.close()
-    await current.close()
-    await store.close()
-  }
-  const routes = createRoutes({
-    store,
-    snapshots,
-    syncJobs,
-    clock,
-    log,
-    schedule: settings.NIGHTLY_SCHEDULE,
-    publicUrl: settings.PUBLIC_URL,
-    metrics,
-  })
-  const app = createApp({ routes, store, clock, log, metrics })
-
-  let server: HttpServer
+export async function serve(settings: Settings, effects: ServeEffects): Promise<Service> {
+  const opened = new AsyncDisposableStack()
   try {
-    server = await listen(app, { host: settings.HOST, port: settings.PORT, log, limits })
+    return await open(settings, effects, opened)
   } catch (error) {
-    await closeData()
+    await opened.disposeAsync()
     throw error
   }
+}
+
+async function open(
+  settings: Settings,
+  { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits }: ServeEffects,
+  opened: AsyncDisposableStack,
+): Promise<Service> {
+  const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
+  const metrics = createMetricsRegistry()
+  const snapshots = await openSnapshots(settings.DATA_DIR, { log, metrics, opened })
+  const world = { settings, store, clock, log, metrics, environment }
+  const chat = opened.adopt(await openChat({ ...world, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
+    it.close(),
+  )
+  const syncJobs = startSyncJobs(settings, store, { log, clock, environment, ...(sync && { sync }) })
+  opened.defer(() => syncJobs.close())
+  const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl } = settings
+  const routes = createRoutes({ ...world, snapshots, chat, syncJobs, schedule, publicUrl })
+  const app = createApp({ routes, store, clock, log, metrics })
+  const server = await listen(app, { host: settings.HOST, port: settings.PORT, log, limits })
+  // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
+  opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
   syncJobs.begin()
   log.info({ origin: server.origin }, 'listening')
   return {
     origin: server.origin,
     store,
     routes,
+    reload: () => chat.models.reload(),
     async close() {
-      // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
-      await Promise.all([server.close(), syncJobs.close()])
-      await closeData()
+      await opened.disposeAsync()
       log.info('stopped')
     },
   }
+}
+
+interface SnapshotOptions {
+  readonly log: Log
+  readonly metrics: Registry
+  readonly opened: AsyncDisposableStack
+}
+
+/** The snapshot served now and those that are retained. */
+async function openSnapshots(dataDir: string, { log, metrics, opened }: SnapshotOptions): Promise<Snapshots> {
+  const dataset = createDatasetMetrics(metrics, () => current.facts())
+  const current = await followSnapshots(dataDir, { log, onOpen: () => dataset.snapshotOpened() })
+  opened.defer(() => current.close())
+  const retained = retainSnapshots(dataDir, log)
+  opened.defer(() => retained.close())
+  return { current, retained }
 }
 
 function startSyncJobs(

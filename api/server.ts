@@ -1,6 +1,6 @@
 /** Entry of `npm run serve`: the API alone. */
 import { readSettings } from './config.ts'
-import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
+import { EXIT_USAGE, failureText, onReloadSignal, onStopSignal } from './entry.ts'
 import { createLog } from './log.ts'
 import { serve } from './serve.ts'
 
@@ -8,6 +8,7 @@ try {
   const settings = readSettings(process.env)
   const service = await serve(settings, { log: createLog(settings.LOG_LEVEL), environment: process.env })
   onStopSignal(() => void service.close())
+  onReloadSignal(() => void service.reload())
 } catch (error) {
   process.stderr.write(`${failureText(error)}\n`)
   process.exit(EXIT_USAGE)

@@ -5,7 +5,7 @@
 import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './child-processes.ts'
 import { readSettings, type Settings } from './config.ts'
-import { EXIT_USAGE, failureText, onStopSignal } from './entry.ts'
+import { EXIT_USAGE, failureText, onReloadSignal, onStopSignal } from './entry.ts'
 import { createLog, type Log } from './log.ts'
 import { BASE_PATH } from './route.ts'
 import { serve } from './serve.ts'
@@ -41,6 +41,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const service = await serve(settings, { log, environment: process.env })
   if (running.disposed) return await service.close()
   running.defer(() => service.close())
+  onReloadSignal(() => void service.reload())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
   const firstKey = await createFirstKey(service.store, wanted)
   // Nothing to catch up with: a run has just been made.

@@ -87,7 +87,7 @@ function describe(route: Route, operation: Operation, examples: Examples): Docum
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 /** The errors that every route of its kind can end with (CONTRACT 3). */
-function generalReplies({ access, limited, bodyLimit }: Route): Readonly<Record<string, ReplyDescription>> {
+function generalReplies({ access, limited }: Route): Readonly<Record<string, ReplyDescription>> {
   return {
     ...(access === 'open'
       ? {}
@@ -98,9 +98,6 @@ function generalReplies({ access, limited, bodyLimit }: Route): Readonly<Record<
             content: ENVELOPE,
           },
         }),
-    ...(bodyLimit === undefined
-      ? {}
-      : { '413': { description: 'The body is too large.', content: ENVELOPE } }),
     ...(limited === true
       ? {
           '429': {

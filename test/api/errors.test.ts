@@ -3,11 +3,14 @@ import type { z } from 'zod'
 import { createApp } from '../../api/app.ts'
 import { makeKey } from '../../api/accounts/credentials.ts'
 import { createKey } from '../../api/accounts/key-store.ts'
+import { CHAT_LIMITS, openChat, type Chat } from '../../api/chat/chat.ts'
+import { readSettings } from '../../api/config.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/current-snapshot.ts'
 import { ApiError } from '../../api/errors.ts'
 import { retainSnapshots } from '../../api/datasets/retained-snapshots.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../api/http-server.ts'
 import { createMetricsRegistry } from '../../api/metrics.ts'
+import { jsonReader } from '../../api/json-body.ts'
 import { openStore } from '../../api/open-store.ts'
 import type { Route } from '../../api/route.ts'
 import { createRoutes } from '../../api/routes.ts'
@@ -23,6 +26,8 @@ const { log, messages } = memoryLog()
 const clock = () => new Date()
 
 // Routes that fail in every way there is, beside the service's own.
+const readJson = jsonReader(100)
+
 const FAULTY: readonly Route[] = [
   {
     method: 'GET',
@@ -54,8 +59,7 @@ const FAULTY: readonly Route[] = [
     method: 'POST',
     path: '/test/body',
     access: 'open',
-    bodyLimit: 100,
-    handle: (request, reply) => void reply.json({ received: request.body }),
+    handle: async (request, reply) => void reply.json({ received: await readJson(request, reply) }),
   },
   {
     method: 'GET',
@@ -67,6 +71,7 @@ const FAULTY: readonly Route[] = [
 
 let store: Store
 let snapshots: CurrentSnapshot
+let chat: Chat
 let server: HttpServer
 let routes: readonly Route[]
 
@@ -80,10 +85,13 @@ beforeAll(async () => {
     { store, clock, log, environment: {}, limits: SYNC_LIMITS, pulse: PULSE, syncMs: 60_000 },
     { concurrent: 1 },
   )
+  const settings = readSettings({ DATA_DIR: dataDir })
+  chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
   routes = [
     ...createRoutes({
       store,
       snapshots: { current: snapshots, retained },
+      chat,
       syncJobs,
       clock,
       log,
@@ -99,6 +107,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.close()
+  await chat.close()
   await snapshots.close()
   await store.close()
   folders.removeAll()

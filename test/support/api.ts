@@ -59,18 +59,20 @@ interface ApiOptions {
   readonly limits?: Partial<HttpLimits>
   readonly environment?: Readonly<Record<string, string>>
   readonly sync?: NonNullable<ServeEffects['sync']>
+  readonly chat?: NonNullable<ServeEffects['chat']>
 }
 
 /** A running service over `dataDir` on a free port, with a request in short form and its log in memory. */
 export async function startApi(
   dataDir: string,
-  { clock, limits, environment = {}, sync = {} }: ApiOptions = {},
+  { clock, limits, environment = {}, sync = {}, chat = {} }: ApiOptions = {},
 ) {
   const { log, lines, messages } = memoryLog()
   const service = await serve(readSettings({ DATA_DIR: dataDir, PORT: '0', ...environment }), {
     log,
     environment,
     sync,
+    chat,
     ...(clock === undefined ? {} : { clock }),
     limits: { ...HTTP_LIMITS, ...limits },
   })
@@ -82,6 +84,7 @@ export async function startApi(
     lines,
     messages,
     routes: service.routes,
+    reload: () => service.reload(),
     close: () => service.close(),
     [Symbol.asyncDispose]: () => service.close(),
     makeKey: (kind: KeyKind = 'inference', account = 'test') =>

@@ -1,0 +1,115 @@
+/** Answers a chat request that is in order, whole or as a stream; leaves its record before the last byte. */
+import type { Reply } from '../call.ts'
+import { ApiError } from '../errors.ts'
+import { sendJson } from '../respond.ts'
+import type { Attempt } from './attempt.ts'
+import { STATUS_LEFT, type ChatCall, type Ending } from './call.ts'
+import { failedChunk } from './chunks.ts'
+import { openEventStream, type EventStream } from './events.ts'
+import type { AttemptFailure } from './failure.ts'
+import type { Fallback, Routed } from './fallback.ts'
+import type { JsonObject } from './json.ts'
+import type { Candidate } from './observer.ts'
+import type { ChatRequest } from './request.ts'
+import { openStream, relay, type OpenStream } from './streamed.ts'
+import type { Upstream } from './upstream.ts'
+import { answererOf, upstreamBody } from './upstream-body.ts'
+import { complete, type Asked } from './whole.ts'
+
+interface AnswerTools {
+  readonly upstream: Upstream
+  readonly fallback: Fallback
+  /** Leaves the record of a request. */
+  readonly finish: (call: ChatCall, ending: Ending) => Promise<void>
+  /** Milliseconds of silence after which a waiting client gets a comment. */
+  readonly silenceMs: number
+}
+
+/** Answers a request with those who may serve it. */
+export type Answer = (routed: Routed, request: ChatRequest, reply: Reply) => Promise<void>
+
+/** Answers in one piece. */
+export function createWholeAnswer({ upstream, fallback, finish }: AnswerTools): Answer {
+  return async (routed, request, reply) => {
+    const { call } = routed
+    const [attempt, completion] = await fallback.firstServing(routed, (one, isLastModel) =>
+      complete(upstream, one, askedOf(call, request, one, isLastModel)),
+    )
+    fallback.ended(call, attempt)
+    await finish(call, {
+      ...(call.hasLeft ? { outcome: 'left', status: STATUS_LEFT } : { outcome: 'completed', status: 200 }),
+      served: attempt.target,
+      usage: completion.usage,
+    })
+    sendJson(reply, 200, { ...completion.body, ...routerMetadata(reply) })
+  }
+}
+
+/** Answers as a stream. */
+export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: AnswerTools): Answer {
+  async function open(routed: Routed, request: ChatRequest, client: EventStream) {
+    const { call } = routed
+    try {
+      return await fallback.firstServing(routed, (one, isLastModel) =>
+        openStream(upstream, one, askedOf(call, request, one, isLastModel)),
+      )
+    } catch (error) {
+      client.stop()
+      // As long as nothing went out, the error has a status of its own.
+      if (!client.hasBegun() || !(error instanceof ApiError)) throw error
+      await finish(call, { outcome: call.hasLeft ? 'left' : 'failed', status: 200 })
+      client.end(failedChunk(answererOf(call, unserved(request)), lateError(error)), false)
+      return undefined
+    }
+  }
+
+  return async (routed, request, reply) => {
+    const { call } = routed
+    const client = openEventStream(reply, silenceMs)
+    const opened = await open(routed, request, client)
+    if (opened === undefined) return
+    const [attempt, stream] = opened
+    call.reachedFirstToken()
+    const failure = await relay(stream, attempt, client)
+    fallback.ended(call, attempt, failure)
+    await finish(call, streamEnding(call, attempt, stream, failure))
+    if (failure === undefined) client.end({ ...stream.reader.last(), ...routerMetadata(reply) }, true)
+    else client.end(failedChunk(answererOf(call, attempt.target), cutError(attempt, failure)), false)
+  }
+}
+
+function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLastModel: boolean): Asked {
+  return { body: upstreamBody(request, target), answerer: answererOf(call, target), isLastModel }
+}
+
+function streamEnding(
+  call: ChatCall,
+  attempt: Attempt,
+  { reader }: OpenStream,
+  failure: AttemptFailure | undefined,
+): Ending {
+  const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
+  return { outcome, status: 200, served: attempt.target, usage: reader.usage }
+}
+
+/** Where the caller asks for it, which attempts were made. */
+function routerMetadata(reply: Reply): JsonObject {
+  const told = reply.locals.routerMetadata?.()
+  return told === undefined ? {} : { router_metadata: told }
+}
+
+function unserved({ models: [model = ''] }: ChatRequest): Candidate {
+  return { model, provider: 'none' }
+}
+
+function lateError({ status, message, metadata }: ApiError): JsonObject {
+  return { code: status, message, ...(metadata && { metadata }) }
+}
+
+function cutError({ target }: Attempt, failure: AttemptFailure): JsonObject {
+  return {
+    code: failure.kind === 'timeout' ? 408 : 502,
+    message: `${target.provider} (${target.model}) ${failure.message}`,
+    metadata: { error_type: failure.errorType, provider_name: target.provider },
+  }
+}

@@ -1,0 +1,63 @@
+/** One try of one provider: its deadlines, and what is noted of it. */
+import type { Target } from './candidates.ts'
+import { AttemptFailure } from './failure.ts'
+import type { AttemptRecord } from './usage-record.ts'
+
+export class Attempt {
+  readonly target: Target
+  readonly #controller = new AbortController()
+  readonly #began = performance.now()
+  readonly #total: NodeJS.Timeout
+  #silence: NodeJS.Timeout | undefined
+  #status: number | null = null
+
+  /** Begins the attempt; `leftMs` is what the request has left for it. */
+  constructor(target: Target, leftMs: number) {
+    this.target = target
+    const { totalMs } = target.upstream.timeouts
+    this.#total = setTimeout(() => this.abort(new AttemptFailure('timeout')), Math.min(totalMs, leftMs))
+  }
+
+  /** Ends what is under way; its reason is the failure. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(failure: AttemptFailure): void {
+    this.#controller.abort(failure)
+  }
+
+  /** A reply has begun. */
+  answered(status: number): void {
+    this.#status = status
+  }
+
+  /** From now on a stream may be silent for `ms`: until its first token, or between two parts. */
+  expectWithin(ms: number): void {
+    clearTimeout(this.#silence)
+    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout', { status: 200 })), ms)
+  }
+
+  /** The stream went on. */
+  progressed(): void {
+    this.#silence?.refresh()
+  }
+
+  /** The stream is not being read, since the client is slow: its silence says nothing. */
+  suspend(): void {
+    clearTimeout(this.#silence)
+  }
+
+  /** The attempt is over; the record of it. */
+  end(failure: AttemptFailure | undefined): AttemptRecord {
+    clearTimeout(this.#total)
+    clearTimeout(this.#silence)
+    return {
+      model: this.target.model,
+      provider: this.target.provider,
+      status: failure?.status ?? this.#status,
+      error_type: failure?.errorType ?? null,
+      duration_ms: Math.round(performance.now() - this.#began),
+    }
+  }
+}

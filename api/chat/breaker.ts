@@ -1,0 +1,137 @@
+/**
+ * Circuit breakers, one per provider and model: a candidate that keeps failing is tried last for a while, never
+ * left out. So a request still gets its answer when all of them are open.
+ */
+import type { ChatObserver, Candidate } from './observer.ts'
+
+interface BreakerRules {
+  /** Time that is looked back on, in milliseconds. */
+  readonly windowMs: number
+  /** Attempts in that time that are needed for a judgement. */
+  readonly minimum: number
+  /** Share of failures that opens. */
+  readonly failedShare: number
+  /** Failures in a row that open at once. */
+  readonly inARow: number
+  /** How long a breaker stays open, unless the provider says how long; and how long that may be. */
+  readonly openMs: number
+  readonly openMsAtMost: number
+}
+
+/** The rules in force unless a test brings its own. */
+export const BREAKER_RULES: BreakerRules = {
+  windowMs: 30_000,
+  minimum: 5,
+  failedShare: 0.5,
+  inARow: 3,
+  openMs: 30_000,
+  openMsAtMost: 300_000,
+}
+
+/** How an attempt ended, for the breaker: `neutral` says nothing of the provider. */
+export type Verdict = 'served' | 'failed' | 'neutral'
+
+export interface Breakers {
+  /** The candidates in the order in which to try them: those that are open last. */
+  order<Item extends Candidate>(candidates: readonly Item[]): readonly Item[]
+  /** An attempt begins. */
+  began(candidate: Candidate): void
+  /** It ended. `retryAfterSeconds` is what the provider asked for. */
+  ended(candidate: Candidate, verdict: Verdict, retryAfterSeconds?: number): void
+}
+
+/** Breakers over all candidates. `now` gives milliseconds of a clock that never goes back. */
+export function createBreakers(
+  observer: Pick<ChatObserver, 'breakerChanged'>,
+  { rules = BREAKER_RULES, now = () => performance.now() }: { rules?: BreakerRules; now?: () => number } = {},
+): Breakers {
+  const breakers = new Map<string, Breaker>()
+
+  function breakerOf({ model, provider }: Candidate): Breaker {
+    // Neither name can hold a space.
+    const key = `${provider} ${model}`
+    const breaker = breakers.get(key) ?? new Breaker(rules)
+    breakers.set(key, breaker)
+    return breaker
+  }
+
+  return {
+    order(candidates) {
+      const last = candidates.filter((candidate) => breakerOf(candidate).isLast(now()))
+      if (last.length === 0) return candidates
+      return [...candidates.filter((candidate) => !last.includes(candidate)), ...last]
+    },
+    began: (candidate) => breakerOf(candidate).began(now()),
+    ended({ model, provider }, verdict, retryAfterSeconds) {
+      const breaker = breakerOf({ model, provider })
+      const wasOpen = breaker.isOpen
+      breaker.ended(now(), verdict, retryAfterSeconds)
+      if (breaker.isOpen !== wasOpen) observer.breakerChanged({ model, provider, open: breaker.isOpen })
+    },
+  }
+}
+
+/** Attempts of one second. */
+interface Second {
+  readonly second: number
+  served: number
+  failed: number
+}
+
+/** One provider of one model. Times are milliseconds of the same clock. */
+class Breaker {
+  readonly #rules: BreakerRules
+  #seconds: Second[] = []
+  #failedInARow = 0
+  /** Undefined while it is closed. Afterwards one attempt at a time probes whether it may close. */
+  #openUntil: number | undefined
+  #isProbing = false
+
+  constructor(rules: BreakerRules) {
+    this.#rules = rules
+  }
+
+  get isOpen(): boolean {
+    return this.#openUntil !== undefined
+  }
+
+  isLast(now: number): boolean {
+    return this.#openUntil !== undefined && (this.#isProbing || now < this.#openUntil)
+  }
+
+  began(now: number): void {
+    if (this.#openUntil !== undefined && now >= this.#openUntil) this.#isProbing = true
+  }
+
+  ended(now: number, verdict: Verdict, retryAfterSeconds: number | undefined): void {
+    this.#isProbing = false
+    if (verdict === 'neutral') return
+    this.#count(now, verdict)
+    if (verdict === 'served') this.#openUntil = undefined
+    else if (retryAfterSeconds !== undefined) this.#open(now, retryAfterSeconds * 1000)
+    else if (this.isOpen || this.#isFailing) this.#open(now, this.#rules.openMs)
+  }
+
+  #open(now: number, ms: number): void {
+    this.#openUntil = now + Math.min(ms, this.#rules.openMsAtMost)
+    this.#seconds = []
+    this.#failedInARow = 0
+  }
+
+  #count(now: number, verdict: 'served' | 'failed'): void {
+    const second = Math.floor(now / 1000)
+    const last = this.#seconds.at(-1)
+    if (last?.second === second) last[verdict] += 1
+    else this.#seconds.push({ second, served: 0, failed: 0, [verdict]: 1 })
+    const oldest = second - Math.ceil(this.#rules.windowMs / 1000)
+    while ((this.#seconds[0]?.second ?? second) < oldest) this.#seconds.shift()
+    this.#failedInARow = verdict === 'failed' ? this.#failedInARow + 1 : 0
+  }
+
+  get #isFailing(): boolean {
+    if (this.#failedInARow >= this.#rules.inARow) return true
+    const failed = this.#seconds.reduce((sum, second) => sum + second.failed, 0)
+    const all = this.#seconds.reduce((sum, second) => sum + second.failed + second.served, 0)
+    return all >= this.#rules.minimum && failed / all >= this.#rules.failedShare
+  }
+}

@@ -1,0 +1,85 @@
+/** What the OpenAPI document says of chat (CONTRACT 6). */
+import { z } from 'zod'
+import { errorEnvelopeSchema } from '../errors.ts'
+import type { Operation } from '../openapi/operation.ts'
+import { chatRequestSchema } from './request.ts'
+
+const TAG = 'chat'
+const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+
+const usageSchema = z.looseObject({
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  total_tokens: z.int(),
+})
+
+const completionSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('chat.completion'),
+  created: z.int().describe('Unix time in seconds.'),
+  model: z.string().describe('The model that answered, `author/slug`.'),
+  provider: z.string().describe('The provider that served it.'),
+  system_fingerprint: z.string().nullable(),
+  choices: z.array(
+    z.looseObject({
+      index: z.int(),
+      message: z.looseObject({
+        role: z.literal('assistant'),
+        content: z.string().nullable(),
+        tool_calls: z.array(z.looseObject({ id: z.string(), type: z.string() })).optional(),
+      }),
+      finish_reason: z.string().nullable(),
+    }),
+  ),
+  usage: usageSchema.describe('As the provider counted; zeros where it told none.'),
+})
+
+const modelsSchema = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(
+    z.strictObject({
+      id: z.string().describe('`author/slug`.'),
+      object: z.literal('model'),
+      created: z.int().describe('When the configuration was written, Unix time in seconds.'),
+      owned_by: z.string().describe('The author.'),
+    }),
+  ),
+})
+
+export const CHAT_OPERATIONS = {
+  completions: {
+    id: 'createChatCompletion',
+    tag: TAG,
+    summary: 'Complete a chat, with fallback',
+    description:
+      'The chat completions of the OpenAI API. The providers of `model` are tried in order, then those of ' +
+      '`models`. With `stream: true` the reply is a stream of `chat.completion.chunk`; the last chunk before ' +
+      '`[DONE]` holds `finish_reason` and `usage`, and a stream that fails on the way ends with a chunk that has ' +
+      'an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
+      '`X-Router-Metadata: enabled` the reply tells which attempts were made.',
+    body: chatRequestSchema,
+    replies: {
+      200: {
+        description: 'The completion.',
+        content: { 'application/json': completionSchema, 'text/event-stream': 'text' },
+      },
+      400: { description: 'The request is wrong, or names an unknown model.', content: ENVELOPE },
+      408: { description: 'Every attempt took too long.', content: ENVELOPE },
+      413: { description: 'The body is too large.', content: ENVELOPE },
+      429: { description: 'Every provider is rate-limiting.', headers: ['Retry-After'], content: ENVELOPE },
+      502: {
+        description: 'The providers failed; `metadata.previous_errors` lists the attempts.',
+        headers: ['Retry-After'],
+        content: ENVELOPE,
+      },
+      503: { description: 'There is no provider to ask.', headers: ['Retry-After'], content: ENVELOPE },
+    },
+  },
+  models: {
+    id: 'listModels',
+    tag: TAG,
+    summary: 'List the models that are configured',
+    replies: { 200: { description: 'The models.', content: { 'application/json': modelsSchema } } },
+    examples: [{ path: '/api/v1/models', withoutKey: true }],
+  },
+} as const satisfies Readonly<Record<string, Operation>>

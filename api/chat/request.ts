@@ -1,0 +1,98 @@
+/** What a caller may ask (CONTRACT 6), checked before any provider is. */
+import { z } from 'zod'
+import { ApiError } from '../errors.ts'
+import { shorten } from '../shorten.ts'
+import type { JsonObject } from './json.ts'
+
+/** A chat request that is in order. */
+export interface ChatRequest {
+  /** Models in the order in which they are to be tried, each once. */
+  readonly models: readonly string[]
+  readonly stream: boolean
+  /** The request as it was sent, for the providers. */
+  readonly body: JsonObject
+}
+
+const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))])
+const toolCallSchema = z.looseObject({ id: z.string(), type: z.string() })
+
+// Shapes that no provider takes are refused here; what only some take is theirs to judge.
+const messageSchema = z.discriminatedUnion('role', [
+  z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
+  z.looseObject({
+    role: z.literal('assistant'),
+    content: contentSchema.nullish(),
+    tool_calls: z.array(toolCallSchema).nullish(),
+  }),
+  z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+  z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
+])
+
+const toolSchema = z.union([
+  z.looseObject({
+    type: z.literal('function'),
+    function: z.looseObject({
+      name: z.string().min(1),
+      description: z.string().nullish(),
+      parameters: z.looseObject({}).nullish(),
+    }),
+  }),
+  z.looseObject({ type: z.string().refine((type) => type !== 'function') }),
+])
+
+const model = z.string().min(1)
+const count = z.int().min(1)
+
+/** The fields this service knows; all others pass through unseen. */
+export const chatRequestSchema = z.looseObject({
+  model: model.nullish().describe('`author/slug`; tried first.'),
+  models: z.array(model).nullish().describe('Models to fall back to, in order.'),
+  messages: z.array(messageSchema).min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({}).nullish(),
+  tools: z.array(toolSchema).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  max_tokens: count.nullish(),
+  max_completion_tokens: count.nullish(),
+  n: count.nullish(),
+  stop: z.union([z.string(), z.array(z.string())]).nullish(),
+  seed: z.int().nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  response_format: z.looseObject({ type: z.string() }).nullish(),
+})
+
+/**
+ * Reads the body of a request.
+ * @throws {ApiError} 400 that names each fault with its place.
+ */
+export function readChatRequest(body: unknown): ChatRequest {
+  const parsed = chatRequestSchema.safeParse(body, { reportInput: true })
+  if (!parsed.success) throw invalid(describe(parsed.error))
+  const { model: first, models, stream } = parsed.data
+  const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
+  if (wanted.length === 0) throw invalid('model is missing: name one in "model", or several in "models"')
+  return { models: wanted, stream: stream === true, body: parsed.data }
+}
+
+/** A refusal of what the caller asked. */
+export function invalid(message: string): ApiError {
+  return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
+}
+
+const FAULTS_TOLD = 5
+
+function describe(error: z.ZodError): string {
+  const faults = error.issues.map((issue) => {
+    const place = z.core.toDotPath(issue.path)
+    return `${place === '' ? '' : `${shorten(place)}: `}${issue.message}${sent(issue.input)}`
+  })
+  const more = faults.length > FAULTS_TOLD ? `; and ${faults.length - FAULTS_TOLD} more` : ''
+  return `Invalid chat request: ${faults.slice(0, FAULTS_TOLD).join('; ')}${more}`
+}
+
+function sent(value: unknown): string {
+  return value === undefined || typeof value === 'object' ? '' : `; sent: ${shorten(JSON.stringify(value))}`
+}

@@ -1,0 +1,76 @@
+/** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
+import type { Handler } from '../call.ts'
+import { jsonReader } from '../json-body.ts'
+import { sendJson } from '../respond.ts'
+import { BASE_PATH, type Route } from '../route.ts'
+import { STATUS_LEFT } from './call.ts'
+import { candidatesFor } from './candidates.ts'
+import type { Chat } from './chat.ts'
+import { CHAT_OPERATIONS } from './operations.ts'
+import { readChatRequest } from './request.ts'
+
+/** The routes of chat. */
+export function chatRoutes(chat: Chat): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: `${BASE_PATH}/chat/completions`,
+      access: 'inference',
+      typedErrors: true,
+      operation: CHAT_OPERATIONS.completions,
+      handle: chatCompletions(chat),
+    },
+    {
+      method: 'GET',
+      path: `${BASE_PATH}/models`,
+      access: 'open',
+      openToPages: true,
+      operation: CHAT_OPERATIONS.models,
+      handle: listModels(chat),
+    },
+  ]
+}
+
+/** Header by which a caller asks to be told of the attempts. */
+const METADATA_HEADER = 'x-router-metadata'
+
+function chatCompletions(chat: Chat): Handler {
+  // Read within the handler, so that a body that cannot be read leaves its record too.
+  const readJson = jsonReader(chat.bodyLimit)
+  return async (request, reply) => {
+    const call = chat.begin(request, reply)
+    if (request.headers[METADATA_HEADER] === 'enabled') {
+      reply.locals.routerMetadata = () => ({ attempts: call.attempts })
+    }
+    try {
+      const asked = readChatRequest(await readJson(request, reply))
+      call.isStream = asked.stream
+      const configuration = chat.models.current()
+      const targets = candidatesFor(asked, configuration)
+      const routed = { call, targets, totalMs: configuration?.totalMs ?? 0 }
+      await (asked.stream ? chat.stream : chat.whole)(routed, asked, reply)
+    } catch (error) {
+      const refused = { outcome: 'failed', status: statusOf(error) } as const
+      await chat.finish(call, call.hasLeft ? { outcome: 'left', status: STATUS_LEFT } : refused)
+      throw error
+    }
+  }
+}
+
+function statusOf(error: unknown): number {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined
+  return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
+}
+
+function listModels(chat: Chat): Handler {
+  return (_request, reply) => {
+    const configuration = chat.models.current()
+    const data = [...(configuration?.models.keys() ?? [])].map((id) => ({
+      id,
+      object: 'model',
+      created: configuration?.writtenAt ?? 0,
+      owned_by: id.slice(0, id.indexOf('/')),
+    }))
+    sendJson(reply, 200, { object: 'list', data })
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Posts completions to providers. Each request carries the headers of its provider and nothing of the caller's;
+ * redirects are not followed, and of the reply only its status, its body and Retry-After are looked at.
+ */
+import { Agent, errors, type Dispatcher } from 'undici'
+import { errorCode } from './completion.ts'
+import type { Provider } from './configuration.ts'
+import { AttemptFailure, failureOfStatus } from './failure.ts'
+import { isObject, parseJson, type JsonObject } from './json.ts'
+
+export type UpstreamReply = Dispatcher.ResponseData
+
+export interface Upstream {
+  /**
+   * Posts `body` to a provider, once more when the connection breaks before a byte of the reply.
+   * @throws {AttemptFailure} when there is no reply, or one that is no success.
+   */
+  post(provider: Provider, body: JsonObject, signal: AbortSignal): Promise<UpstreamReply>
+  /** Hangs up on everything. */
+  close(): Promise<void>
+}
+
+const CONNECT_MS = 10_000
+const REPLY_BYTES = 64 * 1024 * 1024
+const ERROR_BYTES = 64 * 1024
+const RETRY_AFTER_SECONDS_AT_MOST = 3600
+
+/** The connections to all providers. */
+export function createUpstream(): Upstream {
+  // Times are kept per attempt, from its own clock: an undici default ends long calls after five minutes.
+  const agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0 })
+
+  async function send(provider: Provider, body: string, signal: AbortSignal): Promise<UpstreamReply> {
+    const request = () =>
+      agent.request({
+        origin: provider.url.origin,
+        path: provider.url.pathname,
+        method: 'POST',
+        headers: {
+          ...provider.headers,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body,
+        signal,
+      })
+    try {
+      return await request()
+    } catch (error) {
+      if (signal.aborted || !isReset(error)) throw error
+      return await request()
+    }
+  }
+
+  return {
+    async post(provider, body, signal) {
+      const reply = await send(provider, JSON.stringify(body), signal).catch((error: unknown) => {
+        throw asFailure(error, signal)
+      })
+      if (reply.statusCode === 200) return reply
+      throw await readRefusal(reply, signal)
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+/** A kept-alive connection may be closed by the other side just as it is used again. */
+function isReset(error: unknown): boolean {
+  if (error instanceof errors.SocketError) return true
+  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+}
+
+/** The failure behind an error of the connection: the deadline that ended it, where one did. */
+export function asFailure(error: unknown, signal: AbortSignal): AttemptFailure {
+  if (error instanceof AttemptFailure) return error
+  if (signal.reason instanceof AttemptFailure) return signal.reason
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
+  return new AttemptFailure('connection', { cause: error, code })
+}
+
+/**
+ * The body as JSON; undefined when it is none.
+ * @throws {AttemptFailure} when it breaks off, or is larger than any completion.
+ */
+export async function readJsonReply(reply: UpstreamReply, signal: AbortSignal): Promise<unknown> {
+  return parseJson(await readText(reply, REPLY_BYTES, signal))
+}
+
+async function readText(reply: UpstreamReply, limit: number, signal: AbortSignal): Promise<string> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const part of reply.body) {
+      bytes += part.length
+      if (bytes > limit) throw new AttemptFailure('invalidReply', { status: 200, code: 'reply_too_large' })
+      parts.push(part)
+    }
+  } catch (error) {
+    const failure = asFailure(error, signal)
+    throw failure.kind === 'connection' ? new AttemptFailure('cut', { status: 200, cause: error }) : failure
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+async function readRefusal(reply: UpstreamReply, signal: AbortSignal): Promise<AttemptFailure> {
+  const text = await readText(reply, ERROR_BYTES, signal).catch(() => '')
+  const body = parseJson(text)
+  const code = isObject(body) ? errorCode(body['error']) : undefined
+  return failureOfStatus(reply.statusCode, {
+    retryAfterSeconds: retryAfter(reply.headers['retry-after']),
+    code: code === undefined ? undefined : String(code),
+  })
+}
+
+/** Retry-After as whole seconds from now; it may also be a date. */
+function retryAfter(header: string | string[] | undefined): number | undefined {
+  const text = Array.isArray(header) ? header[0] : header
+  if (text === undefined) return undefined
+  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1000)
+  if (Number.isNaN(seconds)) return undefined
+  return Math.min(Math.max(seconds, 0), RETRY_AFTER_SECONDS_AT_MOST)
+}
