@@ -12,6 +12,8 @@ export class ChunkReader {
   readonly #repairs = new Map<number, ToolCallRepair>()
   /** How each choice ended, by index; undefined while it goes on. */
   readonly #finishes = new Map<number, string | undefined>()
+  /** Choices of which something went out. */
+  readonly #begun = new Set<number>()
   readonly #answerer: Answerer
   #frame: JsonObject | undefined
   #usage: Usage | undefined
@@ -74,13 +76,11 @@ export class ChunkReader {
   /** The last chunk: how each choice ended, and the usage. */
   last(): JsonObject {
     const finishes = [...this.#finishes].toSorted(([a], [b]) => a - b)
-    const choices = (finishes.length === 0 ? ([[0, undefined]] as const) : finishes).map(
-      ([index, reason]) => ({
-        index,
-        delta: {},
-        finish_reason: reason ?? 'stop',
-      }),
-    )
+    const choices = finishes.map(([index, reason]) => ({
+      index,
+      delta: this.#begun.has(index) ? {} : { role: 'assistant', content: '' },
+      finish_reason: reason ?? 'stop',
+    }))
     return this.#chunk({ choices, usage: usageReply(this.#usage) })
   }
 
@@ -103,7 +103,10 @@ export class ChunkReader {
     const ends = typeof reason === 'string'
     if (ends || !this.#finishes.has(index)) this.#finishes.set(index, ends ? reason : undefined)
     if (ends && isSilent && !choice['logprobs']) return undefined
-    return { ...withoutNulls(choice), index, delta, finish_reason: null }
+    // Clients that put a message together want to be told whose it is, once.
+    const first = this.#begun.has(index) ? {} : { role: 'assistant' }
+    this.#begun.add(index)
+    return { ...withoutNulls(choice), index, delta: { ...first, ...delta }, finish_reason: null }
   }
 
   #readDelta(value: unknown, index: number): JsonObject {

@@ -124,7 +124,7 @@ export async function readConfiguration(
   environment: NodeJS.ProcessEnv,
 ): Promise<Configuration> {
   const parsed = fileSchema.safeParse(await readJsonFile(path))
-  if (!parsed.success) throw faulty(path, z.prettifyError(parsed.error))
+  if (!parsed.success) throw faulty(path, describe(parsed.error))
   const { models, limits } = parsed.data
   const warnings: string[] = []
   const usable = Object.entries(models).map(([model, { providers }]) => {
@@ -147,6 +147,14 @@ async function readJsonFile(path: string): Promise<unknown> {
     const reason = error instanceof Error ? error.message : String(error)
     throw faulty(path, error instanceof SyntaxError ? `it is no JSON: ${reason}` : reason, error)
   }
+}
+
+/** All faults, a line or two each; of a key that is wrong, what is wrong with it. */
+function describe(error: z.ZodError): string {
+  const issues = error.issues.flatMap((issue) =>
+    issue.code === 'invalid_key' ? issue.issues.map((inner) => ({ ...inner, path: issue.path })) : [issue],
+  )
+  return z.prettifyError({ issues })
 }
 
 function faulty(path: string, reason: string, cause?: unknown): OperatorError {

@@ -96,13 +96,13 @@ export function chunk(
   }
 }
 
-/** The chunks of a whole stream as OpenAI sends them. */
+/** The chunks of a whole stream as OpenAI sends them; without usage where that is null. */
 export function chunksOf(words: readonly string[], usage: unknown = USAGE): unknown[] {
   return [
     chunk({ role: 'assistant', content: '' }, null, { usage: null }),
     ...words.map((content) => chunk({ content }, null, { usage: null })),
     chunk({}, 'stop', { usage: null }),
-    ...(usage === undefined ? [] : [{ ...chunk({}), choices: [], usage }]),
+    ...(usage === null ? [] : [{ ...chunk({}), choices: [], usage }]),
   ]
 }
 
@@ -131,11 +131,11 @@ export function status(
 
 interface StreamEnding {
   readonly pieces?: number
-  readonly then?: 'end' | 'cut' | 'stall'
+  readonly ending?: 'end' | 'cut' | 'stall'
 }
 
 /** Streams this text as events; `pieces` splits it into writes of so many bytes. */
-export function stream(body: string, { pieces = Infinity, then = 'end' }: StreamEnding = {}): Behaviour {
+export function stream(body: string, { pieces = Infinity, ending = 'end' }: StreamEnding = {}): Behaviour {
   return async (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const bytes = Buffer.from(body)
@@ -144,8 +144,8 @@ export function stream(body: string, { pieces = Infinity, then = 'end' }: Stream
       response.write(bytes.subarray(start, start + size))
       if (size < bytes.length) await new Promise((resolve) => setImmediate(resolve))
     }
-    if (then === 'end') response.end()
-    if (then === 'cut') {
+    if (ending === 'end') response.end()
+    if (ending === 'cut') {
       // What was written must arrive before the connection breaks.
       await sleep(20)
       response.destroy()

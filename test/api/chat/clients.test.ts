@@ -1,0 +1,181 @@
+/** The clients that programs really use: the official packages, against shapes that break them when passed on raw. */
+import { OpenRouter } from '@openrouter/sdk'
+import OpenAI, { InternalServerError, RateLimitError } from 'openai'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MESSAGES, startChat } from '../../support/chat.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import {
+  chunk,
+  chunksOf,
+  completion,
+  json,
+  sse,
+  startUpstream,
+  status,
+  stream,
+  type Behaviour,
+  type ScriptedUpstream,
+} from '../../support/upstream.ts'
+
+const folders = new TemporaryFolders()
+let upstream: ScriptedUpstream
+let api: Awaited<ReturnType<typeof startChat>>
+let openai: OpenAI
+let openrouter: OpenRouter
+
+beforeAll(async () => {
+  upstream = await startUpstream({})
+  api = await startChat(folders, { 'a/one': [{ base_url: upstream.url, model: 'scripted' }] })
+  openai = new OpenAI({ baseURL: api.base, apiKey: api.key, maxRetries: 0 })
+  openrouter = new OpenRouter({ serverURL: api.base, apiKey: api.key, retryConfig: { strategy: 'none' } })
+})
+
+afterAll(async () => {
+  await api.close()
+  await upstream.close()
+  folders.removeAll()
+})
+
+const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }
+
+/** Replies of providers that strict clients refuse as they are. */
+const WHOLE: readonly (readonly [string, unknown])[] = [
+  ['as OpenAI sends it', completion()],
+  ['without system_fingerprint', { ...completion(), system_fingerprint: undefined }],
+  ['without total_tokens', { ...completion(), usage: { prompt_tokens: 7, completion_tokens: 3 } }],
+  [
+    'with nulls in the details',
+    {
+      ...completion(),
+      usage: { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { audio_tokens: null } },
+    },
+  ],
+  ['with a broken time', { ...completion(), created: 1.5 }],
+  ['without id and object', { ...completion(), id: null, object: undefined }],
+  [
+    'with null tool calls',
+    {
+      ...completion(),
+      choices: [{ message: { content: 'Hello', tool_calls: null }, finish_reason: 'stop' }],
+    },
+  ],
+  [
+    'with an unknown finish',
+    { ...completion(), choices: [{ message: { content: 'Hello' }, finish_reason: 'eos' }] },
+  ],
+]
+
+const STREAMS: readonly (readonly [string, string])[] = [
+  ['as OpenAI sends it', sse(chunksOf(['Hel', 'lo']))],
+  [
+    'with a null system_fingerprint',
+    sse(chunksOf(['Hel', 'lo']).map((one) => ({ ...Object(one), system_fingerprint: null }))),
+  ],
+  [
+    'without finish_reason keys',
+    sse([{ ...chunk({}), choices: [{ index: 0, delta: { content: 'Hello' } }] }]),
+  ],
+  ['without usage', sse(chunksOf(['Hel', 'lo'], null))],
+  ['with null members', sse([chunk({ role: null, content: 'Hello', tool_calls: null }), chunk({}, 'stop')])],
+]
+
+describe('openai', () => {
+  it.each(WHOLE)('reads a reply %s', async (_name, reply) => {
+    upstream.behaviours['scripted'] = json(reply)
+    const got = await openai.chat.completions.create({ model: 'a/one', messages: [...MESSAGES] })
+    expect(got.choices[0]?.message.content).toBe('Hello')
+    expect(got.model).toBe('a/one')
+    expect(got.usage?.total_tokens).toBe(10)
+  })
+
+  it.each(STREAMS)('reads a stream %s', async (_name, text) => {
+    upstream.behaviours['scripted'] = stream(text)
+    const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
+    expect(await runner.finalContent()).toBe('Hello')
+    expect((await runner.totalUsage()).total_tokens).toBeGreaterThanOrEqual(0)
+  })
+
+  it('puts the tool calls of a stream together', async () => {
+    const parts = [call, { ...call, id: 'call_2' }].map((one) => chunk({ tool_calls: [one] }))
+    upstream.behaviours['scripted'] = stream(sse([...parts, chunk({}, 'tool_calls')]))
+    const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
+    const message = await runner.finalMessage()
+    expect(message.tool_calls?.map(({ id }) => id)).toEqual(['call_1', 'call_2'])
+  })
+
+  it('throws the error of a stream that fails on the way', async () => {
+    upstream.behaviours['scripted'] = stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' })
+    const events = await openai.chat.completions.create({
+      model: 'a/one',
+      messages: [...MESSAGES],
+      stream: true,
+    })
+    await expect(Array.fromAsync(events)).rejects.toThrow('ended its reply before it was whole')
+  })
+
+  it.each([
+    [429, status(429, {}, { 'retry-after': '1' }), RateLimitError],
+    [502, status(401), InternalServerError],
+  ] as const)('throws its own class for a %i', async (code, behaviour, type) => {
+    upstream.behaviours['scripted'] = behaviour
+    const asked = openai.chat.completions.create({ model: 'a/one', messages: [...MESSAGES] })
+    await expect(asked).rejects.toThrow(type)
+    await expect(asked).rejects.toMatchObject({ status: code })
+  })
+
+  it('lists the models', async () => {
+    const models = await openai.models.list()
+    expect(models.data.map(({ id }) => id)).toEqual(['a/one'])
+  })
+})
+
+describe('@openrouter/sdk', () => {
+  const ask = async (behaviour: Behaviour) => {
+    upstream.behaviours['scripted'] = behaviour
+    const got = await openrouter.chat.send({
+      chatRequest: { model: 'a/one', messages: [...MESSAGES], stream: false },
+    })
+    if (!('choices' in got)) throw new TypeError('The reply is a stream')
+    return got
+  }
+  const askStream = async (behaviour: Behaviour) => {
+    upstream.behaviours['scripted'] = behaviour
+    const chunks = await openrouter.chat.send({
+      chatRequest: { model: 'a/one', messages: [...MESSAGES], stream: true },
+    })
+    if ('choices' in chunks) throw new TypeError('The reply is no stream')
+    let text = ''
+    for await (const { choices, error } of chunks) {
+      text += choices[0]?.delta.content ?? ''
+      if (error !== undefined) text += `[${error.code} ${error.metadata?.errorType}]`
+    }
+    return text
+  }
+
+  it.each(WHOLE)('reads a reply %s', async (_name, reply) => {
+    const got = await ask(json(reply))
+    expect(got.choices[0]?.message.content).toBe('Hello')
+    expect(got.usage?.totalTokens).toBe(10)
+  })
+
+  it.each(STREAMS)('reads a stream %s', async (_name, text) => {
+    expect(await askStream(stream(text))).toBe('Hello')
+  })
+
+  it('reads a stream of tool calls without index', async () => {
+    const { index: _index, ...without } = call
+    expect(await askStream(stream(sse([chunk({ tool_calls: [without] }), chunk({}, 'tool_calls')])))).toBe('')
+  })
+
+  it('reads the error of a stream that fails on the way', async () => {
+    const cut = stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' })
+    expect(await askStream(cut)).toBe('Hel[502 provider_unavailable]')
+  })
+
+  it.each([
+    [502, status(500)],
+    [429, status(429)],
+  ])('reads an error %i', async (code, behaviour) => {
+    await expect(ask(behaviour)).rejects.toMatchObject({ statusCode: code, error: { code } })
+  })
+})

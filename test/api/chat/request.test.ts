@@ -1,0 +1,95 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readChatRequest } from '../../../api/chat/request.ts'
+import { ApiError } from '../../../api/errors.ts'
+
+const messages = [{ role: 'user', content: 'Hello' }]
+const fine = { model: 'a/one', messages }
+
+describe('readChatRequest', () => {
+  it.each([
+    ['no object', 'Hello', 'expected object'],
+    ['null', null, 'expected object'],
+    ['no messages', { model: 'a/one' }, 'messages'],
+    ['empty messages', { ...fine, messages: [] }, 'messages'],
+    ['no model', { messages }, 'model is missing'],
+    ['an empty model', { ...fine, model: '' }, 'model'],
+    ['models that are no list', { ...fine, models: 'a/one' }, 'models'],
+    ['an unknown role', { ...fine, messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role'],
+    ['a user without content', { ...fine, messages: [{ role: 'user' }] }, 'messages[0].content'],
+    [
+      'a tool result without its call',
+      { ...fine, messages: [{ role: 'tool', content: 'x' }] },
+      'tool_call_id',
+    ],
+    ['a stream that is no truth value', { ...fine, stream: 'yes' }, 'stream: '],
+    ['a tool without name', { ...fine, tools: [{ type: 'function', function: {} }] }, 'tools[0]'],
+    ['a temperature of text', { ...fine, temperature: '0.5' }, 'sent: "0.5"'],
+    ['a temperature too high', { ...fine, temperature: 3 }, 'temperature'],
+    ['no tokens at all', { ...fine, max_tokens: 0 }, 'max_tokens'],
+    ['half a choice', { ...fine, n: 0.5 }, 'n: '],
+  ])('refuses %s', (_name, body, named) => {
+    expect(() => readChatRequest(body)).toThrow(ApiError)
+    expect(() => readChatRequest(body)).toThrow(named)
+    try {
+      readChatRequest(body)
+    } catch (error) {
+      expect(error).toMatchObject({ status: 400, metadata: { error_type: 'invalid_request' } })
+    }
+  })
+
+  it('tells several faults at once, and not without end', () => {
+    const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 'x' })) }
+    expect(() => readChatRequest(body)).toThrow(/messages\[4\].*and 15 more$/)
+  })
+
+  it.each([
+    ['model alone', { ...fine }, ['a/one']],
+    ['models alone', { messages, models: ['a/two', 'a/one'] }, ['a/two', 'a/one']],
+    ['model first, then models', { ...fine, models: ['a/two'] }, ['a/one', 'a/two']],
+    ['each once', { ...fine, models: ['a/two', 'a/one', 'a/two'] }, ['a/one', 'a/two']],
+  ])('takes %s', (_name, body, models) => {
+    expect(readChatRequest(body).models).toEqual(models)
+  })
+
+  it('takes every shape of message of the OpenAI format', () => {
+    const all = [
+      { role: 'system', content: 'be brief' },
+      { role: 'developer', content: [{ type: 'text', text: 'be brief' }] },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }], name: 'Ada' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'f' } }],
+      },
+      { role: 'assistant' },
+      { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '42' }] },
+      { role: 'function', name: 'f', content: null },
+    ]
+    expect(readChatRequest({ ...fine, messages: all }).body['messages']).toEqual(all)
+  })
+
+  it('takes nulls for what may be left out, and passes on what it does not know', () => {
+    const body = {
+      ...fine,
+      models: null,
+      stream: null,
+      temperature: null,
+      tools: null,
+      x_more: { deep: [1] },
+    }
+    expect(readChatRequest(body)).toEqual({ models: ['a/one'], stream: false, body })
+  })
+
+  it('takes or refuses anything, and never breaks', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (body) => {
+        try {
+          readChatRequest(body)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ApiError)
+        }
+      }),
+    )
+  })
+})

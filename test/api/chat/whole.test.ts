@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MESSAGES, startChat } from '../../support/chat.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { completion, json, startUpstream, type ScriptedUpstream } from '../../support/upstream.ts'
+import { readRecords } from '../../support/usage-records.ts'
+
+const folders = new TemporaryFolders()
+let upstream: ScriptedUpstream
+let api: Awaited<ReturnType<typeof startChat>>
+
+beforeAll(async () => {
+  upstream = await startUpstream({})
+  api = await startChat(folders, { 'a/one': [{ base_url: upstream.url, model: 'scripted' }] })
+})
+
+afterAll(async () => {
+  await api.close()
+  await upstream.close()
+  folders.removeAll()
+})
+
+async function ask(reply: unknown, more: Readonly<Record<string, unknown>> = {}) {
+  upstream.behaviours['scripted'] = json(reply)
+  const response = await api.post({ model: 'a/one', messages: MESSAGES, ...more })
+  const [record] = readRecords(api.dataDir, new Date().toISOString().slice(0, 10)).slice(-1)
+  return { status: response.status, body: await response.json(), record }
+}
+
+describe('a whole reply', () => {
+  it('names the model that answered and its provider, whatever the provider calls it', async () => {
+    const { body } = await ask(completion())
+    expect(body).toMatchObject({
+      object: 'chat.completion',
+      model: 'a/one',
+      provider: 'acme',
+      id: 'chatcmpl-1',
+    })
+  })
+
+  it('has what strict clients need, though the provider left it out', async () => {
+    const { body } = await ask({ choices: [{ message: { content: 'Hello' } }] })
+    expect(body).toEqual({
+      id: expect.stringMatching(/^gen-/),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'a/one',
+      provider: 'acme',
+      system_fingerprint: null,
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: null }],
+      usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    })
+  })
+
+  it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
+    const { body } = await ask({
+      ...completion(),
+      service_tier: null,
+      x_custom: [1],
+      choices: [
+        {
+          index: 0,
+          message: { role: null, content: 'Hello', tool_calls: null, audio: null, reasoning: 'why' },
+          finish_reason: 'stop',
+          logprobs: null,
+        },
+      ],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        prompt_tokens_details: { audio_tokens: null, cached_tokens: 2 },
+      },
+    })
+    expect(body).toMatchObject({
+      x_custom: [1],
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Hello', reasoning: 'why' },
+          finish_reason: 'stop',
+        },
+      ],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        total_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 2 },
+      },
+    })
+    expect(JSON.stringify(body)).not.toMatch(/"(?:service_tier|tool_calls|audio|logprobs|audio_tokens)"/)
+  })
+
+  it('has tool calls with id, type and arguments as text', async () => {
+    const calls = [
+      { id: 'a', type: 'function', function: { name: 'f', arguments: '{ "x" : 1 }' } },
+      { function: { name: 'g', arguments: { y: 2 } } },
+    ]
+    const message = { role: 'assistant', content: null, tool_calls: calls }
+    const { body } = await ask({
+      ...completion(),
+      choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
+    })
+    expect(body).toMatchObject({
+      choices: [
+        {
+          message: {
+            content: null,
+            tool_calls: [
+              { id: 'a', type: 'function', function: { name: 'f', arguments: '{ "x" : 1 }' } },
+              {
+                id: expect.stringMatching(/^call_/),
+                type: 'function',
+                function: { name: 'g', arguments: '{"y":2}' },
+              },
+            ],
+          },
+        },
+      ],
+    })
+  })
+
+  it.each([
+    ['none', undefined],
+    ['a null', null],
+    ['a negative count', { prompt_tokens: -1, completion_tokens: 3 }],
+    ['half a count', { prompt_tokens: 7.5, completion_tokens: 3 }],
+    ['text', { prompt_tokens: '7', completion_tokens: '3' }],
+    ['one of two', { prompt_tokens: 7 }],
+    ['beyond exact numbers', { prompt_tokens: 2 ** 53, completion_tokens: 3 }],
+  ])('with %s for usage leaves nulls in the record, never a zero', async (_name, usage) => {
+    const { record, status } = await ask({ ...completion(), usage })
+    expect(status).toBe(200)
+    expect(record).toMatchObject({
+      prompt_tokens: null,
+      completion_tokens: null,
+      requests: 1,
+      usage_missing: 'the provider told none',
+    })
+  })
+
+  it('may name its tokens input and output', async () => {
+    const { record, body } = await ask({ ...completion(), usage: { input_tokens: 11, output_tokens: 4 } })
+    expect(record).toMatchObject({ prompt_tokens: 11, completion_tokens: 4 })
+    expect(body).toMatchObject({ usage: { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 } })
+  })
+})
+
+describe('the request to the provider', () => {
+  it('is the one that was sent, with the name the provider has for the model and without the fallbacks', async () => {
+    const tools = [
+      { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
+    ]
+    const sent = {
+      messages: [
+        ...MESSAGES,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f' } }],
+        },
+        { role: 'tool', tool_call_id: 'a', content: 'result' },
+      ],
+      tools,
+      temperature: 0.5,
+      x_unknown: { passes: ['through'] },
+      logit_bias: { '50256': -100 },
+    }
+    await ask(completion(), { ...sent, models: ['a/one'] })
+    expect(upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
+    expect(upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
+  })
+})
