@@ -11,7 +11,7 @@ import type { Fallback, Routed } from './fallback.ts'
 import type { JsonObject } from './json.ts'
 import type { Candidate } from './observer.ts'
 import type { ChatRequest } from './request.ts'
-import { openStream, relay, type OpenStream } from './streamed.ts'
+import { openStream, relay } from './streamed.ts'
 import type { Upstream } from './upstream.ts'
 import { answererOf, upstreamBody } from './upstream-body.ts'
 import { complete, type Asked } from './whole.ts'
@@ -72,7 +72,9 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
     call.reachedFirstToken()
     const failure = await relay(stream, attempt, client)
     fallback.ended(call, attempt, failure)
-    await finish(call, streamEnding(call, attempt, stream, failure))
+    const status = client.hasBegun() ? 200 : STATUS_LEFT
+    const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
+    await finish(call, { outcome, status, served: attempt.target, usage: stream.reader.usage })
     if (failure === undefined) client.end({ ...stream.reader.last(), ...routerMetadata(reply) }, true)
     else client.end(failedChunk(answererOf(call, attempt.target), cutError(attempt, failure)), false)
   }
@@ -80,16 +82,6 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
 
 function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLastModel: boolean): Asked {
   return { body: upstreamBody(request, target), answerer: answererOf(call, target), isLastModel }
-}
-
-function streamEnding(
-  call: ChatCall,
-  attempt: Attempt,
-  { reader }: OpenStream,
-  failure: AttemptFailure | undefined,
-): Ending {
-  const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
-  return { outcome, status: 200, served: attempt.target, usage: reader.usage }
 }
 
 /** Where the caller asks for it, which attempts were made. */

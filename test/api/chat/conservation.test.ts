@@ -1,0 +1,179 @@
+/** Nothing is lost and nothing counted twice, whatever fails: what the provider told is what the pipeline counts. */
+import { Agent, request as httpRequest } from 'node:http'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { BASE_PATH } from '../../../api/route.ts'
+import { startProgram, until } from '../../support/api.ts'
+import { writeModels } from '../../support/chat.ts'
+import { publish, query, TemporaryFolders } from '../../support/nightly.ts'
+import { freePort } from '../../support/ports.ts'
+import {
+  chunk,
+  completion,
+  json,
+  reset,
+  sse,
+  startUpstream,
+  status,
+  stream,
+  type Behaviour,
+} from '../../support/upstream.ts'
+import { readRecords } from '../../support/usage-records.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const REQUESTS = 5000
+const AT_ONCE = 20
+const DAY_MS = 86_400_000
+
+// The seed of this run repeats its faults: CHAT_SEED=… in the environment.
+const SEED = Number(process.env['CHAT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+
+/** Random numbers from 0 to 1 that a seed repeats (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const askedSchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) })
+
+/**
+ * A provider with random faults. Each request has a number of prompt tokens of its own, so that a record tells
+ * which request it is of.
+ */
+function startFaulty(random: () => number) {
+  const told = new Set<number>()
+  const faulty: Behaviour = async (response, received) => {
+    const chance = random()
+    if (chance < 0.08) return await status(500)(response, received)
+    if (chance < 0.12) return await status(429)(response, received)
+    if (chance < 0.15) return await reset(response, received)
+    const number = Number(askedSchema.parse(received.body).messages[0].content)
+    const usage = { prompt_tokens: number, completion_tokens: 1 + (number % 7) }
+    if (received.body.stream !== true) {
+      await json({ ...completion(), usage })(response, received)
+    } else {
+      const words = [chunk({ content: 'Hel' }), chunk({ content: 'lo' })]
+      if (chance < 0.2) return await stream(sse(words, false), { ending: 'cut' })(response, received)
+      await stream(sse([...words, chunk({}, 'stop'), { ...chunk({}), choices: [], usage }]), {
+        pieces: chance < 0.5 ? 37 : Infinity,
+      })(response, received)
+    }
+    told.add(number)
+  }
+  return { told, faulty }
+}
+
+const countedSchema = z.tuple([
+  z.object({ requests: z.coerce.number(), prompt: z.coerce.number(), completion: z.coerce.number() }),
+])
+
+it(`every one of ${REQUESTS} requests is counted once, through faults, leaving clients and restarts`, async () => {
+  process.stderr.write(`CHAT_SEED=${SEED} repeats these faults\n`)
+  const random = randomFrom(SEED)
+  const { told, faulty } = startFaulty(random)
+  await using upstream = await startUpstream({ faulty })
+  const dataDir = folders.make()
+  const provider = { base_url: upstream.url, model: 'faulty' }
+  const MODELS_FILE = writeModels(dataDir, {
+    'a/one': ['alpha', 'beta', 'gamma'].map((name) => ({ ...provider, name })),
+  })
+  const PORT = String(await freePort())
+  const environment = { DATA_DIR: dataDir, PORT, MODELS_FILE, LOG_LEVEL: 'error' }
+  const origin = `http://127.0.0.1:${PORT}`
+  const start = async () => {
+    const program = startProgram('server.ts', [], environment)
+    await until(async () => (await fetch(`${origin}/healthz`).catch(() => undefined))?.ok)
+    return program
+  }
+  const began = Date.now()
+  let program = await start()
+  const made = await startProgram(
+    'accounts/keys.ts',
+    ['create', '--account', 'a', '--kind', 'inference'],
+    environment,
+  ).ended
+  const agent = new Agent({ keepAlive: true })
+
+  /** One request; its client may leave at any moment. True when it was answered to its end. */
+  async function ask(number: number): Promise<boolean> {
+    const leaves = random() < 0.1
+    const sent = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
+      method: 'POST',
+      agent,
+      headers: {
+        Authorization: `Bearer ${made.stdout.trim()}`,
+        'Content-Type': 'application/json',
+        'HTTP-Referer': `https://app-${number % 3}.example`,
+      },
+    })
+    const messages = [{ role: 'user', content: String(number) }]
+    sent.end(JSON.stringify({ model: 'a/one', stream: number % 2 === 0, messages }))
+    if (leaves) setTimeout(() => sent.destroy(), random() * 5)
+    try {
+      const [response] = await once(sent, 'response')
+      await text(response)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  let next = 1
+  const answered = new Set<number>()
+  const atKill = new Set<number>()
+  async function worker(last: number): Promise<void> {
+    for (let number = next++; number <= last; number = next++) {
+      if (await ask(number)) answered.add(number)
+    }
+  }
+  for (const [part, signal] of (['SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL', undefined] as const).entries()) {
+    const last = ((part + 1) * REQUESTS) / 5
+    const workers = Array.from({ length: AT_ONCE }, () => worker(last))
+    if (signal !== undefined) {
+      await until(() => next > last - REQUESTS / 10)
+      // Under way in the service is also what its client no longer waits for.
+      if (signal === 'SIGKILL')
+        for (let number = next - 1; number > next - 5 * AT_ONCE; number--) atKill.add(number)
+      program.child.kill(signal)
+      await program.ended
+    }
+    await Promise.all(workers)
+    next = last + 1
+    if (signal !== undefined) program = await start()
+  }
+  program.child.kill('SIGTERM')
+  expect((await program.ended).code).toBe(0)
+  agent.destroy()
+
+  const days = [...new Set([began, Date.now()].map((time) => new Date(time).toISOString().slice(0, 10)))]
+  const served = days.flatMap((day) => readRecords(dataDir, day)).filter((record) => record['requests'] === 1)
+  const counted = served
+    .map((record) => record['prompt_tokens'])
+    .filter((tokens) => typeof tokens === 'number')
+  expect(new Set(counted).size).toBe(counted.length)
+  const lost = [...told].filter((number) => !counted.includes(number))
+  // Only what was under way when the process was killed may be missing, and nothing that was answered whole.
+  expect(lost.filter((number) => !atKill.has(number) || answered.has(number))).toEqual([])
+  expect(counted.filter((number) => !told.has(number))).toEqual([])
+  expect(counted.length).toBeGreaterThan(REQUESTS / 2)
+
+  await publish(dataDir, new Date(Date.now() + 2 * DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z'))
+  const sums = `SELECT sum(requests) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+    FROM usage_daily`
+  const [warehouse] = countedSchema.parse(await query(join(dataDir, 'warehouse.duckdb'), sums))
+  expect(warehouse).toEqual({
+    requests: served.length,
+    prompt: counted.reduce((sum, number) => sum + number, 0),
+    completion: counted.reduce((sum, number) => sum + 1 + (number % 7), 0),
+  })
+})

@@ -1,0 +1,256 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { afterAll, describe, expect, it } from 'vitest'
+import { CHAT_LIMITS } from '../../../api/chat/chat.ts'
+import { BASE_PATH } from '../../../api/route.ts'
+import { startProgram, until } from '../../support/api.ts'
+import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import {
+  answers,
+  chunk,
+  chunksOf,
+  completion,
+  json,
+  sse,
+  startUpstream,
+  status,
+  USAGE,
+  type Behaviour,
+} from '../../support/upstream.ts'
+import { readRecords } from '../../support/usage-records.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const DAY = '2026-03-10'
+const clock = () => new Date(`${DAY}T12:00:00Z`)
+const ONE = { model: 'a/one', messages: MESSAGES }
+
+/** A behaviour that goes on when it is told to. */
+function held(
+  begin: Behaviour,
+  end: Behaviour,
+): { behaviour: Behaviour; begun: Promise<void>; goOn: () => void } {
+  const begun = Promise.withResolvers<void>()
+  const told = Promise.withResolvers<void>()
+  return {
+    begun: begun.promise,
+    goOn: () => told.resolve(),
+    behaviour: async (response, received) => {
+      await begin(response, received)
+      begun.resolve()
+      await told.promise
+      await end(response, received)
+    },
+  }
+}
+
+const beginStream: Behaviour = (response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write(sse([chunk({ content: 'Hel' })], false))
+}
+const endStream: Behaviour = (response) => void response.end(sse(chunksOf(['lo'])))
+const nothing: Behaviour = () => undefined
+
+async function start(behaviour: Behaviour, limits = {}, second: Behaviour = answers()) {
+  const upstream = await startUpstream({ first: behaviour, second })
+  const provider = { base_url: upstream.url }
+  const providers = [
+    { ...provider, name: 'alpha', model: 'first' },
+    { ...provider, name: 'beta', model: 'second' },
+  ]
+  const api = await startChat(folders, { 'a/one': providers }, { clock, chat: limits })
+  return {
+    ...api,
+    upstream,
+    record: () => until(() => readRecords(api.dataDir, DAY)[0]),
+    async [Symbol.asyncDispose]() {
+      await api.close()
+      await upstream.close()
+    },
+  }
+}
+
+describe('a caller that leaves', () => {
+  it('in the middle of a stream is recorded with the usage that comes later', async () => {
+    const { behaviour, goOn } = held(beginStream, endStream)
+    await using api = await start(behaviour)
+    const leave = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    await response.body?.getReader().read()
+    leave.abort()
+    await until(() => api.lines.some((line) => line.includes('"aborted":true')))
+    goOn()
+    expect(await api.record()).toMatchObject({
+      outcome: 'left',
+      status: 200,
+      requests: 1,
+      prompt_tokens: USAGE.prompt_tokens,
+      completion_tokens: USAGE.completion_tokens,
+      usage_missing: null,
+    })
+  })
+
+  it.each([
+    ['a whole reply', false, json(completion())],
+    ['the first token', true, answers()],
+  ])('before %s is recorded with its usage all the same', async (_name, stream, end) => {
+    const { behaviour, begun, goOn } = held(nothing, end)
+    await using api = await start(behaviour)
+    const leave = new AbortController()
+    const asked = api.post({ ...ONE, stream }, { signal: leave.signal }).catch(() => undefined)
+    await begun
+    leave.abort()
+    await asked
+    await until(() => api.lines.some((line) => line.includes('"aborted":true')))
+    goOn()
+    expect(await api.record()).toMatchObject({
+      outcome: 'left',
+      status: 499,
+      requests: 1,
+      provider: 'alpha',
+      prompt_tokens: USAGE.prompt_tokens,
+    })
+  })
+
+  it('is not waited for without end', async () => {
+    const { behaviour } = held(beginStream, nothing)
+    await using api = await start(behaviour, { drainMs: 50 })
+    const leave = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    await response.body?.getReader().read()
+    leave.abort()
+    expect(await api.record()).toMatchObject({
+      outcome: 'left',
+      requests: 1,
+      prompt_tokens: null,
+      usage_missing: 'the caller left, and the reply was not read to its end',
+    })
+    await until(async () => (await api.upstream.connections()) === 0)
+  })
+
+  it('is not waited for when too many are', async () => {
+    const { behaviour } = held(beginStream, nothing)
+    await using api = await start(behaviour, { drains: 0 })
+    const leave = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    await response.body?.getReader().read()
+    leave.abort()
+    expect(await api.record()).toMatchObject({ outcome: 'left', prompt_tokens: null })
+  })
+
+  it('is not served by the next provider', async () => {
+    const { behaviour, begun, goOn } = held(nothing, status(500))
+    await using api = await start(behaviour)
+    const leave = new AbortController()
+    const asked = api.post(ONE, { signal: leave.signal }).catch(() => undefined)
+    await begun
+    leave.abort()
+    await asked
+    await until(() => api.lines.some((line) => line.includes('"aborted":true')))
+    goOn()
+    expect(await api.record()).toMatchObject({ outcome: 'left', status: 499, requests: 0, model: null })
+    expect(api.upstream.asked()).toEqual(['first'])
+  })
+
+  it('says nothing of the health of a provider', async () => {
+    const { behaviour } = held(beginStream, nothing)
+    await using api = await start(behaviour, { drains: 0 })
+    for (let request = 0; request < 4; request++) {
+      const leave = new AbortController()
+      const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+      await response.body?.getReader().read()
+      leave.abort()
+      await until(() => readRecords(api.dataDir, DAY).length === request + 1)
+    }
+    expect(api.upstream.asked()).toEqual(['first', 'first', 'first', 'first'])
+  })
+})
+
+describe('a service that stops', () => {
+  it('lets a stream come to its end', async () => {
+    const { behaviour, begun, goOn } = held(beginStream, endStream)
+    await using upstream = await startUpstream({ 'a/one': behaviour })
+    await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock })
+    const response = await api.post({ ...ONE, stream: true })
+    await begun
+    const closed = api.close()
+    goOn()
+    expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
+    await closed
+    expect(readRecords(api.dataDir, DAY)).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
+  })
+
+  it('records those whose caller left, though the provider goes on and on', async () => {
+    const { behaviour } = held(beginStream, nothing)
+    await using upstream = await startUpstream({ 'a/one': behaviour })
+    const chat = { stopMs: 50 }
+    await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock, chat })
+    const leave = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    await response.body?.getReader().read()
+    leave.abort()
+    await api.close()
+    expect(readRecords(api.dataDir, DAY)).toMatchObject([
+      { outcome: 'left', requests: 1, prompt_tokens: null },
+    ])
+  })
+})
+
+const ABORTED = 10_000
+const AT_ONCE = 50
+
+it(`${ABORTED} aborted streams leave memory and sockets flat`, async () => {
+  await using upstream = await startUpstream({
+    endless: async (response) => {
+      void beginStream(response, { method: '', path: '', headers: {}, body: { model: '' } })
+      await once(response, 'close')
+    },
+  })
+  const dataDir = folders.make()
+  const MODELS_FILE = writeModels(dataDir, { 'a/one': [{ base_url: upstream.url, model: 'endless' }] })
+  // A leak of a few kilobytes a stream would not fit into so small a heap.
+  const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE, NODE_OPTIONS: '--max-old-space-size=64' }
+  const program = startProgram('server.ts', [], { ...environment, LOG_LEVEL: 'info' })
+  const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
+  const { stdout } = await startProgram(
+    'accounts/keys.ts',
+    ['create', '--account', 'a', '--kind', 'inference'],
+    {
+      DATA_DIR: dataDir,
+    },
+  ).ended
+  const openSockets = async () => {
+    const text = await (await fetch(`${origin}/metrics`)).text()
+    return Number(/^process_open_fds (\d+)$/m.exec(text)?.[1])
+  }
+  const before = await openSockets()
+  let left = ABORTED
+  const abortOne = async () => {
+    const request = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
+      method: 'POST',
+      agent: false,
+      headers: { Authorization: `Bearer ${stdout.trim()}`, 'Content-Type': 'application/json' },
+    })
+    request.on('error', () => undefined)
+    request.end(JSON.stringify({ ...ONE, stream: true }))
+    const [response] = await once(request, 'response')
+    await once(response, 'data')
+    response.destroy()
+  }
+  const worker = async () => {
+    while (left-- > 0) await abortOne()
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  // Some of the last ones are still being read on.
+  const atMost = before + CHAT_LIMITS.drains + AT_ONCE
+  await until(async () => (await openSockets()) <= atMost)
+  program.child.kill('SIGTERM')
+  expect((await program.ended).code).toBe(0)
+  const today = new Date().toISOString().slice(0, 10)
+  const records = [today, new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)].flatMap((day) =>
+    readRecords(dataDir, day),
+  )
+  expect(records).toHaveLength(ABORTED)
+})

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { BASE_PATH } from '../../../api/route.ts'
+import { envelopeSchema } from '../../support/api.ts'
+import { MESSAGES, startChat } from '../../support/chat.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { answers, startUpstream, type ScriptedUpstream } from '../../support/upstream.ts'
+import { readRecords } from '../../support/usage-records.ts'
+
+const folders = new TemporaryFolders()
+const DAY = '2026-03-10'
+const fine = JSON.stringify({ model: 'a/one', messages: MESSAGES })
+let upstream: ScriptedUpstream
+let api: Awaited<ReturnType<typeof startChat>>
+
+beforeAll(async () => {
+  upstream = await startUpstream({ 'a/one': answers() })
+  api = await startChat(
+    folders,
+    { 'a/one': [{ base_url: upstream.url }] },
+    { clock: () => new Date(`${DAY}T12:00:00Z`), environment: { CHAT_BODY_MIB: '1' } },
+  )
+})
+
+afterAll(async () => {
+  await api.close()
+  await upstream.close()
+  folders.removeAll()
+})
+
+const post = (body: string, headers: Readonly<Record<string, string>>) =>
+  fetch(`${api.origin}${BASE_PATH}/chat/completions`, { method: 'POST', headers, body })
+
+it.each([
+  ['no key', 401, 'authentication', fine, {}],
+  ['a key of the other kind', 401, 'authentication', fine, { Authorization: 'management' }],
+  ['a broken body', 400, 'invalid_request', '{"model":', {}],
+  ['no JSON body', 400, 'invalid_request', 'model=a', { 'Content-Type': 'text/plain' }],
+  ['a body in a code nobody reads', 415, 'invalid_request', fine, { 'Content-Encoding': 'compress' }],
+  ['a body that is too large', 413, 'payload_too_large', JSON.stringify('x'.repeat(1_100_000)), {}],
+  ['a wrong request', 400, 'invalid_request', '{}', {}],
+  ['an unknown model', 400, 'invalid_request', fine.replace('a/one', 'a/two'), {}],
+] as const)(
+  '%s is refused in the one shape, and no provider is asked',
+  async (name, code, errorType, body, more) => {
+    const before = readRecords(api.dataDir, DAY).length
+    const isKnown = code !== 401
+    const management = await api.makeKey('management')
+    const response = await post(body, {
+      'Content-Type': 'application/json',
+      ...(isKnown ? { Authorization: `Bearer ${api.key}` } : {}),
+      ...more,
+      ...('Authorization' in more ? { Authorization: `Bearer ${management}` } : {}),
+    })
+    expect(response.status, name).toBe(code)
+    const { error, user_id } = envelopeSchema.parse(await response.json())
+    expect(error).toMatchObject({ code, metadata: { error_type: errorType } })
+    expect(user_id === null).toBe(name === 'no key')
+    expect(upstream.received).toEqual([])
+    // Whoever is known leaves a record, which counts for nobody.
+    const records = readRecords(api.dataDir, DAY).slice(before)
+    expect(records).toMatchObject(
+      isKnown ? [{ requests: 0, status: code, outcome: 'failed', attempts: [] }] : [],
+    )
+  },
+)
+
+it('another method is refused with those that are allowed', async () => {
+  const response = await api.get('/chat/completions', api.key)
+  expect(response.status).toBe(405)
+  expect(response.headers.get('Allow')).toBe('POST, OPTIONS')
+})
