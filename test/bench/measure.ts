@@ -66,7 +66,7 @@ function highWaterMark(): number {
 }
 
 /** Medians of the figures of several runs, with the highest peak. */
-function summarise(runs: readonly Measured[]): Measured {
+export function medians(runs: readonly Measured[]): Measured {
   const names = Object.keys(runs[0]?.figures ?? {})
   return {
     figures: Object.fromEntries(
@@ -88,7 +88,7 @@ export async function takeTurns(
     before.push(await first(run))
     after.push(await second(run))
   }
-  return [summarise(before), summarise(after)]
+  return [medians(before), medians(after)]
 }
 
 /** A Markdown table. */

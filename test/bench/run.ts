@@ -3,12 +3,16 @@
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
 import { parseArgs } from 'node:util'
+import { benchChat } from './chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'
 
 type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
 
-const PARTS: Readonly<Record<string, Part>> = { pipeline: benchPipeline }
+const PARTS: Readonly<Record<string, Part>> = {
+  pipeline: benchPipeline,
+  chat: (print) => benchChat(print),
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

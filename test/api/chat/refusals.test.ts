@@ -39,30 +39,28 @@ it.each([
   ['a body that is too large', 413, 'payload_too_large', JSON.stringify('x'.repeat(1_100_000)), {}],
   ['a wrong request', 400, 'invalid_request', '{}', {}],
   ['an unknown model', 400, 'invalid_request', fine.replace('a/one', 'a/two'), {}],
-] as const)(
-  '%s is refused in the one shape, and no provider is asked',
-  async (name, code, errorType, body, more) => {
-    const before = readRecords(api.dataDir, DAY).length
-    const isKnown = code !== 401
-    const management = await api.makeKey('management')
-    const response = await post(body, {
-      'Content-Type': 'application/json',
-      ...(isKnown ? { Authorization: `Bearer ${api.key}` } : {}),
-      ...more,
-      ...('Authorization' in more ? { Authorization: `Bearer ${management}` } : {}),
-    })
-    expect(response.status, name).toBe(code)
-    const { error, user_id } = envelopeSchema.parse(await response.json())
-    expect(error).toMatchObject({ code, metadata: { error_type: errorType } })
-    expect(user_id === null).toBe(name === 'no key')
-    expect(upstream.received).toEqual([])
-    // Whoever is known leaves a record, which counts for nobody.
-    const records = readRecords(api.dataDir, DAY).slice(before)
-    expect(records).toMatchObject(
-      isKnown ? [{ requests: 0, status: code, outcome: 'failed', attempts: [] }] : [],
-    )
-  },
-)
+] as const)('%s is refused in the one shape, and no provider is asked', async (...refused) => {
+  const [name, code, errorType, body, more] = refused
+  const before = readRecords(api.dataDir, DAY).length
+  const isKnown = code !== 401
+  const management = await api.makeKey('management')
+  const response = await post(body, {
+    'Content-Type': 'application/json',
+    ...(isKnown ? { Authorization: `Bearer ${api.key}` } : {}),
+    ...more,
+    ...('Authorization' in more ? { Authorization: `Bearer ${management}` } : {}),
+  })
+  expect(response.status, name).toBe(code)
+  const { error, user_id } = envelopeSchema.parse(await response.json())
+  expect(error).toMatchObject({ code, metadata: { error_type: errorType } })
+  expect(user_id === null).toBe(name === 'no key')
+  expect(upstream.received).toEqual([])
+  // Whoever is known leaves a record, which counts for nobody.
+  const records = readRecords(api.dataDir, DAY).slice(before)
+  expect(records).toMatchObject(
+    isKnown ? [{ requests: 0, status: code, outcome: 'failed', attempts: [] }] : [],
+  )
+})
 
 it('another method is refused with those that are allowed', async () => {
   const response = await api.get('/chat/completions', api.key)

@@ -1,0 +1,175 @@
+/**
+ * The chat part of the bench: requests to a provider that answers at once, straight, through this service and
+ * through another open gateway in the same language, in turns.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../support/ports.ts'
+import { startProgram } from '../support/api.ts'
+import {
+  figure,
+  inTemporaryFolder,
+  measureInChild,
+  medians,
+  printTable,
+  ratio,
+  type Measured,
+  type Print,
+} from './measure.ts'
+
+/** How much there is of everything. */
+export interface ChatSizes {
+  readonly runs: number
+  readonly concurrencies: readonly number[]
+  /** Milliseconds of one measurement. */
+  readonly ms: number
+}
+
+const SIZES: ChatSizes = { runs: 3, concurrencies: [1, 10, 100], ms: 2000 }
+
+/** Somewhere that chat requests can be sent to. */
+interface Target {
+  readonly name: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly process: ChildProcess
+}
+
+const UPSTREAM = new URL('chat-upstream.ts', import.meta.url)
+const LOAD = new URL('chat-load.ts', import.meta.url)
+const GATEWAY = new URL('../../node_modules/@portkey-ai/gateway/build/start-server.js', import.meta.url)
+
+/** Runs every case and prints a table. */
+export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise<void> {
+  await inTemporaryFolder(async (folder) => {
+    const started = await startTargets(folder)
+    try {
+      const rows = await measureAll(started, sizes)
+      print(
+        `\nchat: medians of ${sizes.runs} runs that take turns; milliseconds, added ones beside the direct way`,
+      )
+      const header = [
+        'case',
+        'through',
+        'requests/s',
+        'p50',
+        'p99',
+        'added p50',
+        'added p99',
+        'added to first token',
+      ]
+      printTable(print, header, rows)
+      const memory = started.slice(1).map((target) => `${target.name} ${residentMegabytes(target)} MB`)
+      print(`memory at the end: ${memory.join(', ')}`)
+    } finally {
+      for (const { process: child } of started) await stop(child)
+    }
+  })
+}
+
+async function startTargets(folder: string): Promise<readonly [Target, Target, Target]> {
+  const upstream = spawn(process.execPath, [fileURLToPath(UPSTREAM)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(upstream.stdout.setEncoding('utf8'), 'data')
+  const host = `http://127.0.0.1:${Number(line)}/v1`
+  const direct = { name: 'direct', url: `${host}/chat/completions`, headers: {}, process: upstream }
+  return [direct, await startOurs(folder, host), await startGateway(host)]
+}
+
+async function startOurs(folder: string, host: string): Promise<Target> {
+  const MODELS_FILE = join(folder, 'models.json')
+  const provider = { name: 'instant', base_url: host, model: 'bench' }
+  writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
+  const environment = { DATA_DIR: join(folder, 'data'), PORT: String(await freePort()), MODELS_FILE }
+  const { child } = startProgram('server.ts', [], environment)
+  const origin = `http://127.0.0.1:${environment.PORT}`
+  await answering(`${origin}/healthz`)
+  const make = startProgram(
+    'accounts/keys.ts',
+    ['create', '--account', 'bench', '--kind', 'inference'],
+    environment,
+  )
+  const { stdout } = await make.ended
+  const headers = { authorization: `Bearer ${stdout.trim()}`, 'http-referer': 'https://bench.example' }
+  return { name: 'this service', url: `${origin}/api/v1/chat/completions`, headers, process: child }
+}
+
+async function startGateway(host: string): Promise<Target> {
+  const port = await freePort()
+  const child = spawn(process.execPath, [fileURLToPath(GATEWAY), `--port=${port}`, '--headless'], {
+    stdio: 'ignore',
+    env: { ...process.env, NODE_ENV: 'production' },
+  })
+  await answering(`http://127.0.0.1:${port}/`)
+  const headers = {
+    authorization: 'Bearer key',
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': host,
+  }
+  return {
+    name: 'Portkey gateway',
+    url: `http://127.0.0.1:${port}/v1/chat/completions`,
+    headers,
+    process: child,
+  }
+}
+
+async function answering(url: string): Promise<void> {
+  while ((await fetch(url).catch(() => undefined)) === undefined) await sleep(20)
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'close')
+  child.kill()
+  await ended
+}
+
+async function measureAll(targets: readonly [Target, Target, Target], sizes: ChatSizes): Promise<string[][]> {
+  const rows: string[][] = []
+  for (const stream of [false, true]) {
+    for (const concurrency of sizes.concurrencies) {
+      const taken: Measured[][] = targets.map(() => [])
+      for (let run = 0; run < sizes.runs; run += 1) {
+        for (const [index, { url, headers }] of targets.entries()) {
+          taken[index]?.push(await measureInChild(LOAD, { url, headers, stream, concurrency, ms: sizes.ms }))
+        }
+      }
+      rows.push(
+        ...rowsOf(`${stream ? 'stream' : 'whole'}, ${concurrency} at a time`, targets, taken.map(medians)),
+      )
+    }
+  }
+  return rows
+}
+
+function rowsOf(name: string, targets: readonly Target[], measured: readonly Measured[]): string[][] {
+  const [direct] = measured
+  if (direct === undefined) return []
+  return measured.map((one, index) => {
+    const of = (key: string) => figure(one, key)
+    const added = (key: string) => (index === 0 ? '' : (of(key) - figure(direct, key)).toFixed(2))
+    const share = index === 0 ? '' : ` (${ratio(of('perSecond'), figure(direct, 'perSecond'))})`
+    return [
+      index === 0 ? name : '',
+      targets[index]?.name ?? '',
+      `${Math.round(of('perSecond'))}${share}`,
+      of('p50').toFixed(2),
+      of('p99').toFixed(2),
+      added('p50'),
+      added('p99'),
+      added('first'),
+    ]
+  })
+}
+
+/** What a process holds in memory now; 0 where the system does not tell. */
+function residentMegabytes({ process: { pid } }: Target): number {
+  const file = `/proc/${pid}/status`
+  if (!existsSync(file)) return 0
+  return Math.round((Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]) * 1024) / 1e6)
+}
