@@ -9,7 +9,8 @@ const STDERR = 2
 /** The log: one JSON object per line on stderr, since stdout belongs to data (CONTRACT 9). */
 export function createLog(
   level: Settings['LOG_LEVEL'],
-  destination: DestinationStream = pino.destination(STDERR),
+  // Lines that come while one is being written go out together; the last ones at the exit of the process.
+  destination: DestinationStream = pino.destination({ dest: STDERR, sync: false }),
 ): Log {
   return pino(
     {

@@ -24,7 +24,7 @@ export interface Routed {
 }
 
 /** How an attempt is made: resolves once the provider serves, or throws. `isLastModel`: no other one is left. */
-export type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
+type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
 
 export interface Fallback {
   /**

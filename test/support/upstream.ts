@@ -7,7 +7,7 @@ import { z } from 'zod'
 const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
 
 /** A request as the provider got it. */
-export interface Received {
+interface Received {
   readonly method: string | undefined
   readonly path: string | undefined
   readonly headers: IncomingHttpHeaders
