@@ -14,13 +14,14 @@ import {
   wholeSeconds,
 } from './contract.ts'
 import { DataError } from './errors.ts'
+import { fillFast } from './fast.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
-const SNAPSHOT_RULES = 2
+const SNAPSHOT_RULES = 3
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
 const ROWS_AT_ONCE = 2_500_000
@@ -65,6 +66,7 @@ export async function rank(run: Run): Promise<StageResult> {
   await createSnapshot(run)
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.dataThrough)
+  await fillFast(run.connection, extent)
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {

@@ -1,0 +1,49 @@
+-- The whole blocks inside the days asked for, and the days before and after them.
+CREATE MACRO snapshot.fast.usage_between(first_day, last_day) AS TABLE
+SELECT b.app_id, b.requests, b.prompt_tokens, b.completion_tokens
+FROM fast.blocks AS b
+WHERE b.first_day >= fast.block_of(CAST(first_day AS DATE) + 15)
+  AND b.first_day < fast.block_of(CAST(last_day AS DATE) + 1)
+UNION ALL
+SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+FROM fast.daily AS d
+WHERE d.day >= CAST(first_day AS DATE)
+  AND d.day <= CASE
+    WHEN fast.block_of(CAST(first_day AS DATE) + 15) < fast.block_of(CAST(last_day AS DATE) + 1)
+      THEN fast.block_of(CAST(first_day AS DATE) + 15) - 1
+    ELSE CAST(last_day AS DATE)
+  END
+UNION ALL
+SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+FROM fast.daily AS d
+WHERE d.day <= CAST(last_day AS DATE)
+  AND d.day >= CASE
+    WHEN fast.block_of(CAST(first_day AS DATE) + 15) < fast.block_of(CAST(last_day AS DATE) + 1)
+      THEN fast.block_of(CAST(last_day AS DATE) + 1)
+    ELSE CAST(last_day AS DATE) + 1
+  END;
+COMMENT ON MACRO TABLE snapshot.fast.usage_between IS 'As usage_between, of the heads alone.';
+
+-- An app outside has at most the sum of the bounds of the blocks that the window touches, in each of its tags.
+CREATE MACRO snapshot.fast.outside(start_date, end_date, wanted_category, wanted_subcategory) AS TABLE
+WITH bounds AS (
+  SELECT
+    o.tag,
+    sum(least(
+      CAST(o.most_in_all AS HUGEINT),
+      CAST(o.most_on_a_day AS HUGEINT) * (
+        least(CAST(end_date AS DATE), o.first_day + 15) - greatest(CAST(start_date AS DATE), o.first_day) + 1
+      )
+    )) AS tokens
+  FROM fast.outsiders AS o
+  WHERE o.first_day <= CAST(end_date AS DATE)
+    AND o.first_day + 15 >= CAST(start_date AS DATE)
+    AND (wanted_subcategory IS NULL OR o.tag = wanted_subcategory)
+    AND (
+      wanted_category IS NULL
+      OR o.tag IN (SELECT c.subcategory FROM categories AS c WHERE c.category = wanted_category)
+    )
+  GROUP BY o.tag
+)
+SELECT max(b.tokens) AS tokens FROM bounds AS b;
+COMMENT ON MACRO TABLE snapshot.fast.outside IS 'The tokens that an app which is no head may have inside the window, at most; NULL when there is no such app.';

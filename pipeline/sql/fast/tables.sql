@@ -1,0 +1,53 @@
+-- The tables of the heads.
+CREATE OR REPLACE TEMP TABLE fast_heads AS SELECT DISTINCT c.app_id FROM fast_candidates AS c;
+
+CREATE TABLE snapshot.fast.apps AS
+SELECT a.* FROM snapshot.apps AS a SEMI JOIN fast_heads AS h ON h.app_id = a.app_id ORDER BY a.app_id;
+COMMENT ON TABLE snapshot.fast.apps IS 'The heads: apps that were among the first of one of their tags at some time.';
+COMMENT ON COLUMN snapshot.fast.apps.app_id IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.app_name IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.subcategories IS 'As in apps.';
+
+CREATE TABLE snapshot.fast.daily AS
+SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN fast_heads AS h ON h.app_id = d.app_id ORDER BY d.day, d.app_id;
+COMMENT ON TABLE snapshot.fast.daily IS 'app_daily of the heads.';
+COMMENT ON COLUMN snapshot.fast.daily.day IS 'As in app_daily.';
+COMMENT ON COLUMN snapshot.fast.daily.app_id IS 'As in app_daily.';
+COMMENT ON COLUMN snapshot.fast.daily.requests IS 'As in app_daily.';
+COMMENT ON COLUMN snapshot.fast.daily.prompt_tokens IS 'As in app_daily.';
+COMMENT ON COLUMN snapshot.fast.daily.completion_tokens IS 'As in app_daily.';
+
+CREATE TABLE snapshot.fast.blocks AS
+SELECT
+  snapshot.fast.block_of(d.day) AS first_day,
+  d.app_id,
+  CAST(sum(d.requests) AS BIGINT) AS requests,
+  CAST(sum(d.prompt_tokens) AS DECIMAL(38, 0)) AS prompt_tokens,
+  CAST(sum(d.completion_tokens) AS DECIMAL(38, 0)) AS completion_tokens
+FROM snapshot.fast.daily AS d
+GROUP BY ALL
+ORDER BY ALL;
+COMMENT ON TABLE snapshot.fast.blocks IS 'Usage of the heads in blocks of 16 days, counted from 2025-01-01.';
+COMMENT ON COLUMN snapshot.fast.blocks.first_day IS 'First day of the block.';
+COMMENT ON COLUMN snapshot.fast.blocks.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN snapshot.fast.blocks.requests IS 'Requests in the block.';
+COMMENT ON COLUMN snapshot.fast.blocks.prompt_tokens IS 'Prompt tokens in the block.';
+COMMENT ON COLUMN snapshot.fast.blocks.completion_tokens IS 'Completion tokens in the block.';
+
+-- Whoever is no head has at most what stands next after the first ones, in each of its tags.
+CREATE TABLE snapshot.fast.outsiders AS
+SELECT t.first_day, t.tag, t.next_total AS most_in_all, t.next_peak AS most_on_a_day
+FROM fast_tops AS t
+WHERE t.next_total IS NOT NULL
+ORDER BY ALL;
+COMMENT ON TABLE snapshot.fast.outsiders IS 'Bounds on the apps that are no heads, per block and tag; no row where all are heads.';
+COMMENT ON COLUMN snapshot.fast.outsiders.first_day IS 'First day of the block.';
+COMMENT ON COLUMN snapshot.fast.outsiders.tag IS 'A subcategory; empty for apps without any.';
+COMMENT ON COLUMN snapshot.fast.outsiders.most_in_all IS 'No such app has more tokens in the block.';
+COMMENT ON COLUMN snapshot.fast.outsiders.most_on_a_day IS 'No such app has more tokens on a day of the block.';
+
+DROP TABLE fast_heads;
+DROP TABLE fast_candidates;
+DROP TABLE fast_tops;
+DROP TABLE fast_tags;
+DROP TABLE IF EXISTS fast_block;
