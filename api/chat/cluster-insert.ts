@@ -54,9 +54,13 @@ export function openClusterTable({ url, user, password, database, table }: Click
   return {
     async insert(rows, signal) {
       const into = { table: `${database}.${table}`, columns: COLUMNS, format: 'JSONEachRow' } as const
-      await client.insert({ ...into, values: rows, abort_signal: signal }).catch((error: unknown) => {
+      try {
+        // The client only hears of an abort that is still to come.
+        signal.throwIfAborted()
+        await client.insert({ ...into, values: rows, abort_signal: signal })
+      } catch (error) {
         throw clusterError(error, password)
-      })
+      }
     },
     close: () => client.close(),
   }
