@@ -66,10 +66,13 @@ export function openClusterTable({ url, user, password, database, table }: Click
   }
 }
 
+/** An answer may quote the rows, and a proxy's be a whole page. */
+const REASON_LENGTH = 500
+
 /** In one line, and without the cause, which may tell credentials. */
 function clusterError(error: unknown, password: string): Error {
   const [line = ''] = textOf(error).split('\n', 1)
-  const told = password === '' ? line : line.replaceAll(password, '***')
+  const told = (password === '' ? line : line.replaceAll(password, '***')).slice(0, REASON_LENGTH)
   if (error instanceof ClickHouseError) return new Error(`Code: ${error.code}, ${told}`)
   // Old releases answer in a form that the client does not recognise.
   return told.startsWith('Code: ') ? new Error(told) : new ClusterAway(told)

@@ -62,6 +62,7 @@ export function openClusterLog(
   const sender = createSender(spool, (rows) => table.insert(rows, giveUp.signal), log)
   const rounds = startRounds(limits, async () => {
     spool.add(await writer.finish())
+    // Comes behind finish(), so that no file that this process still writes can look dead to it.
     await spool.takeOver().catch(sender.hindered)
     return await sender.send(limits.filesPerRound)
   })

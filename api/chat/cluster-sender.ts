@@ -8,7 +8,7 @@ export interface Sender {
   /** Inserts at most so many files; gives whether that went well. Never fails. */
   send(most: number): Promise<boolean>
   /** Takes note of a fault. The log tells each kind once, until nothing waits any more. */
-  readonly hindered: (error: unknown) => void
+  readonly hindered: (error: unknown, file?: string) => void
 }
 
 /** A sender of what lies in `spool`. */
@@ -19,11 +19,14 @@ export function createSender(
 ): Sender {
   const told = new Set<string>()
 
-  function hindered(error: unknown): void {
+  function hindered(error: unknown, file?: string): void {
     const reason = error instanceof Error ? error.message : String(error)
-    const kind = /^Code: \d+/.exec(reason)?.[0] ?? reason
+    const kind = error instanceof ClusterAway ? error.name : (/^Code: \d+/.exec(reason)?.[0] ?? reason)
     if (!told.has(kind)) {
-      log.error({ reason }, 'usage records cannot be inserted; they are kept in the spool and tried again')
+      log.error(
+        { reason, file },
+        'usage records cannot be inserted; they are kept in the spool and tried again',
+      )
     }
     told.add(kind)
   }
@@ -45,7 +48,7 @@ export function createSender(
         try {
           await sendFile(path)
         } catch (error) {
-          hindered(error)
+          hindered(error, path)
           // Others may be taken where this file is refused, for good or not.
           if (!(error instanceof ClusterAway)) spool.postpone(path)
           return false
