@@ -3,7 +3,7 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import { DEFAULT_SCHEDULE } from '../pipeline/contract.ts'
+import { DEFAULT_SCHEDULE, usageSourceSettings } from '../pipeline/contract.ts'
 import { NEW_APP_VISIBILITIES } from './chat/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from './errors.ts'
@@ -62,6 +62,7 @@ export const SETTINGS = {
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that chat requests name for the first time are published: public or hidden.'),
+  ...usageSourceSettings,
 } as const
 
 const settingsSchema = z.object(SETTINGS)

@@ -2,10 +2,9 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { DEFAULT_SCHEDULE, LOCAL_URL } from './contract.ts'
+import { clusterOf, DEFAULT_SCHEDULE, LOCAL_URL, usageSourceSettings } from './contract.ts'
+import type { ClickHouseAddress } from './contract.ts'
 import { UsageError } from './errors.ts'
-import { CLICKHOUSE_FORM, parseClickHouseAddress } from './sources/clickhouse-address.ts'
-import type { ClickHouseAddress } from './sources/clickhouse-address.ts'
 
 /** A number as decimal text, so that thresholds are compared exactly. */
 const positiveDecimal = z
@@ -21,15 +20,7 @@ export const pipelineSettings = z.object({
     .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
     .default('data')
     .describe('Folder of the raw input, the warehouse and the snapshots'),
-  USAGE_SOURCE: z
-    .string()
-    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
-      error: `Expected files, or ${CLICKHOUSE_FORM}`,
-    })
-    .default('files')
-    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster'),
-  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none'),
-  USAGE_SOURCE_PASSWORD: z.string().optional().describe('Password of that user, where USAGE_SOURCE has none'),
+  ...usageSourceSettings,
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d+(\.\d+)? ?[KMGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
@@ -111,16 +102,4 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     webhook: settings.data.NOTICE_WEBHOOK,
     successPing: settings.data.SUCCESS_PING,
   }
-}
-
-/** The address of the cluster, completed from the variables that keep credentials out of it. */
-function clusterOf(settings: z.infer<typeof pipelineSettings>): ClickHouseAddress | undefined {
-  const address = parseClickHouseAddress(settings.USAGE_SOURCE)
-  return (
-    address && {
-      ...address,
-      user: address.user || (settings.USAGE_SOURCE_USER ?? 'default'),
-      password: address.password || (settings.USAGE_SOURCE_PASSWORD ?? ''),
-    }
-  )
 }

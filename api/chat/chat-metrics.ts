@@ -110,11 +110,11 @@ function requestTimes(registry: Registry): PerRequest {
   }
 }
 
-/** Shows in `registry` how many usage records could not be written yet. */
+/** Shows in `registry` how many usage records are not yet where they are counted. */
 export function watchUsageLog(registry: Registry, usage: Pick<UsageLog, 'waiting'>): void {
   const waiting: Gauge = new Gauge({
     name: 'usage_records_waiting',
-    help: 'Usage records in memory that could not be written yet; more than 0 means a full or failing disk.',
+    help: 'Usage records that wait: in memory for a full or failing disk, or in the spool for the ClickHouse cluster.',
     registers: [registry],
     collect: () => waiting.set(usage.waiting()),
   })

@@ -1,5 +1,6 @@
 /** The chat service: what answers requests, kept open while the API runs. */
 import type { Registry } from 'prom-client'
+import { clusterOf } from '../../pipeline/contract.ts'
 import type { Reply, Clock } from '../call.ts'
 import type { Settings } from '../config.ts'
 import type { Log } from '../log.ts'
@@ -11,6 +12,7 @@ import { ChatCall, type Ending } from './call.ts'
 import { createCallsUnderWay, type CallLimits } from './calls-under-way.ts'
 import { createChatMetrics, watchUsageLog } from './chat-metrics.ts'
 import { createFallback } from './fallback.ts'
+import { openClusterLog } from './cluster-log.ts'
 import { openModels, type Models } from './models.ts'
 import { createUpstream } from './upstream.ts'
 import { openUsageLog } from './usage-log.ts'
@@ -60,7 +62,10 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const { DATA_DIR: dataDir } = settings
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const attribution = await openAttribution({ dataDir, store, visibility: settings.NEW_APPS, clock, log })
-  const usage = await openUsageLog(dataDir, { log, clock })
+  const cluster = clusterOf(settings)
+  const usage = cluster
+    ? openClusterLog(dataDir, cluster, { log, clock })
+    : await openUsageLog(dataDir, { log, clock })
   const observer = createChatMetrics(metrics)
   watchUsageLog(metrics, usage)
   const upstream = createUpstream()

@@ -1,31 +1,41 @@
 /**
- * One file per UTC day in the drop folder, `usage/date=YYYY-MM-DD/`, to which this process alone appends. The
- * pipeline may read at any time, so a file always ends with a whole line: what a failed write left is taken off.
+ * One file per UTC day, in folders `date=YYYY-MM-DD/`, to which this process alone appends. Others may read at any
+ * time, so a file always ends with a whole line: what a failed write left is taken off.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, stat, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, readdir, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../call.ts'
 
-/** Appends text to the files of days. Calls must not overlap, but for `sync`. */
+/** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
 export interface DayFiles {
   /**
-   * Hands the text to the operating system in one write, at the end of the day's file.
-   * @throws when that failed; then nothing of the text is in the file.
+   * Hands the lines to the operating system in one write, at the end of the day's file.
+   * @throws when that failed; then nothing of them is in the file.
    */
-  append(day: string, text: string): Promise<void>
+  append(day: string, lines: readonly string[]): Promise<void>
   /** Sees to it that what was written survives a power cut. */
   sync(): Promise<void>
-  close(): Promise<void>
+  /** Closes the open files, synced or not; what is appended later goes into new ones. */
+  finish(): Promise<readonly FinishedFile[]>
+}
+
+/** A file to which its process does not append any more. */
+export interface FinishedFile {
+  readonly path: string
+  /** How many lines it has. */
+  readonly lines: number
 }
 
 /** The names these files have: time of the process's first record, process id, and a random part. */
-export const DAY_FILE_NAME = /^chat-\d{8}T\d{6}Z-\d+-[\da-f]{8}\.ndjson$/
+const DAY_FILE_NAME = /^chat-\d{8}T\d{6}Z-\d+-[\da-f]{8}\.ndjson$/
 
 interface DayFile {
   readonly path: string
   readonly handle: FileHandle
   readonly inode: bigint
+  /** Whole lines that this process appended. */
+  lines: number
   /** Bytes in whole lines. */
   size: number
   dirty: boolean
@@ -43,17 +53,18 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
     const known = files.get(day)
     if (known !== undefined) return known
     await closeOldest(files, OPEN_DAYS - 1)
-    name ??= newName(clock())
+    name ??= newDayFileName(clock())
     const file = await openFile(join(usageFolder, `date=${day}`), name)
     files.set(day, file)
     return file
   }
 
   return {
-    async append(day, text) {
+    async append(day, lines) {
       const file = await fileOf(day)
       try {
-        await appendWhole(file, Buffer.from(text))
+        await appendWhole(file, Buffer.from(lines.join('')))
+        file.lines += lines.length
       } catch (error) {
         files.delete(day)
         // Nothing may ever follow half a line, so a file that keeps one is not used again.
@@ -64,13 +75,18 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
     async sync() {
       await Promise.all([...files.values()].map(syncFile))
     },
-    async close() {
-      await closeOldest(files, 0)
+    async finish() {
+      const finished = [...files.values()]
+      files.clear()
+      name = undefined
+      await Promise.all(finished.map(({ handle }) => handle.close().catch(() => undefined)))
+      return finished.map(({ path, lines }) => ({ path, lines }))
     },
   }
 }
 
-function newName(now: Date): string {
+/** A name that no other file has. */
+export function newDayFileName(now: Date): string {
   const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
   return `chat-${time}-${process.pid}-${randomBytes(4).toString('hex')}.ndjson`
 }
@@ -81,7 +97,7 @@ async function openFile(folder: string, name: string): Promise<DayFile> {
   const handle = await open(path, 'a')
   try {
     const { ino, size } = await handle.stat({ bigint: true })
-    return { path, handle, inode: ino, size: Number(size), dirty: false }
+    return { path, handle, inode: ino, lines: 0, size: Number(size), dirty: false }
   } catch (error) {
     await handle.close()
     throw error
@@ -133,5 +149,26 @@ async function closeFile(file: DayFile): Promise<void> {
     await syncFile(file)
   } finally {
     await file.handle.close()
+  }
+}
+
+/** The paths of all files in the folders of days below `usageFolder`, oldest day first. */
+export async function dayFilesIn(usageFolder: string): Promise<string[]> {
+  const paths: string[] = []
+  for (const day of await namesIn(usageFolder)) {
+    const folder = join(usageFolder, day)
+    for (const name of await namesIn(folder)) if (DAY_FILE_NAME.test(name)) paths.push(join(folder, name))
+  }
+  return paths
+}
+
+/** The names in a folder; none where there is no such folder, or where it is none. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).toSorted()
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'ENOENT' || code === 'ENOTDIR') return []
+    throw error
   }
 }

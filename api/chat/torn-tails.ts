@@ -3,10 +3,10 @@
  * that file any more, and nobody was told that the record is kept, so the half line is moved aside, into a file
  * that the pipeline passes over.
  */
-import { open, readdir, writeFile, type FileHandle } from 'node:fs/promises'
-import { join } from 'node:path'
+import { open, writeFile, type FileHandle } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { Log } from '../log.ts'
-import { DAY_FILE_NAME } from './day-files.ts'
+import { dayFilesIn } from './day-files.ts'
 
 /**
  * A file that was not touched for so long is not being written: a line goes out in one write, and what a failed
@@ -26,19 +26,16 @@ const ASIDE_PREFIX = '_torn-'
  */
 export async function sealTornTails(usageFolder: string, now: Date, log: Log): Promise<boolean> {
   let left = false
-  for (const day of await namesIn(usageFolder)) {
-    const folder = join(usageFolder, day)
-    for (const name of (await namesIn(folder)).filter((file) => DAY_FILE_NAME.test(file))) {
-      const outcome = await seal(folder, name, now)
-      if (outcome === 'young') left = true
-      if (outcome === 'sealed') log.warn({ file: join(folder, name) }, 'half a usage record moved aside')
-    }
+  for (const file of await dayFilesIn(usageFolder)) {
+    const outcome = await seal(file, now)
+    if (outcome === 'young') left = true
+    if (outcome === 'sealed') log.warn({ file }, 'half a usage record moved aside')
   }
   return left
 }
 
-async function seal(folder: string, name: string, now: Date): Promise<'whole' | 'young' | 'sealed'> {
-  const handle = await open(join(folder, name), 'r+')
+async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'sealed'> {
+  const handle = await open(path, 'r+')
   try {
     const { size, mtime } = await handle.stat()
     const whole = await endOfLastLine(handle, size)
@@ -46,13 +43,19 @@ async function seal(folder: string, name: string, now: Date): Promise<'whole' | 
     if (now.getTime() - mtime.getTime() < QUIET_MS) return 'young'
     const tail = Buffer.alloc(size - whole)
     await handle.read(tail, 0, tail.length, whole)
-    await writeFile(join(folder, `${ASIDE_PREFIX}${name}`), tail, { flag: 'a', flush: true })
+    await moveAside(path, tail)
     if ((await handle.stat()).size !== size) return 'young'
     await handle.truncate(whole)
     return 'sealed'
   } finally {
     await handle.close()
   }
+}
+
+/** Keeps what is no record of the file at `path` in a file beside it. */
+export async function moveAside(path: string, what: Buffer | string): Promise<void> {
+  const aside = join(dirname(path), `${ASIDE_PREFIX}${basename(path)}`)
+  await writeFile(aside, what, { flag: 'a', flush: true })
 }
 
 /** Where the last whole line ends, in bytes: behind its newline. */
@@ -66,15 +69,4 @@ async function endOfLastLine(handle: FileHandle, size: number): Promise<number> 
     if (newline !== -1) return end - length + newline + 1
   }
   return 0
-}
-
-/** The names in a folder; none where there is no such folder, or where it is none. */
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return (await readdir(folder)).toSorted()
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'ENOENT' || code === 'ENOTDIR') return []
-    throw error
-  }
 }

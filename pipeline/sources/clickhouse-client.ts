@@ -1,8 +1,8 @@
 /** Asks a ClickHouse cluster; what goes wrong is told without any credentials. */
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import type { z } from 'zod'
+import type { ClickHouseAddress } from '../contract.ts'
 import { DataError, firstLineOf } from '../errors.ts'
-import type { ClickHouseAddress } from './clickhouse-address.ts'
 
 export type ClickHouse = {
   /** The rows of a SELECT, in chunks as they arrive, decoded by a schema; 64-bit integers come as text. */

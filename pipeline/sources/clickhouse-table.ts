@@ -1,7 +1,7 @@
 /** The table of raw usage on a cluster: how it is asked as a whole, where its parts lie, how its columns are read. */
 import { z } from 'zod'
+import type { ClickHouseAddress } from '../contract.ts'
 import { DataError } from '../errors.ts'
-import type { ClickHouseAddress } from './clickhouse-address.ts'
 import type { ClickHouse } from './clickhouse-client.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 

@@ -5,9 +5,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import type { ClickHouseAddress } from '../contract.ts'
 import { DataError } from '../errors.ts'
 import { execute } from '../warehouse.ts'
-import type { ClickHouseAddress } from './clickhouse-address.ts'
 import { connectClickHouse } from './clickhouse-client.ts'
 import type { ClickHouse } from './clickhouse-client.ts'
 import {

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
+import { parseClickHouseAddress } from '../../pipeline/contract.ts'
 import { plan } from '../../pipeline/commands/plan.ts'
 import { runNightly } from '../../pipeline/run.ts'
 import { USUAL_RUN, type RunOptions } from '../../pipeline/run-options.ts'
-import { parseClickHouseAddress } from '../../pipeline/sources/clickhouse-address.ts'
 import { PASSWORD, startCluster, type ClickHouseCluster } from '../support/clickhouse.ts'
 import { fact, queryWarehouse, SILENT } from '../support/in-process.ts'
 import { currentSnapshot, runCommand, TemporaryFolders, writeRaw } from '../support/nightly.ts'
@@ -269,6 +269,7 @@ describe('USAGE_SOURCE', () => {
     'clickhouse://host?table=t',
     'clickhouse://host/db?table=t;DROP',
     'clickhouse://host/db?table=t&clutser=c',
+    'clickhouse://u:100%@host/db?table=t',
     'postgres://host/db?table=t',
     'cluster',
   ])('%s is refused with the form it must have', (address) => {

@@ -4,7 +4,8 @@ import { appendFileSync, readFileSync, renameSync, rmSync, statSync } from 'node
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it } from 'vitest'
-import { openUsageLog, USAGE_LOG_LIMITS } from '../../../api/chat/usage-log.ts'
+import { WRITER_LIMITS } from '../../../api/chat/record-writer.ts'
+import { openUsageLog } from '../../../api/chat/usage-log.ts'
 import { LAST_RESORT } from '../../../api/chat/waiting-records.ts'
 import { memoryLog, until } from '../../support/api.ts'
 import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
@@ -23,12 +24,12 @@ const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-async function openLog(dataDir: string, limits: Partial<typeof USAGE_LOG_LIMITS> = {}, now = new Date()) {
+async function openLog(dataDir: string, limits: Partial<typeof WRITER_LIMITS> = {}, now = new Date()) {
   const { log, lines, messages } = memoryLog()
   const usage = await openUsageLog(dataDir, {
     log,
     clock: () => now,
-    limits: { ...USAGE_LOG_LIMITS, retryMs: 5, ...limits },
+    limits: { ...WRITER_LIMITS, retryMs: 5, ...limits },
   })
   return { ...usage, lines, messages, told: (text: string) => messages().filter(({ msg }) => msg === text) }
 }
