@@ -1,10 +1,12 @@
 /** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import type { StoreSettings } from '../../api/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
 import type { JobEffects } from '../../api/scim/run-job.ts'
 import { startApi, until } from './api.ts'
+import { asEnvironment } from './stores.ts'
 
 /** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
 export const jobSchema = z.strictObject({
@@ -72,9 +74,9 @@ interface SyncApiOptions {
 }
 
 /** A running service, with what an administrator does to it in short form. */
-export async function startSyncApi(dataDir: string, { token, sync, clock, settings }: SyncApiOptions) {
-  const api = await startApi(dataDir, {
-    environment: { [TOKEN_VARIABLE]: token, ...settings },
+export async function startSyncApi(store: StoreSettings, { token, sync, clock, settings }: SyncApiOptions) {
+  const api = await startApi(store.DATA_DIR, {
+    environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
     sync: { ...QUICK, ...sync },
     ...(clock === undefined ? {} : { clock }),
   })
