@@ -33,7 +33,10 @@ export async function applyPlan(
   { accountId, now }: ApplyOptions,
 ): Promise<void> {
   const time = now.toISOString()
-  const changes = plan.changes.map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+  // In the order of the indexes, which are then written from one end to the other.
+  const changes = plan.changes
+    .map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const rows = [
     ...changes.map((change) => changedRow(change, accountId, time)),
     ...plan.deletions.map((group) => deletedRow(group, accountId, time)),
