@@ -21,6 +21,9 @@ const WRITE_MEMBERS = (rows: string) => `
 const DELETE_MEMBERS = (rows: string) => `
   DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
 
+// Rows of members are made for so many groups at a time: all at once would take more memory than all else of a sync.
+const GROUPS_AT_ONCE = 500
+
 interface ApplyOptions {
   readonly accountId: string
   readonly now: Date
@@ -43,9 +46,11 @@ export async function applyPlan(
   ]
   await inBatches(queries, rows, WRITE_GROUPS)
 
-  const members = await memberRows(queries, changes)
-  await inBatches(queries, members.gone, DELETE_MEMBERS)
-  await inBatches(queries, members.written, WRITE_MEMBERS)
+  for (let first = 0; first < changes.length; first += GROUPS_AT_ONCE) {
+    const members = await memberRows(queries, changes.slice(first, first + GROUPS_AT_ONCE))
+    await inBatches(queries, members.gone, DELETE_MEMBERS)
+    await inBatches(queries, members.written, WRITE_MEMBERS)
+  }
 }
 
 type IdentifiedChange = Change & { readonly id: string }

@@ -5,10 +5,11 @@
 import { parseArgs } from 'node:util'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'
+import { benchScim } from './scim.ts'
 
 type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
 
-const PARTS: Readonly<Record<string, Part>> = { pipeline: benchPipeline }
+const PARTS: Readonly<Record<string, Part>> = { pipeline: benchPipeline, scim: benchScim }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
