@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import type { Store } from '../store.ts'
 import { SyncFailure } from './failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
+import { UNOBSERVED } from './observer.ts'
 import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from './sync.ts'
 
 /** The pulse of running jobs. */
@@ -36,7 +37,8 @@ export async function runJob(
   options: SyncOptions,
   effects: JobEffects,
 ): Promise<void> {
-  const { store, clock, log, syncMs } = effects
+  const { store, clock, log, syncMs, observer = UNOBSERVED } = effects
+  const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
   const ending = new AbortController()
@@ -51,11 +53,15 @@ export async function runJob(
     signal.throwIfAborted()
     const counts = await finish(running, prepared, effects)
     log.info({ ...about, ...counts }, 'directory sync succeeded')
+    observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
+    observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
   } catch (error) {
     const fault = asFailure(error)
     const level = fault.failure === 'internal' ? 'error' : 'warn'
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
-    await failJob(store, running, { failure: fault.failure, now: clock() })
+    const ended = await failJob(store, running, { failure: fault.failure, now: clock() })
+    // One that another process took for dead was counted there.
+    if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
   } finally {
     clearTimeout(deadline)
     await heart.stop()

@@ -8,6 +8,7 @@ import { createDirectoryClient, type DirectoryClient, type Wait } from './direct
 import { SyncFailure } from './failures.ts'
 import { readOurGroups } from './group-store.ts'
 import type { SyncLimits } from './limits.ts'
+import type { SyncObserver } from './observer.ts'
 import { planSync, type Plan } from './plan.ts'
 import { pull } from './pull.ts'
 import { readToken, type Environment } from './token.ts'
@@ -19,6 +20,7 @@ export interface SyncEffects {
   readonly limits: SyncLimits
   readonly wait?: Wait
   readonly resolve?: Resolve
+  readonly observer?: SyncObserver
 }
 
 /** How one sync is made. */
