@@ -7,10 +7,10 @@ import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
 import { startProgram, until } from '../../support/api.ts'
 import {
   DIRECTORY_TOKEN,
+  gate,
   groupsNamed,
   manyGroups,
   startDirectory,
-  type Quirk,
 } from '../../support/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 import { connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../support/sync.ts'
@@ -20,26 +20,6 @@ afterAll(() => stores.removeAll())
 
 const token = DIRECTORY_TOKEN
 const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
-
-/** A quirk that keeps requests for the list of groups waiting until `open` is called. */
-function gate() {
-  const waiting: (() => void)[] = []
-  let isOpen = false
-  const quirk: Quirk = ({ path, authorization }) => {
-    if (path !== '/Groups' || isOpen) return undefined
-    expect(authorization).toBe(`Bearer ${token}`)
-    return {
-      send: (response) => {
-        waiting.push(() => response.writeHead(500).end())
-      },
-    }
-  }
-  const open = () => {
-    isOpen = true
-    for (const answer of waiting) answer()
-  }
-  return { quirk, open, waiting: () => waiting.length }
-}
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('goes from queued over running to succeeded, with all eight keys each time', async () => {
@@ -297,11 +277,11 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
 
   it('runs after a start what was queued before', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    const { settings, store, accountId } = await connected(directory.url)
+    const { settings, store, key, accountId } = await connected(directory.url)
     const job = await requestJob(store, accountId, new Date())
     await store.close()
     await using service = await startService(settings)
-    const acme = await service.connect(directory.url)
+    const acme = service.administrator(key)
     expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
   })
 
