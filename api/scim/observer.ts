@@ -1,10 +1,10 @@
 import type { Failure } from './failures.ts'
 
 /** How a sync job ended. */
-export type JobOutcome = 'succeeded' | Failure
+type JobOutcome = 'succeeded' | Failure
 
 /** How one request to a directory ended: with an answer to judge, as something to try again, or as a failure. */
-export type RequestOutcome = 'answer' | 'slow_down' | 'transient' | Failure
+type RequestOutcome = 'answer' | 'slow_down' | 'transient' | Failure
 
 /** What directory sync tells of its work as it goes on. None of it may throw or take long. */
 export interface SyncObserver {
