@@ -24,11 +24,13 @@ export async function openSqlite(path: string): Promise<Store> {
   const queries = sqliteQueries(database)
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
+  const transaction: Store['transaction'] = (work) => inTurn(() => runTransaction(database, queries, work))
 
   return {
     query: (sql, values) => inTurn(() => whenFree(() => queries.query(sql, values))),
     script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
-    transaction: (work) => inTurn(() => runTransaction(database, queries, work)),
+    transaction,
+    longTransaction: transaction,
     close: () => inTurn(async () => database.close()),
   }
 }

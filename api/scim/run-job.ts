@@ -70,10 +70,11 @@ export async function runJob(
 
 async function finish(running: RunningJob, prepared: Prepared, { store, clock }: JobEffects) {
   const { plan } = prepared
-  return await store.transaction(async (queries) => {
-    // First, so that the row is locked: from here on nobody can take the job for dead.
-    if (!(await beat(queries, running))) throw lost()
+  return await store.longTransaction(async (queries) => {
     await carryOut(queries, prepared, clock())
+    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody takes the job
+    // for dead. If somebody did, all of this is undone.
+    if (!(await beat(queries, running))) throw lost()
     const counts = { synced: plan.present, deleted: plan.deletions.length }
     await succeedJob(queries, running.id, { ...counts, now: clock() })
     return { ...counts, changed: plan.changes.length, complete: prepared.complete }

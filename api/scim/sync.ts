@@ -2,7 +2,7 @@
 import type { Queries, Store } from '../store.ts'
 import type { Resolve } from './addresses.ts'
 import { applyPlan } from './apply.ts'
-import { findConnection, type Connection } from './connection-store.ts'
+import { findConnection, holdConnection, type Connection } from './connection-store.ts'
 import { deletionFault } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from './directory-client.ts'
 import { SyncFailure } from './failures.ts'
@@ -96,10 +96,9 @@ export async function prepareSync(
  * @throws {SyncFailure} `connection_changed`.
  */
 export async function carryOut(queries: Queries, { connection, plan }: Prepared, now: Date): Promise<void> {
-  const { accountId, updatedAt } = connection
-  const current = await findConnection(queries, accountId)
-  if (current?.updatedAt !== updatedAt) throw changed()
-  await applyPlan(queries, plan, { accountId, now })
+  await applyPlan(queries, plan, { accountId: connection.accountId, now })
+  // Last, since it locks the row: what changed meanwhile undoes the plan, what changes from now on comes after it.
+  if (!(await holdConnection(queries, connection))) throw changed()
 }
 
 function changed(): SyncFailure {

@@ -63,15 +63,18 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
 })
 
 describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
-  it('undoes everything when the work throws', async () => {
-    await using counter = await openCounter(await fresh())
-    const failing = counter.store.transaction(async (queries) => {
-      await queries.query('UPDATE counter SET n = 5')
-      throw new Error('no')
-    })
-    await expect(failing).rejects.toThrow('no')
-    expect(await counter.value()).toBe(0)
-  })
+  it.each(['transaction', 'longTransaction'] as const)(
+    'undoes all when the work of a %s throws',
+    async (kind) => {
+      await using counter = await openCounter(await fresh())
+      const failing = counter.store[kind](async (queries) => {
+        await queries.query('UPDATE counter SET n = 5')
+        throw new Error('no')
+      })
+      await expect(failing).rejects.toThrow('no')
+      expect(await counter.value()).toBe(0)
+    },
+  )
 
   it('takes no query of others into what it undoes', async () => {
     await using counter = await openCounter(await fresh())

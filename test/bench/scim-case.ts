@@ -105,7 +105,10 @@ function countWrites(store: Store): { readonly store: Store; readonly written: (
     },
   })
   return {
-    store: { ...store, transaction: (work) => store.transaction((queries) => work(counting(queries))) },
+    store: {
+      ...store,
+      longTransaction: (work) => store.longTransaction((queries) => work(counting(queries))),
+    },
     written: () => rows,
   }
 }

@@ -124,6 +124,26 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.groups()).total_count).toBe(0)
   })
 
+  it('writes nothing when another process took it for dead meanwhile', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
+    // No beat before the end, which would tell of it sooner.
+    const pulse = { beatMs: 3_600_000, stillBeats: 1 }
+    await using service = await startSyncApi(await fresh(), { token, sync: { pulse } })
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    await service.store.query(
+      "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
+      [new Date().toISOString()],
+    )
+    open()
+    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(told).toMatchObject({ failure: 'interrupted' })
+    expect((await acme.groups()).total_count).toBe(0)
+    expect((await acme.job(job.id)).error_message).toBe(FAILURES.interrupted)
+  })
+
   it('leaves nothing half written when the store fails it', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     await using service = await startService(await fresh())
