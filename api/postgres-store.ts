@@ -18,7 +18,8 @@ const LIMITS = {
 
 // The advisory lock of this service: any number that other users of the same database do not take.
 const TRANSACTION_LOCK = 7_305_201
-const BEGIN = `BEGIN; SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`
+const BEGIN = 'BEGIN'
+const BEGIN_ALONE = `BEGIN; SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`
 
 // What SQLite gives as a number comes as a number from here too.
 const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
@@ -44,7 +45,8 @@ export function openPostgres(url: string): Store {
 
   return {
     ...queries,
-    transaction: (work) => inTurn(() => runTransaction(pool, work)),
+    transaction: (work) => inTurn(() => runTransaction(pool, BEGIN_ALONE, work)),
+    longTransaction: (work) => runTransaction(pool, BEGIN, work),
     close: () => inTurn(() => pool.end()),
   }
 }
@@ -63,6 +65,7 @@ function postgresQueries(connection: Pool | PoolClient): Queries {
 
 async function runTransaction<Result>(
   pool: Pool,
+  begin: string,
   work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
@@ -71,7 +74,7 @@ async function runTransaction<Result>(
   let broken = false
   try {
     // READ COMMITTED: each statement sees what the former holder of the lock has written.
-    await client.query(BEGIN)
+    await client.query(begin)
     const result = await work(postgresQueries(client))
     await commit(client)
     return result

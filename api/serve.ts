@@ -17,6 +17,7 @@ import { createRoutes } from './routes.ts'
 import { createSyncJobs, type SyncJobs } from './scim/jobs.ts'
 import { SYNC_LIMITS } from './scim/limits.ts'
 import { PULSE, type JobEffects } from './scim/run-job.ts'
+import { createScimMetrics } from './scim/scim-metrics.ts'
 import type { Store } from './store.ts'
 
 /** A service that answers requests. */
@@ -71,7 +72,7 @@ async function open(
   const chat = opened.adopt(await openChat({ ...world, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),
   )
-  const syncJobs = startSyncJobs(settings, store, { log, clock, environment, ...(sync && { sync }) })
+  const syncJobs = startSyncJobs(world, sync)
   opened.defer(() => syncJobs.close())
   const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl } = settings
   const routes = createRoutes({ ...world, snapshots, chat, syncJobs, schedule, publicUrl })
@@ -109,14 +110,19 @@ async function openSnapshots(dataDir: string, { log, metrics, opened }: Snapshot
   return { current, retained }
 }
 
+interface SyncWorld extends Pick<JobEffects, 'store' | 'clock' | 'log' | 'environment'> {
+  readonly settings: Settings
+  readonly metrics: Registry
+}
+
 function startSyncJobs(
-  settings: Settings,
-  store: Store,
-  { log, clock, environment, sync }: ServeEffects & { readonly clock: Clock },
+  { settings, metrics, store, clock, log, environment }: SyncWorld,
+  sync: ServeEffects['sync'],
 ): SyncJobs {
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
+  const observer = createScimMetrics(metrics)
   return createSyncJobs(
-    { store, clock, log, environment, limits: SYNC_LIMITS, pulse: PULSE, syncMs, ...sync },
+    { store, clock, log, environment, observer, limits: SYNC_LIMITS, pulse: PULSE, syncMs, ...sync },
     { concurrent: settings.SCIM_CONCURRENT_SYNCS },
   )
 }

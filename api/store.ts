@@ -27,6 +27,11 @@ export interface Store extends Queries {
    * the store itself may wait for its end.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
+  /**
+   * The same for work that takes long: in PostgreSQL other transactions run meanwhile. Rows that `work` relies on it
+   * has to write before it ends, which fails or waits when others changed them.
+   */
+  longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /** Waits for what is under way and closes the connections. */
   close(): Promise<void>
 }

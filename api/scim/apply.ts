@@ -21,6 +21,9 @@ const WRITE_MEMBERS = (rows: string) => `
 const DELETE_MEMBERS = (rows: string) => `
   DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
 
+// Rows of members are made for so many groups at a time: all at once would take more memory than all else of a sync.
+const GROUPS_AT_ONCE = 500
+
 interface ApplyOptions {
   readonly accountId: string
   readonly now: Date
@@ -33,16 +36,21 @@ export async function applyPlan(
   { accountId, now }: ApplyOptions,
 ): Promise<void> {
   const time = now.toISOString()
-  const changes = plan.changes.map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+  // In the order of the indexes, which are then written from one end to the other.
+  const changes = plan.changes
+    .map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const rows = [
     ...changes.map((change) => changedRow(change, accountId, time)),
     ...plan.deletions.map((group) => deletedRow(group, accountId, time)),
   ]
   await inBatches(queries, rows, WRITE_GROUPS)
 
-  const members = await memberRows(queries, changes)
-  await inBatches(queries, members.gone, DELETE_MEMBERS)
-  await inBatches(queries, members.written, WRITE_MEMBERS)
+  for (let first = 0; first < changes.length; first += GROUPS_AT_ONCE) {
+    const members = await memberRows(queries, changes.slice(first, first + GROUPS_AT_ONCE))
+    await inBatches(queries, members.gone, DELETE_MEMBERS)
+    await inBatches(queries, members.written, WRITE_MEMBERS)
+  }
 }
 
 type IdentifiedChange = Change & { readonly id: string }

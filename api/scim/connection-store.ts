@@ -61,6 +61,9 @@ const PUT = `
     url = excluded.url, token_kind = excluded.token_kind, token_source = excluded.token_source,
     members = excluded.members, allow_loopback = excluded.allow_loopback, allow_private = excluded.allow_private,
     schedule = excluded.schedule, next_sync_at = excluded.next_sync_at, updated_at = excluded.updated_at`
+const HOLD = `
+  UPDATE scim_connections SET updated_at = updated_at WHERE account_id = $1 AND updated_at = $2
+  RETURNING account_id`
 const REMOVE = `
   DELETE FROM scim_connections WHERE account_id IN (SELECT id FROM accounts WHERE name = $1) RETURNING account_id`
 const ADVANCE = `
@@ -101,6 +104,14 @@ export async function findConnectionByName(
 /** All connections, by the name of their account. */
 export async function listConnections(queries: Queries): Promise<readonly Connection[]> {
   return z.array(connectionSchema).parse(await queries.query(LIST))
+}
+
+/** Keeps a connection as it is until the transaction ends; false when it is no longer what it was. */
+export async function holdConnection(
+  queries: Queries,
+  { accountId, updatedAt }: Connection,
+): Promise<boolean> {
+  return (await queries.query(HOLD, [accountId, updatedAt])).length > 0
 }
 
 /** Removes the connection of the account with this name; its groups and jobs stay. False when there is none. */

@@ -1,6 +1,9 @@
 /** Finds running jobs whose process is dead: their heartbeat stands still. */
 import { failStillJob, listHeartbeats } from './job-store.ts'
+import { UNOBSERVED } from './observer.ts'
 import type { JobEffects } from './run-job.ts'
+
+type WatchEffects = Pick<JobEffects, 'store' | 'clock' | 'log' | 'pulse' | 'observer'>
 
 interface Observed {
   readonly heartbeat: number
@@ -16,7 +19,7 @@ interface Observed {
  */
 export function watchForDead(
   runner: string,
-  { store, clock, log, pulse }: Pick<JobEffects, 'store' | 'clock' | 'log' | 'pulse'>,
+  { store, clock, log, pulse, observer = UNOBSERVED }: WatchEffects,
 ): () => Promise<void> {
   let observed = new Map<string, Observed>()
   return async () => {
@@ -25,6 +28,7 @@ export function watchForDead(
       const now = lookAgain(observed.get(job.id), job.heartbeat, pulse.beatMs)
       if (now.looks <= pulse.stillBeats) seen.set(job.id, now)
       else if (await failStillJob(store, job, clock())) {
+        observer.jobFinished({ outcome: 'interrupted' })
         log.warn({ job_id: job.id, failure: 'interrupted' }, 'the process of a directory sync is gone')
       }
     }

@@ -8,6 +8,7 @@ import { shorten } from '../shorten.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
 import { SyncFailure } from './failures.ts'
 import type { SyncLimits } from './limits.ts'
+import { UNOBSERVED, type SyncObserver } from './observer.ts'
 
 /** A reply that the caller may judge: a success with its JSON, or a refusal such as 400, 404 or 501. */
 export interface Answer {
@@ -39,12 +40,13 @@ export interface ClientOptions {
   readonly signal: AbortSignal
   readonly wait?: Wait
   readonly resolve?: Resolve
+  readonly observer?: Pick<SyncObserver, 'directoryAsked'>
 }
 
 /** What one request came to; `detail` is for the log. */
 type Outcome =
   | { readonly kind: 'answer'; readonly answer: Answer }
-  | { readonly kind: 'slow-down'; readonly detail: string; readonly waitMs: number | undefined }
+  | { readonly kind: 'slow_down'; readonly detail: string; readonly waitMs: number | undefined }
   | { readonly kind: 'transient'; readonly detail: string }
 
 const ACCEPT = 'application/scim+json, application/json'
@@ -56,7 +58,7 @@ const NOT_IMPLEMENTED = 501
  * @throws {SyncFailure} when the host is an address that is out of reach.
  */
 export function createDirectoryClient(options: ClientOptions): DirectoryClient {
-  const { url, reach, limits, wait = pause } = options
+  const { url, reach, limits, wait = pause, observer = UNOBSERVED } = options
   refuseLiteralAddress(url, reach)
   // What still runs when the first of several requests has failed must not go on trying.
   const closing = new AbortController()
@@ -71,9 +73,10 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
       let failures = 0
       let slowDowns = 0
       for (;;) {
-        const outcome = await ask(agent, { ...options, signal }, pathOf(url, path, query))
+        const asked = ask(agent, { ...options, signal }, pathOf(url, path, query))
+        const outcome = await observed(asked, observer)
         if (outcome.kind === 'answer') return outcome.answer
-        if (outcome.kind === 'slow-down') {
+        if (outcome.kind === 'slow_down') {
           slowDowns += 1
           await wait(slowDownMs(outcome, slowDowns, limits), signal)
         } else {
@@ -108,6 +111,20 @@ async function ask(agent: Agent, options: ClientOptions, path: string): Promise<
   }
 }
 
+async function observed(
+  asked: Promise<Outcome>,
+  observer: Pick<SyncObserver, 'directoryAsked'>,
+): Promise<Outcome> {
+  try {
+    const outcome = await asked
+    observer.directoryAsked(outcome.kind)
+    return outcome
+  } catch (error) {
+    observer.directoryAsked(error instanceof SyncFailure ? error.failure : 'internal')
+    throw error
+  }
+}
+
 async function judge(reply: Dispatcher.ResponseData): Promise<Outcome> {
   const { statusCode: status } = reply
   if (status === 200) return { kind: 'answer', answer: { status, body: await readJson(reply) } }
@@ -118,7 +135,7 @@ async function judge(reply: Dispatcher.ResponseData): Promise<Outcome> {
   if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', `status ${status}`)
   if (status < 400) throw new SyncFailure('directory_invalid_response', `status ${status} instead of 200`)
   if (status === 429 || (status === 503 && waitMs !== undefined)) {
-    return { kind: 'slow-down', detail: `status ${status}`, waitMs }
+    return { kind: 'slow_down', detail: `status ${status}`, waitMs }
   }
   if (status >= 500 && status !== NOT_IMPLEMENTED) return { kind: 'transient', detail: `status ${status}` }
   return { kind: 'answer', answer: { status, body: parseJson(text) } }
@@ -173,7 +190,7 @@ function pathOf(url: URL, path: string, query: Query): string {
 }
 
 function slowDownMs(
-  { detail, waitMs }: Extract<Outcome, { kind: 'slow-down' }>,
+  { detail, waitMs }: Extract<Outcome, { kind: 'slow_down' }>,
   count: number,
   limits: SyncLimits,
 ): number {

@@ -1,5 +1,6 @@
 /** Directory sync over HTTP (CONTRACT 5): jobs are started and read, and the groups they brought are listed. */
 import type { Request } from 'express'
+import { z } from 'zod'
 import type { Caller, Handler, Reply } from '../call.ts'
 import { ApiError } from '../errors.ts'
 import {
@@ -28,6 +29,11 @@ const PAGE = {
 
 const DEFAULT_LIMIT = 50
 const POLL_AFTER_SECONDS = 2
+
+const idSchema = z.uuid()
+
+/** What a path names by its id. */
+type Named = 'sync job' | 'group'
 
 /** The routes of directory sync; all of them need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
@@ -78,8 +84,8 @@ function startJob(jobs: SyncJobs): Handler {
 
 function readJob(store: Store): Handler {
   return async (request, reply) => {
-    const job = await findJob(store, callerOf(reply).accountId, idOf(request))
-    if (job === undefined) throw new ApiError(404, 'No such sync job')
+    const job = await findJob(store, callerOf(reply).accountId, idOf(request, 'sync job'))
+    if (job === undefined) throw unknown('sync job')
     sendJob(reply, 200, job)
   }
 }
@@ -92,9 +98,9 @@ function readGroups(store: Store): Handler {
 
 function readGroupMembers(store: Store): Handler {
   return async (request, reply) => {
-    const group = { accountId: callerOf(reply).accountId, id: idOf(request) }
+    const group = { accountId: callerOf(reply).accountId, id: idOf(request, 'group') }
     const members = await listMembers(store, group, pageOf(request))
-    if (members === undefined) throw new ApiError(404, 'No such group')
+    if (members === undefined) throw unknown('group')
     sendJson(reply, 200, members)
   }
 }
@@ -117,6 +123,13 @@ function callerOf(reply: Reply): Caller {
   return caller
 }
 
-function idOf(request: Request): string {
-  return String(request.params['id'])
+// Whatever is no id of ours names nothing. It never reaches the store: PostgreSQL refuses texts with a NUL in them.
+function idOf(request: Request, what: Named): string {
+  const { data } = idSchema.safeParse(request.params['id'])
+  if (data === undefined) throw unknown(what)
+  return data
+}
+
+function unknown(what: Named): ApiError {
+  return new ApiError(404, `No such ${what}`)
 }

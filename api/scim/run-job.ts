@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import type { Store } from '../store.ts'
 import { SyncFailure } from './failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
+import { UNOBSERVED } from './observer.ts'
 import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from './sync.ts'
 
 /** The pulse of running jobs. */
@@ -36,7 +37,8 @@ export async function runJob(
   options: SyncOptions,
   effects: JobEffects,
 ): Promise<void> {
-  const { store, clock, log, syncMs } = effects
+  const { store, clock, log, syncMs, observer = UNOBSERVED } = effects
+  const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
   const ending = new AbortController()
@@ -51,11 +53,15 @@ export async function runJob(
     signal.throwIfAborted()
     const counts = await finish(running, prepared, effects)
     log.info({ ...about, ...counts }, 'directory sync succeeded')
+    observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
+    observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
   } catch (error) {
     const fault = asFailure(error)
     const level = fault.failure === 'internal' ? 'error' : 'warn'
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
-    await failJob(store, running, { failure: fault.failure, now: clock() })
+    const ended = await failJob(store, running, { failure: fault.failure, now: clock() })
+    // One that another process took for dead was counted there.
+    if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
   } finally {
     clearTimeout(deadline)
     await heart.stop()
@@ -64,10 +70,11 @@ export async function runJob(
 
 async function finish(running: RunningJob, prepared: Prepared, { store, clock }: JobEffects) {
   const { plan } = prepared
-  return await store.transaction(async (queries) => {
-    // First, so that the row is locked: from here on nobody can take the job for dead.
-    if (!(await beat(queries, running))) throw lost()
+  return await store.longTransaction(async (queries) => {
     await carryOut(queries, prepared, clock())
+    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody takes the job
+    // for dead. If somebody did, all of this is undone.
+    if (!(await beat(queries, running))) throw lost()
     const counts = { synced: plan.present, deleted: plan.deletions.length }
     await succeedJob(queries, running.id, { ...counts, now: clock() })
     return { ...counts, changed: plan.changes.length, complete: prepared.complete }

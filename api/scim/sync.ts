@@ -2,12 +2,13 @@
 import type { Queries, Store } from '../store.ts'
 import type { Resolve } from './addresses.ts'
 import { applyPlan } from './apply.ts'
-import { findConnection, type Connection } from './connection-store.ts'
+import { findConnection, holdConnection, type Connection } from './connection-store.ts'
 import { deletionFault } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from './directory-client.ts'
 import { SyncFailure } from './failures.ts'
 import { readOurGroups } from './group-store.ts'
 import type { SyncLimits } from './limits.ts'
+import type { SyncObserver } from './observer.ts'
 import { planSync, type Plan } from './plan.ts'
 import { pull } from './pull.ts'
 import { readToken, type Environment } from './token.ts'
@@ -19,6 +20,7 @@ export interface SyncEffects {
   readonly limits: SyncLimits
   readonly wait?: Wait
   readonly resolve?: Resolve
+  readonly observer?: SyncObserver
 }
 
 /** How one sync is made. */
@@ -94,10 +96,9 @@ export async function prepareSync(
  * @throws {SyncFailure} `connection_changed`.
  */
 export async function carryOut(queries: Queries, { connection, plan }: Prepared, now: Date): Promise<void> {
-  const { accountId, updatedAt } = connection
-  const current = await findConnection(queries, accountId)
-  if (current?.updatedAt !== updatedAt) throw changed()
-  await applyPlan(queries, plan, { accountId, now })
+  await applyPlan(queries, plan, { accountId: connection.accountId, now })
+  // Last, since it locks the row: what changed meanwhile undoes the plan, what changes from now on comes after it.
+  if (!(await holdConnection(queries, connection))) throw changed()
 }
 
 function changed(): SyncFailure {

@@ -18,11 +18,31 @@ const QUOTAS = 2600
 const FILL = `
   INSERT INTO quotas (policy, subject, window_ends, used)
   WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${QUOTAS})
-  SELECT 'per-day', 'subject ' || n, '2026-11-21T00:00:00.000Z', n FROM numbers`
+  SELECT 'per-day', 'subject ' || n, '2026-11-21T00:00:00.000Z', n FROM numbers;
+  INSERT INTO apps VALUES (1000000, 'app.example', 'Ärger & Söhne', 'public', 'legal|travel', 2, '2026-11-20');
+  INSERT INTO scim_connections
+  SELECT id, 'https://scim.example.com/', 'env', 'TOKEN', 'inline', 0, 1, NULL, NULL, '2026-11-20' FROM accounts;
+  INSERT INTO scim_sync_jobs
+  SELECT 'job of ' || id, id, 'failed', NULL, NULL, 'interrupted', '1', '2', '3', 'gone', 7 FROM accounts;
+  INSERT INTO scim_groups
+  SELECT 'group of ' || id, id, '1', NULL, 'Staff', 'digest', 2, '1', '2', NULL FROM accounts;
+  INSERT INTO scim_members SELECT id, 'ann', 'User', NULL FROM scim_groups`
+
+/** Every table of the migrations, each with columns that order its rows. */
+const ORDERS = {
+  accounts: 'id',
+  api_keys: 'id',
+  apps: 'app_id',
+  quotas: 'used',
+  scim_connections: 'account_id',
+  scim_groups: 'id',
+  scim_members: 'group_id, member_id',
+  scim_sync_jobs: 'id',
+}
 
 const pairs = stores.kinds.flatMap((from) => stores.kinds.map((to) => ({ from, to })))
 
-/** A store with two keys, one of them revoked, and many quotas. */
+/** A store with rows in every table: two keys, one of them revoked, and many quotas. */
 async function openFilled({ fresh }: StoreKind) {
   const settings = await fresh()
   const store = await openStore(settings, now)
@@ -40,12 +60,13 @@ async function openEmpty({ fresh }: StoreKind) {
 }
 
 async function contents(store: Store) {
-  const rows = [
-    await store.query('SELECT * FROM accounts ORDER BY id'),
-    await store.query('SELECT * FROM api_keys ORDER BY id'),
-    await store.query('SELECT * FROM quotas ORDER BY used'),
-  ]
-  return rows.map((table) => table.map((row) => ({ ...row })))
+  const tables: Record<string, unknown>[][] = []
+  for (const [table, order] of Object.entries(ORDERS)) {
+    const rows = await store.query(`SELECT * FROM ${table} ORDER BY ${order}`)
+    expect(rows).not.toEqual([])
+    tables.push(rows.map((row) => ({ ...row })))
+  }
+  return tables
 }
 
 function placeOf({ DATA_DIR, DATABASE_URL }: StoreSettings): string {
@@ -58,6 +79,7 @@ describe.each(pairs)('copyStore from $from.name to $to.name', ({ from, to }) => 
     await using target = await openEmpty(to)
     const before = await contents(source.store)
     const copied = await copyStore(source.store, target.store)
+    expect(copied.map(({ name }) => name).toSorted()).toEqual(Object.keys(ORDERS))
     expect(copied).toEqual(
       expect.arrayContaining([
         { name: 'accounts', rows: 2 },

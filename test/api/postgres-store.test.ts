@@ -118,6 +118,21 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
   })
 })
 
+describe.skipIf(bin === undefined)('a long transaction', () => {
+  it('lets others run beside it, in its own process and in another', async () => {
+    const { url } = await database()
+    const [first, second] = [openPostgres(url), openPostgres(url)]
+    await first.longTransaction(async (queries) => {
+      await queries.script('CREATE TABLE counter (n INTEGER NOT NULL)')
+      for (const store of [first, second]) {
+        expect(await store.transaction((others) => others.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
+      }
+    })
+    expect(await second.query('SELECT n FROM counter')).toEqual([])
+    await Promise.all([first.close(), second.close()])
+  })
+})
+
 /** The API as a process of its own over these settings, once it listens. */
 async function startServer(settings: StoreSettings) {
   const program = startProgram('server.ts', [], { ...asEnvironment(settings), PORT: '0' })

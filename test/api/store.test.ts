@@ -45,6 +45,16 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
     expect(await counter.store.query('SELECT name FROM counter')).toHaveLength(2)
   })
 
+  it.each([{ values: [] }, { values: ['x'] }, { values: ['x', 'y', 'z'] }])(
+    'refuses $values for two parameters',
+    async ({ values }) => {
+      await using counter = await openCounter(await fresh())
+      const sql = "SELECT 1 AS found WHERE $2 = 'y' AND $1 = 'x'"
+      await expect(counter.store.query(sql, values)).rejects.toThrow(/parameter/)
+      expect(await counter.store.query(sql, ['x', 'y'])).toHaveLength(1)
+    },
+  )
+
   it('works on after a statement that fails', async () => {
     await using counter = await openCounter(await fresh())
     await expect(counter.store.query('SELECT 1 FROM nowhere')).rejects.toThrow('nowhere')
@@ -53,15 +63,18 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
 })
 
 describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
-  it('undoes everything when the work throws', async () => {
-    await using counter = await openCounter(await fresh())
-    const failing = counter.store.transaction(async (queries) => {
-      await queries.query('UPDATE counter SET n = 5')
-      throw new Error('no')
-    })
-    await expect(failing).rejects.toThrow('no')
-    expect(await counter.value()).toBe(0)
-  })
+  it.each(['transaction', 'longTransaction'] as const)(
+    'undoes all when the work of a %s throws',
+    async (kind) => {
+      await using counter = await openCounter(await fresh())
+      const failing = counter.store[kind](async (queries) => {
+        await queries.query('UPDATE counter SET n = 5')
+        throw new Error('no')
+      })
+      await expect(failing).rejects.toThrow('no')
+      expect(await counter.value()).toBe(0)
+    },
+  )
 
   it('takes no query of others into what it undoes', async () => {
     await using counter = await openCounter(await fresh())

@@ -6,12 +6,14 @@ import { parseArgs } from 'node:util'
 import { benchChat } from './chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'
+import { benchScim } from './scim.ts'
 
 type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
 
 const PARTS: Readonly<Record<string, Part>> = {
   pipeline: benchPipeline,
   chat: (print) => benchChat(print),
+  scim: benchScim,
 }
 
 const { values, positionals } = parseArgs({

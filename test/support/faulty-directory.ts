@@ -55,6 +55,25 @@ export function manyGroups(count: number): DirectoryGroup[] {
   return groupsNamed(...Array.from({ length: count }, (_, index) => String(index + 1)))
 }
 
+/** A quirk that keeps requests for the list of groups waiting until `open` is called. */
+export function gate() {
+  const waiting: (() => void)[] = []
+  let isOpen = false
+  const quirk: Quirk = ({ path, authorization }) => {
+    if (path !== '/Groups' || isOpen || authorization !== `Bearer ${DIRECTORY_TOKEN}`) return undefined
+    return {
+      send: (response) => {
+        waiting.push(() => response.writeHead(500).end())
+      },
+    }
+  }
+  const open = () => {
+    isOpen = true
+    for (const answer of waiting) answer()
+  }
+  return { quirk, open, waiting: () => waiting.length }
+}
+
 /** Starts the directory; `groups` may be changed while it runs. */
 export async function startDirectory(groups: DirectoryGroup[], options: DirectoryOptions = {}) {
   const asked: Asked[] = []

@@ -1,10 +1,12 @@
 /** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import type { StoreSettings } from '../../api/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
 import type { JobEffects } from '../../api/scim/run-job.ts'
-import { startApi, until } from './api.ts'
+import { startApi, until, type Api } from './api.ts'
+import { asEnvironment } from './stores.ts'
 
 /** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
 export const jobSchema = z.strictObject({
@@ -72,55 +74,58 @@ interface SyncApiOptions {
 }
 
 /** A running service, with what an administrator does to it in short form. */
-export async function startSyncApi(dataDir: string, { token, sync, clock, settings }: SyncApiOptions) {
-  const api = await startApi(dataDir, {
-    environment: { [TOKEN_VARIABLE]: token, ...settings },
+export async function startSyncApi(store: StoreSettings, { token, sync, clock, settings }: SyncApiOptions) {
+  const api = await startApi(store.DATA_DIR, {
+    environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
     sync: { ...QUICK, ...sync },
     ...(clock === undefined ? {} : { clock }),
   })
   return {
     ...api,
-    /** An account connected to the directory, and what it can ask. */
+    /** Whoever has this key. */
+    administrator: (key: string) => administratorOf(api, key),
+    /** The administrator of an account that is connected to the directory from now on. */
     async connect(
       url: string,
       { account = 'acme', ...more }: Partial<ConnectionWanted> & { account?: string } = {},
     ) {
       const key = await api.makeKey('management', account)
       await putConnection(api.store, account, connectionTo(url, more), new Date())
-      const read = async (path: string) => await (await api.get(path, key)).json()
-      const post = async () => {
-        const response = await api.get('/scim/sync-jobs', key, { method: 'POST' })
-        return { response, job: jobReplySchema.parse(await response.json()).data }
-      }
-      const job = async (id: string) => jobReplySchema.parse(await read(`/scim/sync-jobs/${id}`)).data
-      const end = (id: string) =>
-        until(async () => {
-          const seen = await job(id)
-          return seen.finished_at !== null && seen
-        })
-      return {
-        key,
-        post,
-        job,
-        end,
-        /** Starts a job and waits for its end. */
-        sync: async () => await end((await post()).job.id),
-        groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
-        members: async (id: string) =>
-          membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
-        /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
-        async all() {
-          const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
-          const entries = data.map(async ({ id, display_name }) => {
-            const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
-            return [
-              display_name,
-              members.total_count === null ? null : members.data.map((member) => member.id),
-            ]
-          })
-          return Object.fromEntries(await Promise.all(entries))
-        },
-      }
+      return administratorOf(api, key)
+    },
+  }
+}
+
+/** What the account of a management key can ask of an API. */
+export function administratorOf(api: Pick<Api, 'get'>, key: string) {
+  const read = async (path: string) => await (await api.get(path, key)).json()
+  const post = async () => {
+    const response = await api.get('/scim/sync-jobs', key, { method: 'POST' })
+    return { response, job: jobReplySchema.parse(await response.json()).data }
+  }
+  const job = async (id: string) => jobReplySchema.parse(await read(`/scim/sync-jobs/${id}`)).data
+  const end = (id: string) =>
+    until(async () => {
+      const seen = await job(id)
+      return seen.finished_at !== null && seen
+    })
+  return {
+    key,
+    post,
+    job,
+    end,
+    /** Starts a job and waits for its end. */
+    sync: async () => await end((await post()).job.id),
+    groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
+    members: async (id: string) => membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
+    /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
+    async all() {
+      const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
+      const entries = data.map(async ({ id, display_name }) => {
+        const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
+        return [display_name, members.total_count === null ? null : members.data.map((member) => member.id)]
+      })
+      return Object.fromEntries(await Promise.all(entries))
     },
   }
 }

@@ -1,51 +1,31 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore } from '../../../api/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/open-store.ts'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
 import { startProgram, until } from '../../support/api.ts'
 import {
   DIRECTORY_TOKEN,
+  gate,
   groupsNamed,
   manyGroups,
   startDirectory,
-  type Quirk,
 } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
 import { connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../support/sync.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
 
 const token = DIRECTORY_TOKEN
-const startService = (dataDir = folders.make()) => startSyncApi(dataDir, { token })
+const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
 
-/** A quirk that keeps requests for the list of groups waiting until `open` is called. */
-function gate() {
-  const waiting: (() => void)[] = []
-  let isOpen = false
-  const quirk: Quirk = ({ path, authorization }) => {
-    if (path !== '/Groups' || isOpen) return undefined
-    expect(authorization).toBe(`Bearer ${token}`)
-    return {
-      send: (response) => {
-        waiting.push(() => response.writeHead(500).end())
-      },
-    }
-  }
-  const open = () => {
-    isOpen = true
-    for (const answer of waiting) answer()
-  }
-  return { quirk, open, waiting: () => waiting.length }
-}
-
-describe('a sync job', () => {
+describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('goes from queued over running to succeeded, with all eight keys each time', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
 
     const { response, job } = await acme.post()
@@ -77,7 +57,7 @@ describe('a sync job', () => {
   it('is the answer to every POST while it is open, and a new one comes after it', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     const posts = await Promise.all(Array.from({ length: 10 }, () => acme.post()))
     const ids = new Set(posts.map(({ job }) => job.id))
@@ -99,7 +79,7 @@ describe('a sync job', () => {
     await using directory = await startDirectory([], {
       quirk: ({ path }) => (path === '/Groups' ? { status: 404, body: {} } : undefined),
     })
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     const job = await acme.sync()
     expect(job).toMatchObject({
@@ -116,7 +96,7 @@ describe('a sync job', () => {
 
   it('fails when its token is not there, without a request', async () => {
     await using directory = await startDirectory([])
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url, { token: { kind: 'env', source: 'ANOTHER_VARIABLE' } })
     expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
     expect(directory.asked).toEqual([])
@@ -125,7 +105,7 @@ describe('a sync job', () => {
   it('fails when it takes too long', async () => {
     const { quirk } = gate()
     await using directory = await startDirectory([], { quirk })
-    await using service = await startSyncApi(folders.make(), { token, sync: { syncMs: 50 } })
+    await using service = await startSyncApi(await fresh(), { token, sync: { syncMs: 50 } })
     const acme = await service.connect(directory.url)
     expect((await acme.sync()).error_message).toBe(FAILURES.timed_out)
   })
@@ -133,7 +113,7 @@ describe('a sync job', () => {
   it.each(['changed', 'removed'])('writes nothing when its connection is %s meanwhile', async (how) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
@@ -144,9 +124,29 @@ describe('a sync job', () => {
     expect((await acme.groups()).total_count).toBe(0)
   })
 
+  it('writes nothing when another process took it for dead meanwhile', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
+    // No beat before the end, which would tell of it sooner.
+    const pulse = { beatMs: 3_600_000, stillBeats: 1 }
+    await using service = await startSyncApi(await fresh(), { token, sync: { pulse } })
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    await service.store.query(
+      "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
+      [new Date().toISOString()],
+    )
+    open()
+    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(told).toMatchObject({ failure: 'interrupted' })
+    expect((await acme.groups()).total_count).toBe(0)
+    expect((await acme.job(job.id)).error_message).toBe(FAILURES.interrupted)
+  })
+
   it('leaves nothing half written when the store fails it', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await service.store.script('ALTER TABLE scim_members RENAME TO elsewhere')
     const job = await acme.sync()
@@ -158,10 +158,10 @@ describe('a sync job', () => {
   })
 })
 
-describe('a sync', () => {
+describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
   it('deletes nothing when the directory suddenly returns nothing, and says so', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const before = await acme.all()
@@ -175,7 +175,7 @@ describe('a sync', () => {
     await using directory = await startDirectory(groupsNamed('1', '2'), {
       quirk: ({ path }) => (isEmpty && path === '/Groups' ? { body: { Resources: [] } } : undefined),
     })
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     isEmpty = true
@@ -185,7 +185,7 @@ describe('a sync', () => {
 
   it('deletes nothing when too much would go', async () => {
     await using directory = await startDirectory(manyGroups(25))
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     directory.groups.splice(0, 6)
@@ -197,7 +197,7 @@ describe('a sync', () => {
 
   it('empties no groups when a directory stops supplying members', async () => {
     await using directory = await startDirectory(manyGroups(3))
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const before = await acme.all()
@@ -212,7 +212,7 @@ describe('a sync', () => {
 
   it('lists no deleted group, and gives one that comes back its former id and its new name', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const former = (await acme.groups()).data.find((group) => group.external_id === '2')
@@ -232,7 +232,7 @@ describe('a sync', () => {
     const staff = Array.from({ length: 5000 }, (_, index) => ({ value: `user-${index}` }))
     const groups = [...manyGroups(10_000), { id: 'staff', displayName: 'Staff', members: staff }]
     await using directory = await startDirectory(groups)
-    await using service = await startService()
+    await using service = await startService(await fresh())
     const acme = await service.connect(directory.url)
     expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10_001 })
     const memberships = async () =>
@@ -256,14 +256,14 @@ describe('a sync', () => {
   })
 })
 
-describe('jobs of several accounts', () => {
+describe.each(stores.kinds)('jobs of several accounts on $name', ({ fresh }) => {
   it.each([
     { concurrent: 1, together: 1 },
     { concurrent: 2, together: 2 },
   ])('run side by side up to the limit of $concurrent', async ({ concurrent, together }) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
-    await using service = await startSyncApi(folders.make(), {
+    await using service = await startSyncApi(await fresh(), {
       token,
       settings: { SCIM_CONCURRENT_SYNCS: String(concurrent) },
     })
@@ -284,34 +284,34 @@ describe('jobs of several accounts', () => {
   })
 })
 
-describe('jobs and the life of processes', () => {
+describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh }) => {
   /** A store with an account that is connected to the directory. */
   async function connected(url: string) {
-    const dataDir = folders.make()
-    const store = await openStore({ DATA_DIR: dataDir }, new Date())
+    const settings = await fresh()
+    const store = await openStore(settings, new Date())
     const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     await putConnection(store, 'acme', connectionTo(url), new Date())
     const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
-    return { dataDir, store, key, accountId }
+    return { settings, store, key, accountId }
   }
 
   it('runs after a start what was queued before', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    const { dataDir, store, accountId } = await connected(directory.url)
+    const { settings, store, key, accountId } = await connected(directory.url)
     const job = await requestJob(store, accountId, new Date())
     await store.close()
-    await using service = await startService(dataDir)
-    const acme = await service.connect(directory.url)
+    await using service = await startService(settings)
+    const acme = service.administrator(key)
     expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
   })
 
   it('ends a job whose process is gone as interrupted, and a new one can begin', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    const { dataDir, store, accountId } = await connected(directory.url)
+    const { settings, store, accountId } = await connected(directory.url)
     await requestJob(store, accountId, new Date())
     const lost = await takeNextJob(store, 'a process that is gone', new Date())
     await store.close()
-    await using service = await startService(dataDir)
+    await using service = await startService(settings)
     const acme = await service.connect(directory.url)
     expect(await acme.end(lost?.id ?? '')).toMatchObject({
       status: 'failed',
@@ -323,13 +323,13 @@ describe('jobs and the life of processes', () => {
   it('lets the job of another living process be, however long it takes', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
-    const dataDir = folders.make()
-    await using first = await startService(dataDir)
+    const settings = await fresh()
+    await using first = await startService(settings)
     const acme = await first.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
     // Long enough for the second to take it for dead, were it not for the heartbeat.
-    await using second = await startSyncApi(dataDir, {
+    await using second = await startSyncApi(settings, {
       token,
       sync: { pulse: { beatMs: 20, stillBeats: 5 } },
     })
@@ -347,16 +347,16 @@ describe('jobs and the life of processes', () => {
     const { quirk, waiting } = gate()
     await using good = await startDirectory(groupsNamed('1', '2'))
     await using held = await startDirectory(groupsNamed('3'), { quirk })
-    const dataDir = folders.make()
+    const settings = await fresh()
     let id = ''
     {
-      await using service = await startService(dataDir)
+      await using service = await startService(settings)
       await (await service.connect(good.url)).sync()
       const acme = await service.connect(held.url)
       id = (await acme.post()).job.id
       await until(() => waiting() > 0)
     }
-    await using service = await startService(dataDir)
+    await using service = await startService(settings)
     const acme = await service.connect(good.url)
     expect(await acme.job(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
     expect(Object.keys(await acme.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
@@ -366,16 +366,16 @@ describe('jobs and the life of processes', () => {
     const { quirk, waiting } = gate()
     await using good = await startDirectory(groupsNamed('1', '2'))
     await using held = await startDirectory(groupsNamed('3'), { quirk })
-    const dataDir = folders.make()
+    const settings = await fresh()
     {
-      await using service = await startService(dataDir)
+      await using service = await startService(settings)
       await (await service.connect(good.url)).sync()
       await service.connect(held.url)
     }
-    const environment = { DATA_DIR: dataDir, PORT: '0', [TOKEN_VARIABLE]: token }
+    const environment = { ...asEnvironment(settings), PORT: '0', [TOKEN_VARIABLE]: token }
     const server = startProgram('server.ts', [], environment)
     const origin = await until(() => /"origin":"([^"]+)"/.exec(server.output.stderr)?.[1])
-    const store = await openStore({ DATA_DIR: dataDir }, new Date())
+    const store = await openStore(settings, new Date())
     const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     await store.close()
     const response = await fetch(`${origin}/api/v1/scim/sync-jobs`, {
@@ -387,7 +387,7 @@ describe('jobs and the life of processes', () => {
     server.child.kill('SIGKILL')
     await server.ended
 
-    await using service = await startService(dataDir)
+    await using service = await startService(settings)
     const acme = await service.connect(good.url)
     expect((await acme.job(id)).status).toBe('running')
     expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
@@ -400,9 +400,9 @@ describe('jobs and the life of processes', () => {
     async (quarter) => {
       const old = manyGroups(2000)
       await using directory = await startDirectory(old)
-      const dataDir = folders.make()
+      const settings = await fresh()
       {
-        await using service = await startService(dataDir)
+        await using service = await startService(settings)
         const acme = await service.connect(directory.url)
         await acme.sync()
       }
@@ -410,7 +410,10 @@ describe('jobs and the life of processes', () => {
         old.splice(index, 1, { ...group, displayName: `New ${group.id}`, members: [{ value: 'new' }] })
       }
       const args = ['sync', '--account', 'acme']
-      const run = startProgram('scim/directories.ts', args, { DATA_DIR: dataDir, [TOKEN_VARIABLE]: token })
+      const run = startProgram('scim/directories.ts', args, {
+        ...asEnvironment(settings),
+        [TOKEN_VARIABLE]: token,
+      })
       // The page past the end: now it compares, and then it writes.
       const lastPages = () => directory.asked.filter(({ query }) => query.get('startIndex') === '2001')
       await until(() => lastPages().length > 1)
@@ -419,7 +422,7 @@ describe('jobs and the life of processes', () => {
       run.child.kill('SIGKILL')
       await run.ended
 
-      const store = await openStore({ DATA_DIR: dataDir }, new Date())
+      const store = await openStore(settings, new Date())
       const rows = await store.query(`
       SELECT g.display_name, m.member_id FROM scim_groups AS g JOIN scim_members AS m ON m.group_id = g.id`)
       await store.close()
@@ -433,14 +436,14 @@ describe('jobs and the life of processes', () => {
   )
 })
 
-describe('scheduled syncs', () => {
+describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
   it('start when their time has come, once, and set the next time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    const dataDir = folders.make()
+    const settings = await fresh()
     const now = new Date('2026-11-20T12:30:00Z')
     const clock = () => now
-    await using first = await startSyncApi(dataDir, { token, clock })
-    await using second = await startSyncApi(dataDir, { token, clock })
+    await using first = await startSyncApi(settings, { token, clock })
+    await using second = await startSyncApi(settings, { token, clock })
     const acme = await first.connect(directory.url, {
       schedule: '0 * * * *',
       // Three times have passed while nobody ran; they come as one.
@@ -456,7 +459,7 @@ describe('scheduled syncs', () => {
   it('wait for their time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     let now = new Date('2026-11-20T12:30:00Z')
-    await using service = await startSyncApi(folders.make(), { token, clock: () => now })
+    await using service = await startSyncApi(await fresh(), { token, clock: () => now })
     const acme = await service.connect(directory.url, {
       schedule: '0 * * * *',
       nextSyncAt: '2026-11-20T13:00:00.000Z',

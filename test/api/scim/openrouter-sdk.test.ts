@@ -14,7 +14,7 @@ let service: Awaited<ReturnType<typeof startSyncApi>>
 
 beforeAll(async () => {
   directory = await startDirectory(manyGroups(60))
-  service = await startSyncApi(folders.make(), { token: DIRECTORY_TOKEN })
+  service = await startSyncApi({ DATA_DIR: folders.make() }, { token: DIRECTORY_TOKEN })
 })
 
 afterAll(async () => {

@@ -7,7 +7,7 @@ import { startSyncApi } from '../../support/sync.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-const startService = () => startSyncApi(folders.make(), { token: SCIMMY_TOKEN })
+const startService = () => startSyncApi({ DATA_DIR: folders.make() }, { token: SCIMMY_TOKEN })
 
 describe('a sync with a real SCIM server', () => {
   it('brings the groups with their members, and later changes alone', async () => {
@@ -43,7 +43,7 @@ describe('a sync with a real SCIM server', () => {
 
   it('is told that the token is refused', async () => {
     await using directory = await startScimmy(4)
-    await using service = await startSyncApi(folders.make(), { token: 'another' })
+    await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: 'another' })
     const acme = await service.connect(directory.url)
     expect(await acme.sync()).toMatchObject({
       status: 'failed',

@@ -1,22 +1,22 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore } from '../../../api/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { SyncFailure } from '../../../api/scim/failures.ts'
 import { requestJob, showJob, takeNextJob } from '../../../api/scim/job-store.ts'
 import { syncNow } from '../../../api/scim/sync-now.ts'
 import { memoryLog } from '../../support/api.ts'
 import { DIRECTORY_TOKEN, groupsNamed, startDirectory } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TestStores } from '../../support/stores.ts'
 import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../support/sync.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
 
 /** An account that is connected to a directory of one group, and a sync of it in this process. */
-async function connectedAccount() {
+async function connectedAccount(settings: StoreSettings) {
   const directory = await startDirectory(groupsNamed('1'))
-  const store = await openStore({ DATA_DIR: folders.make() }, new Date())
+  const store = await openStore(settings, new Date())
   await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
   await putConnection(store, 'acme', connectionTo(directory.url), new Date())
   const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
@@ -47,9 +47,9 @@ async function connectedAccount() {
   }
 }
 
-describe('syncNow', () => {
+describe.each(stores.kinds)('syncNow on $name', ({ fresh }) => {
   it('runs a job that was queued', async () => {
-    await using account = await connectedAccount()
+    await using account = await connectedAccount(await fresh())
     const queued = await requestJob(account.store, account.accountId, new Date())
     const job = await account.sync()
     expect(showJob(job)).toMatchObject({ id: queued?.id, status: 'succeeded', synced_groups: 1 })
@@ -57,7 +57,7 @@ describe('syncNow', () => {
   })
 
   it('waits for the job of another process, and ends one whose process is gone', async () => {
-    await using account = await connectedAccount()
+    await using account = await connectedAccount(await fresh())
     await requestJob(account.store, account.accountId, new Date())
     const lost = await takeNextJob(account.store, 'a process that is gone', new Date())
     const job = await account.sync()
@@ -67,7 +67,7 @@ describe('syncNow', () => {
   })
 
   it('starts nothing once it is interrupted', async () => {
-    await using account = await connectedAccount()
+    await using account = await connectedAccount(await fresh())
     const reason = new SyncFailure('interrupted', 'stopped')
     await expect(account.sync(AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await account.store.query('SELECT 1 AS x FROM scim_sync_jobs')).toEqual([])

@@ -1,0 +1,77 @@
+/**
+ * A SCIM directory that costs next to nothing, as a process of its own: every page is prepared as bytes before the
+ * first request. The size comes as JSON argument; the address is the one line on stdout.
+ */
+import { createServer } from 'node:http'
+import { z } from 'zod'
+
+const taskSchema = z.object({
+  groups: z.int(),
+  membersPerGroup: z.int(),
+  /** Milliseconds that each page takes. */
+  pageMs: z.number(),
+})
+export type DirectoryTask = z.infer<typeof taskSchema>
+
+const PAGE = 100
+const BASE = '/scim/v2'
+const CONFIG = Buffer.from(JSON.stringify({ pagination: { cursor: false } }))
+
+/** Ids as most directories make them: long, and in no order. */
+function idOf(kind: number, number: number): string {
+  const mixed = (salt: number) => (Math.imul(number + salt, 2654435761) >>> 0).toString(16).padStart(8, '0')
+  const [a, b, c] = [mixed(kind), mixed(kind + 7), mixed(kind + 13)]
+  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c}${a.slice(4)}`
+}
+
+function groupOf(number: number, { membersPerGroup }: DirectoryTask) {
+  const id = idOf(0, number)
+  return {
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
+    id,
+    externalId: `external-${number}`,
+    displayName: `Group ${number}`,
+    members: Array.from({ length: membersPerGroup }, (_, index) => {
+      const user = number * 7 + index * 31
+      const value = idOf(1, user)
+      return {
+        value,
+        $ref: `https://scim.example.com/v2/Users/${value}`,
+        type: 'User',
+        display: `User ${user}`,
+      }
+    }),
+    meta: { resourceType: 'Group', location: `https://scim.example.com/v2/Groups/${id}` },
+  }
+}
+
+function pageFrom(first: number, task: DirectoryTask): Buffer {
+  const length = Math.max(0, Math.min(PAGE, task.groups - first))
+  return Buffer.from(
+    JSON.stringify({
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+      totalResults: task.groups,
+      startIndex: first + 1,
+      itemsPerPage: length,
+      Resources: Array.from({ length }, (_, index) => groupOf(first + index, task)),
+    }),
+  )
+}
+
+const task = taskSchema.parse(JSON.parse(process.argv[2] ?? ''))
+const pages = new Map<string, Buffer>()
+for (let first = 0; first < task.groups; first += PAGE) pages.set(String(first + 1), pageFrom(first, task))
+pages.set(String(task.groups + 1), pageFrom(task.groups, task))
+
+const server = createServer((request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://directory')
+  const body =
+    pathname === `${BASE}/ServiceProviderConfig` ? CONFIG : pages.get(searchParams.get('startIndex') ?? '')
+  response.writeHead(body === undefined ? 404 : 200, { 'Content-Type': 'application/scim+json' })
+  if (task.pageMs === 0) response.end(body)
+  else setTimeout(() => response.end(body), task.pageMs)
+})
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (typeof address === 'object') process.stdout.write(`http://127.0.0.1:${address?.port}${BASE}\n`)
+})

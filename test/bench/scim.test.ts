@@ -1,0 +1,43 @@
+/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+import { expect, it } from 'vitest'
+import { benchScim } from './scim.ts'
+import type { Sizes } from './scim.ts'
+
+const TINY: Sizes = {
+  runs: 1,
+  usual: { groups: 150, membersPerGroup: 3 },
+  large: { groups: 250, membersPerGroup: 2 },
+  pageMs: 1,
+}
+
+/** The rows of the table, without its header, as lists of cells. */
+async function rowsOf(large: boolean): Promise<string[][]> {
+  const printed: string[] = []
+  await benchScim((text) => printed.push(text), { large, sizes: TINY })
+  const lines = printed.join('\n').split('\n')
+  return lines
+    .filter((line) => /^\| [abc]:/.test(line))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+}
+
+it.each([
+  // Discovery, the pages, and the one past the end that shows they were all.
+  { large: false, requests: '4', rows: String(150 + 450) },
+  { large: true, requests: '5', rows: String(250 + 500) },
+])(
+  'a first sync writes every row, unchanged ones none (large: $large)',
+  async ({ large, requests, rows }) => {
+    const table = await rowsOf(large)
+    expect(table.map(([name, asked, , , , written]) => [name, asked, written])).toEqual([
+      ['a: first sync', requests, rows],
+      ['b: unchanged', requests, '0'],
+      ['c: unchanged, 1 ms a page', requests, '0'],
+    ])
+    expect(table.flat().join(' ')).not.toMatch(/NaN|Infinity|undefined/)
+  },
+)
