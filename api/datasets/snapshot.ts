@@ -1,7 +1,7 @@
 /** One published snapshot, opened for reading: its facts, read once, and its SQL. */
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
 import {
   COVERAGE_STATUSES,
@@ -11,9 +11,7 @@ import {
   wholeSeconds,
   type CoverageStatus,
 } from '../../pipeline/contract.ts'
-
-type SqlValue = string | number | null
-type SqlRow = Readonly<Record<string, unknown>>
+import { openConnections, type Connections } from './connections.ts'
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {
@@ -36,12 +34,17 @@ export interface SnapshotFacts {
 }
 
 export interface Snapshot extends SnapshotFacts {
-  /** Runs one statement with `values` bound by name to `$name`. */
-  query(sql: string, values: Readonly<Record<string, SqlValue>>): Promise<readonly SqlRow[]>
+  /** Asks the public tables and macros. */
+  readonly query: Connections['query']
+  /** Asks the macros over the heads alone; undefined in a snapshot that has none. */
+  readonly queryHeads: Connections['query'] | undefined
   /** Closes the file; queries must have ended. */
   close(): void
 }
 
+const HEADS = `
+  SELECT table_name FROM duckdb_tables()
+  WHERE schema_name = 'fast' AND table_name = 'daily' AND estimated_size > 0`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
     CAST(first_day AS VARCHAR) AS first_day, attribution
@@ -85,10 +88,17 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     autoload_known_extensions: 'false',
     enable_external_access: 'false',
   })
+  const whole = openConnections(instance, 'main')
+  const heads = openConnections(instance, 'fast,main')
+  const close = () => {
+    whole.close()
+    heads.close()
+    instance.closeSync()
+  }
   try {
-    await onConnection(instance, (connection) => connection.run("SET GLOBAL TimeZone = 'UTC'"))
-    const query: Snapshot['query'] = (sql, values) =>
-      onConnection(instance, (connection) => readRows(connection, sql, values))
+    await whole.query("SET GLOBAL TimeZone = 'UTC'", {})
+    const { query } = whole
+    const hasHeads = (await query(HEADS, {})).length > 0
     const [meta] = metaSchema.parse(await query(META, {}))
     const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
     const asOf = new Date(Number(meta.as_of))
@@ -107,10 +117,11 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       daysPartial: days('partial'),
       attribution: meta.attribution,
       query,
-      close: () => instance.closeSync(),
+      queryHeads: hasHeads ? heads.query : undefined,
+      close,
     }
   } catch (error) {
-    instance.closeSync()
+    close()
     throw error
   }
 }
@@ -118,29 +129,4 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
 function daysByStatus(rows: z.infer<typeof coverageSchema>): (status: CoverageStatus) => readonly string[] {
   const byStatus = new Map(rows.map(({ status, days }) => [status, daysSchema.parse(JSON.parse(days))]))
   return (status) => byStatus.get(status) ?? []
-}
-
-// A connection runs one query at a time, so each query gets its own; opening one is cheap beside the query.
-async function onConnection<Result>(
-  instance: DuckDBInstance,
-  work: (connection: DuckDBConnection) => Promise<Result>,
-): Promise<Result> {
-  const connection = await instance.connect()
-  try {
-    return await work(connection)
-  } finally {
-    connection.closeSync()
-  }
-}
-
-async function readRows(
-  connection: DuckDBConnection,
-  sql: string,
-  values: Readonly<Record<string, SqlValue>>,
-): Promise<readonly SqlRow[]> {
-  // A bare null has no type, and a macro's argument needs one.
-  const nulls = Object.keys(values).filter((name) => values[name] === null)
-  const types = Object.fromEntries(nulls.map((name) => [name, VARCHAR]))
-  const reader = await connection.runAndReadAll(sql, { ...values }, types)
-  return reader.getRowObjectsJS()
 }

@@ -1,0 +1,142 @@
+/**
+ * A few connections to one DuckDB, each with the statements it has prepared. Queries beyond them wait their turn,
+ * not too many and not too long, so that heavy ones cannot hold up everything else.
+ */
+import {
+  VARCHAR,
+  type DuckDBConnection,
+  type DuckDBInstance,
+  type DuckDBPreparedStatement,
+} from '@duckdb/node-api'
+import { ApiError } from '../errors.ts'
+
+type SqlValue = string | number | null
+type SqlRow = Readonly<Record<string, unknown>>
+
+export interface Connections {
+  /**
+   * Runs one statement with `values` bound by name to `$name`.
+   * @throws {ApiError} 503 when too many queries wait, or this one took too long.
+   */
+  readonly query: (sql: string, values: Readonly<Record<string, SqlValue>>) => Promise<readonly SqlRow[]>
+  /** Closes them; queries must have ended. */
+  close(): void
+}
+
+export interface ConnectionLimits {
+  readonly connections: number
+  /** Queries that may wait for a connection. */
+  readonly waiting: number
+  /** Milliseconds that a query may take. */
+  readonly queryMs: number
+}
+
+/** The limits in force unless a test brings its own. */
+export const CONNECTION_LIMITS: ConnectionLimits = { connections: 2, waiting: 200, queryMs: 20_000 }
+
+const RETRY_AFTER_SECONDS = 2
+
+interface Connection {
+  readonly connection: DuckDBConnection
+  readonly prepared: Map<string, DuckDBPreparedStatement>
+}
+
+/** Connections that find unqualified names along `searchPath`; they are opened as they are needed. */
+export function openConnections(
+  instance: DuckDBInstance,
+  searchPath: string,
+  limits: ConnectionLimits = CONNECTION_LIMITS,
+): Connections {
+  const pool = createPool(limits, async () => {
+    const connection = await instance.connect()
+    await connection.run(`SET search_path = '${searchPath}'`)
+    return { connection, prepared: new Map() }
+  })
+  return {
+    async query(sql, values) {
+      const taken = await pool.take()
+      let late = false
+      const timer = setTimeout(() => {
+        late = true
+        taken.connection.interrupt()
+      }, limits.queryMs)
+      try {
+        return await run(taken, sql, values)
+      } catch (error) {
+        throw late ? busy('The query took too long') : error
+      } finally {
+        clearTimeout(timer)
+        pool.give(taken)
+      }
+    },
+    close() {
+      for (const { connection, prepared } of pool.all) {
+        for (const statement of prepared.values()) statement.destroySync()
+        connection.closeSync()
+      }
+    },
+  }
+}
+
+interface Pool {
+  readonly all: readonly Connection[]
+  take(): Promise<Connection>
+  give(connection: Connection): void
+}
+
+function createPool({ connections, waiting }: ConnectionLimits, open: () => Promise<Connection>): Pool {
+  const all: Connection[] = []
+  const idle: Connection[] = []
+  const queue: ((connection: Connection) => void)[] = []
+  let places = connections
+
+  async function openOne(): Promise<Connection> {
+    places -= 1
+    try {
+      const connection = await open()
+      all.push(connection)
+      return connection
+    } catch (error) {
+      places += 1
+      throw error
+    }
+  }
+
+  return {
+    all,
+    async take() {
+      const free = idle.pop()
+      if (free !== undefined) return free
+      if (places > 0) return await openOne()
+      if (queue.length >= waiting) throw busy('Too many queries are waiting')
+      const { promise, resolve } = Promise.withResolvers<Connection>()
+      queue.push(resolve)
+      return await promise
+    },
+    give(connection) {
+      const next = queue.shift()
+      if (next === undefined) idle.push(connection)
+      else next(connection)
+    },
+  }
+}
+
+async function run(
+  { connection, prepared }: Connection,
+  sql: string,
+  values: Readonly<Record<string, SqlValue>>,
+): Promise<readonly SqlRow[]> {
+  const statement = prepared.get(sql) ?? (await connection.prepare(sql))
+  prepared.set(sql, statement)
+  // A bare null has no type, and a macro's argument needs one.
+  const nulls = Object.keys(values).filter((name) => values[name] === null)
+  statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
+  const reader = await statement.runAndReadAll()
+  return reader.getRowObjectsJS()
+}
+
+function busy(reason: string): ApiError {
+  return new ApiError(503, `${reason}; try again in ${RETRY_AFTER_SECONDS} seconds`, {
+    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+  })
+}
