@@ -6,6 +6,7 @@ import type { Clock } from './call.ts'
 import type { Chat } from './chat/chat.ts'
 import { chatRoutes } from './chat/routes.ts'
 import { cronSchedule } from './cron-schedule.ts'
+import type { Answers } from './datasets/answers.ts'
 import type { Snapshots } from './datasets/choose-snapshot.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { catalogueOf } from './datasets/snapshot-catalogue.ts'
@@ -23,6 +24,7 @@ import { webRoutes } from './web/routes.ts'
 export interface RouteDependencies {
   readonly store: Store
   readonly snapshots: Snapshots
+  readonly answers: Answers
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
@@ -38,6 +40,7 @@ export interface RouteDependencies {
 export function createRoutes({
   store,
   snapshots,
+  answers,
   chat,
   syncJobs,
   clock,
@@ -50,7 +53,7 @@ export function createRoutes({
   const nightly = cronSchedule(schedule)
   const spend = createSpend(createRateLimiter(store), clock)
   const described = [
-    ...datasetRoutes({ snapshots, catalogue, spend, clock, schedule: nightly }),
+    ...datasetRoutes({ snapshots, answers, catalogue, spend, clock, schedule: nightly }),
     ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]

@@ -7,6 +7,7 @@ import type { Settings } from './config.ts'
 import type { Snapshots } from './datasets/choose-snapshot.ts'
 import { followSnapshots } from './datasets/current-snapshot.ts'
 import { retainSnapshots } from './datasets/retained-snapshots.ts'
+import { createAnswers, type Answers } from './datasets/answers.ts'
 import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http-server.ts'
 import type { Log } from './log.ts'
@@ -67,7 +68,8 @@ async function open(
 ): Promise<Service> {
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
-  const snapshots = await openSnapshots(settings.DATA_DIR, { log, metrics, opened })
+  const answers = createAnswers()
+  const snapshots = await openSnapshots(settings.DATA_DIR, { log, metrics, answers, opened })
   const world = { settings, store, clock, log, metrics, environment }
   const chat = opened.adopt(await openChat({ ...world, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),
@@ -75,7 +77,7 @@ async function open(
   const syncJobs = startSyncJobs(world, sync)
   opened.defer(() => syncJobs.close())
   const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl } = settings
-  const routes = createRoutes({ ...world, snapshots, chat, syncJobs, schedule, publicUrl })
+  const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl })
   const app = createApp({ routes, store, clock, log, metrics })
   const server = await listen(app, { host: settings.HOST, port: settings.PORT, log, limits })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
@@ -97,13 +99,21 @@ async function open(
 interface SnapshotOptions {
   readonly log: Log
   readonly metrics: Registry
+  readonly answers: Answers
   readonly opened: AsyncDisposableStack
 }
 
 /** The snapshot served now and those that are retained. */
-async function openSnapshots(dataDir: string, { log, metrics, opened }: SnapshotOptions): Promise<Snapshots> {
+async function openSnapshots(
+  dataDir: string,
+  { log, metrics, answers, opened }: SnapshotOptions,
+): Promise<Snapshots> {
   const dataset = createDatasetMetrics(metrics, () => current.facts())
-  const current = await followSnapshots(dataDir, { log, onOpen: () => dataset.snapshotOpened() })
+  const current = await followSnapshots(dataDir, {
+    log,
+    prepare: (snapshot) => answers.warm(snapshot),
+    onOpen: () => dataset.snapshotOpened(),
+  })
   opened.defer(() => current.close())
   const retained = retainSnapshots(dataDir, log)
   opened.defer(() => retained.close())

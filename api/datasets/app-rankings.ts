@@ -6,12 +6,12 @@ import { isNotModified, type Validators } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
 import { queryString, sendBytes } from '../respond.ts'
 import { useSnapshot, type Snapshots } from './choose-snapshot.ts'
-import { encodeRankings } from './encode.ts'
+import { keyOf, type Answers, type Question } from './answers.ts'
+import { chooseEncoding, type Encoding } from './encodings.ts'
 import { chooseFormat, FORMATS } from './formats.ts'
 import { linkField, pinnedAddress, type Place } from './links.ts'
 import { parseParameters, type Parameters } from './parameters.ts'
 import { resolveQuery } from './query.ts'
-import { readRanking } from './read-ranking.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** What a request will get, known before it is counted and before the data is asked. */
@@ -19,13 +19,13 @@ type Answer =
   | { readonly kind: 'refused'; readonly fault: ApiError }
   | {
       readonly kind: 'unchanged' | 'rows'
-      readonly snapshot: Snapshot
-      readonly place: Place
+      readonly question: Question
+      readonly encoding: Encoding
       readonly headers: Readonly<Record<string, string>>
     }
 
 /** Serves the rankings of the current snapshot, or of the one `as_of` names, and counts each request with `spend`. */
-export function appRankings(snapshots: Snapshots, spend: Spend): Handler {
+export function appRankings(snapshots: Snapshots, answers: Answers, spend: Spend): Handler {
   return async (request, reply) => {
     const parameters = refusable(() => parseParameters(queryString(request)))
     const asOf = parameters instanceof ApiError ? undefined : parameters.as_of
@@ -33,7 +33,7 @@ export function appRankings(snapshots: Snapshots, spend: Spend): Handler {
       const answer = prepare(request, parameters, snapshot)
       // Settled before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
       await spend(reply, isFree(request, answer) ? 'free' : 'counted')
-      await send(request, reply, answer)
+      await send(answers, request, reply, answer)
     })
   }
 }
@@ -41,18 +41,22 @@ export function appRankings(snapshots: Snapshots, spend: Spend): Handler {
 function prepare(request: Request, parameters: Parameters | ApiError, snapshot: Snapshot | ApiError): Answer {
   if (parameters instanceof ApiError) return { kind: 'refused', fault: parameters }
   if (snapshot instanceof ApiError) return { kind: 'refused', fault: snapshot }
-  const place = refusable(() => placeOf(request, parameters, snapshot))
-  if (place instanceof ApiError) return { kind: 'refused', fault: place }
-  const validators = validatorsOf(place)
+  const question = refusable(() => questionOf(request, parameters, snapshot))
+  if (question instanceof ApiError) return { kind: 'refused', fault: question }
+  const encoding = chooseEncoding(request, question.format)
+  const validators = validatorsOf(question, encoding)
   return {
     kind: isNotModified(request.headers, validators) ? 'unchanged' : 'rows',
-    snapshot,
-    place,
-    headers: cachingHeaders(place, validators, parameters.as_of !== undefined),
+    question,
+    encoding,
+    headers: {
+      ...cachingHeaders(question, validators, parameters.as_of !== undefined),
+      ...(encoding === 'identity' ? {} : { 'Content-Encoding': encoding }),
+    },
   }
 }
 
-function placeOf(request: Request, parameters: Parameters, snapshot: Snapshot): Place {
+function questionOf(request: Request, parameters: Parameters, snapshot: Snapshot): Question {
   const query = resolveQuery(parameters, snapshot.dataThrough)
   return { snapshot, query, format: chooseFormat(request, parameters.format) }
 }
@@ -72,30 +76,28 @@ function isFree(request: Request, answer: Answer): boolean {
   return answer.kind === 'refused' && answer.fault.status === 503
 }
 
-async function send(request: Request, reply: Reply, answer: Answer): Promise<void> {
+async function send(answers: Answers, request: Request, reply: Reply, answer: Answer): Promise<void> {
   if (answer.kind === 'refused') throw answer.fault
-  const { snapshot, place, headers } = answer
+  const { question, encoding, headers } = answer
   if (answer.kind === 'unchanged') {
     reply.status(304).set(headers).end()
     return
   }
-  const { contentType } = FORMATS[place.format]
+  const { contentType } = FORMATS[question.format]
   // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
   if (request.method === 'HEAD') {
-    reply.set({ ...headers, 'Content-Type': contentType, Link: linkField(place, undefined) }).end()
+    reply.set({ ...headers, 'Content-Type': contentType, Link: linkField(question, undefined) }).end()
     return
   }
-  const rows = await readRanking(snapshot, place.query)
-  const body = await encodeRankings(place, rows)
-  reply.set({ ...headers, Link: linkField(place, rows.length) })
+  const { body, link } = await answers.get(question, encoding)
+  reply.set({ ...headers, Link: link })
   sendBytes(reply, 200, contentType, body)
 }
 
-// Every part is one of a closed set, a date or a number, so no two queries share a tag.
-function validatorsOf({ snapshot, query, format }: Place): Required<Validators> {
-  const { sort, category, subcategory, start, end, limit, offset } = query
-  const parts = [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset, format]
-  return { etag: `"${parts.join('.')}"`, lastModified: new Date(snapshot.asOf) }
+// Each coding is a representation of its own, so it has a tag of its own.
+function validatorsOf(question: Question, encoding: Encoding): Required<Validators> {
+  const coding = encoding === 'identity' ? '' : `.${encoding}`
+  return { etag: `"${keyOf(question)}${coding}"`, lastModified: new Date(question.snapshot.asOf) }
 }
 
 function cachingHeaders(

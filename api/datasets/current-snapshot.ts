@@ -20,6 +20,8 @@ export interface CurrentSnapshot {
 
 interface FollowOptions {
   readonly log: Log
+  /** What is done with a snapshot before it is served; the former one goes on serving meanwhile. */
+  readonly prepare?: (snapshot: Snapshot) => Promise<void>
   /** Called with each snapshot that is served from then on. */
   readonly onOpen?: () => void
   /** Pause between two looks at the pointer. */
@@ -36,7 +38,7 @@ const LOOK_EVERY_MS = 1000
 /** Opens the snapshot that `dataDir`'s pointer names and follows the pointer from then on. */
 export async function followSnapshots(
   dataDir: string,
-  { log, onOpen, intervalMs = LOOK_EVERY_MS }: FollowOptions,
+  { log, prepare, onOpen, intervalMs = LOOK_EVERY_MS }: FollowOptions,
 ): Promise<CurrentSnapshot> {
   const pointer = join(dataDir, CURRENT_POINTER)
   let holding: Holding | undefined
@@ -48,6 +50,10 @@ export async function followSnapshots(
       const folder = snapshotFolder(pointer)
       if (folder === undefined || folder === holding?.folder) return
       const snapshot = await openSnapshot(folder)
+      await prepare?.(snapshot).catch((error: unknown) => {
+        snapshot.close()
+        throw error
+      })
       const former = holding
       holding = { folder, lease: lease(snapshot, log) }
       lastFault = undefined

@@ -3,6 +3,7 @@ import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Spend } from '../accounts/spend.ts'
 import type { Clock } from '../call.ts'
 import { BASE_PATH, type Route } from '../route.ts'
+import type { Answers } from './answers.ts'
 import { appRankings } from './app-rankings.ts'
 import type { Snapshots } from './choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
@@ -13,6 +14,7 @@ import { datasetStatus } from './status.ts'
 
 interface DatasetDependencies {
   readonly snapshots: Snapshots
+  readonly answers: Answers
   readonly spend: Spend
   readonly clock: Clock
   readonly catalogue: SnapshotCatalogue
@@ -22,6 +24,7 @@ interface DatasetDependencies {
 /** The routes of the dataset; all of them may be read by any page. */
 export function datasetRoutes({
   snapshots,
+  answers,
   catalogue,
   spend,
   clock,
@@ -36,7 +39,7 @@ export function datasetRoutes({
       access: 'any',
       limited: true,
       operation: DATASET_OPERATIONS.rankings,
-      handle: appRankings(snapshots, spend),
+      handle: appRankings(snapshots, answers, spend),
     },
     {
       ...open,

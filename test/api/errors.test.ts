@@ -5,6 +5,7 @@ import { makeKey } from '../../api/accounts/credentials.ts'
 import { createKey } from '../../api/accounts/key-store.ts'
 import { CHAT_LIMITS, openChat, type Chat } from '../../api/chat/chat.ts'
 import { readSettings } from '../../api/config.ts'
+import { createAnswers } from '../../api/datasets/answers.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../api/datasets/current-snapshot.ts'
 import { ApiError } from '../../api/errors.ts'
 import { retainSnapshots } from '../../api/datasets/retained-snapshots.ts'
@@ -91,6 +92,7 @@ beforeAll(async () => {
     ...createRoutes({
       store,
       snapshots: { current: snapshots, retained },
+      answers: createAnswers(),
       chat,
       syncJobs,
       clock,

@@ -147,10 +147,33 @@ describe('GET /datasets/app-rankings', () => {
 describe('caching of GET /datasets/app-rankings', () => {
   it('gives a strong tag, the time of the snapshot and how long to keep it', async () => {
     const { headers } = await ask('?category=coding&subcategory=cli-agent')
-    expect(headers.get('ETag')).toBe('"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json"')
+    expect(headers.get('ETag')).toBe(
+      '"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json.br"',
+    )
+    expect(headers.get('Content-Encoding')).toBe('gzip')
     expect(headers.get('Last-Modified')).toBe('Fri, 20 Nov 2026 02:00:07 GMT')
     expect(headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
     expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Authorization')
+  })
+
+  it('codes the reply as the client prefers, each coding with a tag of its own', async () => {
+    const tags = new Set<string | null>()
+    const bodies = new Set<string>()
+    for (const [accepted, coding] of [
+      ['identity', null],
+      ['gzip', 'gzip'],
+      ['br;q=0.5, gzip', 'gzip'],
+      ['br, gzip', 'br'],
+      ['compress', null],
+      ['', null],
+    ] as const) {
+      const response = await ask('', { headers: { 'Accept-Encoding': accepted } })
+      expect(response.headers.get('Content-Encoding')).toBe(coding)
+      tags.add(response.headers.get('ETag'))
+      bodies.add(await response.text())
+    }
+    expect(tags.size).toBe(3)
+    expect(bodies.size).toBe(1)
   })
 
   it('gives different answers different tags', async () => {
