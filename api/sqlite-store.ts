@@ -1,7 +1,7 @@
 /** The store in one SQLite file, through the SQLite that is built into Node. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createQueue } from './in-turn.ts'
+import { createQueue, type InTurn } from './in-turn.ts'
 import type { Queries, Store } from './store.ts'
 
 // How long to wait for another process that is writing, and how often to look.
@@ -26,13 +26,79 @@ export async function openSqlite(path: string): Promise<Store> {
   const inTurn = createQueue()
   const transaction: Store['transaction'] = (work) => inTurn(() => runTransaction(database, queries, work))
 
+  const grouped = createGrouped(database, queries, inTurn)
+
   return {
-    query: (sql, values) => inTurn(() => whenFree(() => queries.query(sql, values))),
+    query: grouped.query,
     script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
     transaction,
     longTransaction: transaction,
-    close: () => inTurn(async () => database.close()),
+    async close() {
+      await grouped.settled()
+      await inTurn(async () => database.close())
+    },
   }
+}
+
+interface Waiting {
+  readonly sql: string
+  readonly values: Parameters<Queries['query']>[1]
+  readonly resolve: (rows: Awaited<ReturnType<Queries['query']>>) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Queries that come in the same turn of the event loop run as one transaction: a commit costs more than they do. */
+function createGrouped(
+  database: DatabaseSync,
+  queries: Queries,
+  inTurn: InTurn,
+): Pick<Queries, 'query'> & { settled(): Promise<void> } {
+  let waiting: Waiting[] = []
+  let last: Promise<void> = Promise.resolve()
+
+  function flush(): void {
+    const group = waiting
+    waiting = []
+    if (group.length === 0) return
+    last = inTurn(() => whenFree(() => runGroup(database, queries, group))).catch((error: unknown) => {
+      for (const { reject } of group) reject(error)
+    })
+  }
+
+  return {
+    async query(sql, values) {
+      const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Queries['query']>>>()
+      if (waiting.push({ sql, values, resolve, reject }) === 1) setImmediate(flush)
+      return await promise
+    },
+    async settled() {
+      flush()
+      await last
+    },
+  }
+}
+
+/** Runs the group; one that fails for a reason of its own takes nothing from the others. */
+async function runGroup(database: DatabaseSync, queries: Queries, group: readonly Waiting[]): Promise<void> {
+  const settle: (() => void)[] = []
+  if (group.length > 1) database.exec('BEGIN')
+  try {
+    for (const { sql, values, resolve, reject } of group) {
+      try {
+        const rows = await queries.query(sql, values)
+        settle.push(() => resolve(rows))
+      } catch (error) {
+        // A lock, or a fault that ended the transaction, concerns all of them.
+        if (isBusy(error) || database.isTransaction !== group.length > 1) throw error
+        settle.push(() => reject(error))
+      }
+    }
+    if (group.length > 1) database.exec('COMMIT')
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+  for (const tell of settle) tell()
 }
 
 function sqliteQueries(database: DatabaseSync): Queries {

@@ -79,20 +79,33 @@ const namedWindowsSchema = z.array(windowSchema.extend({ policy: z.string() }))
 
 /** The rate limiter over a store. */
 export function createRateLimiter(store: Store): RateLimiter {
+  // Callers that were refused last: they are looked at first, so that a client past its limits costs no writing.
+  const refused = new Set<string>()
+  const suspect = ({ keyId }: Caller) => {
+    if (refused.size >= REMEMBERED_CALLERS) refused.clear()
+    refused.add(keyId)
+  }
   return {
     peek: (caller, now) => peekAll(store, caller, now),
     async take(caller, now) {
       for (;;) {
-        // Looked at first, so that a client past its limits costs no writing.
-        const verdict = await peekAll(store, caller, now)
-        if (verdict.exhausted !== undefined) return verdict
+        if (refused.has(caller.keyId)) {
+          const verdict = await peekAll(store, caller, now)
+          if (verdict.exhausted !== undefined) return verdict
+        }
         const quotas = await countAll(store, caller, now)
-        if (quotas !== undefined) return { quotas, exhausted: undefined }
-        // Another request took the last one in between.
+        if (quotas !== undefined) {
+          refused.delete(caller.keyId)
+          return { quotas, exhausted: undefined }
+        }
+        suspect(caller)
       }
     },
   }
 }
+
+/** How many callers are remembered as refused. */
+const REMEMBERED_CALLERS = 10_000
 
 /** The quotas of a caller that has used nothing, or is not known. */
 export function fullQuotas(now: Date): readonly Quota[] {

@@ -148,7 +148,7 @@ describe('caching of GET /datasets/app-rankings', () => {
   it('gives a strong tag, the time of the snapshot and how long to keep it', async () => {
     const { headers } = await ask('?category=coding&subcategory=cli-agent')
     expect(headers.get('ETag')).toBe(
-      '"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json.br"',
+      '"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json.gzip"',
     )
     expect(headers.get('Content-Encoding')).toBe('gzip')
     expect(headers.get('Last-Modified')).toBe('Fri, 20 Nov 2026 02:00:07 GMT')
