@@ -1,0 +1,76 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CONNECTION_LIMITS, openConnections, type Connections } from '../../../api/datasets/connections.ts'
+
+let instance: DuckDBInstance
+const opened: Connections[] = []
+
+beforeAll(async () => (instance = await DuckDBInstance.create(':memory:')))
+afterAll(() => {
+  for (const connections of opened) connections.close()
+  instance.closeSync()
+})
+
+function open(limits: Partial<typeof CONNECTION_LIMITS> = {}): Connections {
+  const connections = openConnections(instance, 'main', { ...CONNECTION_LIMITS, ...limits })
+  opened.push(connections)
+  return connections
+}
+
+/** A query that takes a while: more than any limit of these tests. */
+const HEAVY = 'SELECT count(*) AS n FROM range($rows) AS a (i) WHERE hash(i) % 7 = 3'
+const FOREVER = { rows: 1e13 }
+const AWHILE = { rows: 3e7 }
+
+describe('openConnections', () => {
+  it('binds values by name, nulls too, whatever was bound before', async () => {
+    const { query } = open()
+    const sql = "SELECT coalesce($a, 'none') AS a, $b AS b"
+    expect(await query(sql, { a: '2', b: 'x' })).toEqual([{ a: '2', b: 'x' }])
+    expect(await query(sql, { a: null, b: null })).toEqual([{ a: 'none', b: null }])
+  })
+
+  it('ends a query that takes too long with a 503, and goes on', async () => {
+    const { query } = open({ connections: 1, queryMs: 50 })
+    const refusal = {
+      status: 503,
+      headers: { 'Retry-After': '2' },
+      message: expect.stringContaining('too long'),
+    }
+    await expect(query(HEAVY, FOREVER)).rejects.toMatchObject(refusal)
+    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+  })
+
+  it('lets so many wait and no more', async () => {
+    const { query } = open({ connections: 1, waiting: 2, queryMs: 300 })
+    const first = query(HEAVY, FOREVER).catch(() => 'ended')
+    const waiting = [query('SELECT 1 AS one', {}), query('SELECT 2 AS two', {})]
+    await expect(query('SELECT 3 AS three', {})).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringContaining('waiting'),
+    })
+    expect(await first).toBe('ended')
+    expect(await Promise.all(waiting)).toEqual([[{ one: 1 }], [{ two: 2 }]])
+  })
+
+  it('tells what is wrong with a statement, and goes on', async () => {
+    const { query } = open({ connections: 1 })
+    await expect(query('SELECT nothing FROM nowhere', {})).rejects.toThrow('nowhere')
+    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+  })
+
+  it('leaves the event loop to others while DuckDB works', async () => {
+    const { query } = open()
+    const delay = monitorEventLoopDelay({ resolution: 1 })
+    delay.enable()
+    let turns = 0
+    const counting = setInterval(() => (turns += 1), 1)
+    await Promise.all(Array.from({ length: 6 }, () => query(HEAVY, AWHILE)))
+    clearInterval(counting)
+    delay.disable()
+    const [middle, most] = [delay.percentile(50), delay.max].map((ns) => (ns / 1e6).toFixed(1))
+    process.stderr.write(`event loop under load: ${middle} ms in the middle, ${most} ms at most\n`)
+    expect(turns).toBeGreaterThan(0)
+  })
+})
