@@ -18,7 +18,7 @@ export interface Question extends Place {
   readonly snapshot: Snapshot
 }
 
-export interface ReadyAnswer {
+interface ReadyAnswer {
   readonly body: Buffer
   /** The `Link` field that goes with it. */
   readonly link: string
