@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startChat } from '../../support/chat.ts'
 import { envelopeSchema } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { freePort } from '../../support/ports.ts'
 import {
   answers,
   chunk,
@@ -211,6 +212,22 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     expect(upstream.asked()).toEqual(['first'])
     await upstream.close()
   })
+})
+
+it('a provider where nobody listens is followed by the next', async () => {
+  await using upstream = await startUpstream({ good: answers() })
+  const nobody = `http://127.0.0.1:${await freePort()}/v1`
+  const wiring = {
+    'a/one': [
+      { name: 'alpha', base_url: nobody, model: 'good' },
+      { name: 'beta', base_url: upstream.url, model: 'good' },
+    ],
+  }
+  await using api = await startChat(folders, wiring, { clock })
+  expect((await api.post(ONE)).status).toBe(200)
+  expect(readRecords(api.dataDir, DAY)).toMatchObject([
+    { attempts: [{ provider: 'alpha', status: null, error_type: 'provider_unavailable' }, {}] },
+  ])
 })
 
 it('the smallest Retry-After of all providers is passed on', async () => {

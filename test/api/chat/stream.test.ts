@@ -190,6 +190,20 @@ describe('a stream', () => {
     expect(last).toMatchObject({ error: { code: 502, metadata: { error_type: 'provider_unavailable' } } })
   })
 
+  it('is never taken for whole when it is cut, wherever that happens', async () => {
+    const bytes = Buffer.from(sse(chunksOf(['Hel', 'lo'])))
+    const finish = bytes.indexOf('"finish_reason":"stop"')
+    for (let cut = 0; cut < bytes.length; cut += 23) {
+      upstream.behaviours['scripted'] = stream(bytes.subarray(0, cut).toString(), { ending: 'cut' })
+      const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true })
+      const text = await response.text()
+      // Past the event that ends the choice the answer is whole; before it nobody may believe so.
+      const isWhole = text.endsWith('data: [DONE]\n\n')
+      if (cut < finish) expect(isWhole, `cut at ${cut}`).toBe(false)
+      expect(isWhole || text.includes('"error":{"code":'), `cut at ${cut}`).toBe(true)
+    }
+  })
+
   it('with an event beyond all measure is cut', async () => {
     const huge = chunk({ content: 'x'.repeat(2 * 1024 * 1024) })
     const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))
