@@ -15,7 +15,7 @@ const taskSchema = z.discriminatedUnion('kind', [
     dataDir,
     asOf: z.iso.datetime().transform((time) => new Date(time)),
   }),
-  z.object({ kind: z.literal('windows'), dataDir, count }),
+  z.object({ kind: z.literal('windows'), dataDir, windows: count, plainEvery: count }),
   z.object({ kind: z.literal('sqlite'), dataDir, count }),
 ])
 export type Task = z.input<typeof taskSchema>
@@ -25,7 +25,7 @@ function measure(task: z.output<typeof taskSchema>): Promise<Record<string, numb
     case 'publish':
       return publishFirst(task.dataDir, task.asOf)
     case 'windows':
-      return measureWindows(task.dataDir, task.count)
+      return measureWindows(task.dataDir, task)
     case 'sqlite':
       return measureSqlite(task.dataDir, task.count)
   }

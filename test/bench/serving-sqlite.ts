@@ -3,10 +3,10 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { z } from 'zod'
 import { SNAPSHOT_FILE, type Sort } from '../../pipeline/contract.ts'
 import { percentile, timed } from './measure.ts'
 import { KINDS, nameOf, windowsOf } from './serving-windows.ts'
-import { z } from 'zod'
 
 // Ordered by its key, the table is its own index on (day, app_id), with every column at hand.
 const TABLES = `

@@ -1,16 +1,17 @@
 /** The windows that serving's part of the bench asks for, and who answers them: the service's own reader and plain SQL. */
+import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
 import { isDeepStrictEqual } from 'node:util'
+import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { readRanking } from '../../api/datasets/read-ranking.ts'
 import { openSnapshot, type Snapshot } from '../../api/datasets/snapshot.ts'
 import type { RankingsQuery } from '../../api/datasets/query.ts'
 import { SNAPSHOT_FILE, SORTS, addDays, type Sort } from '../../pipeline/contract.ts'
-import { percentile } from './measure.ts'
+import { percentile, timed } from './measure.ts'
 
 /** Lengths of the windows in days; `whole` starts with the first day of the data. */
-export const LENGTHS = [1, 7, 30, 90, 365, 'whole'] as const
+const LENGTHS = [1, 7, 30, 90, 365, 'whole'] as const
 type Length = (typeof LENGTHS)[number]
 
 const FILTERS = {
@@ -57,9 +58,10 @@ const PLAIN = (sort: Sort) => `
   FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
   WHERE rank <= $limit ORDER BY rank`
 
-// True where the heads' own page may lack an app that is none of them.
+// True where the heads' own page may lack an app that is none of them, and where there are no heads at all.
 const FALLS_BACK = (sort: Sort) => `
-  SELECT NOT (b.tokens IS NULL OR coalesce(p.rows = $limit AND p.least > b.tokens, false)) AS falls_back
+  SELECT NOT EXISTS (FROM fast.apps)
+    OR NOT (b.tokens IS NULL OR coalesce(p.rows = $limit AND p.least > b.tokens, false)) AS falls_back
   FROM fast.outside($start, $end, $category, $subcategory) AS b, (
     SELECT count(*) AS rows, min(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'}) AS least
     FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
@@ -68,50 +70,54 @@ const FALLS_BACK = (sort: Sort) => `
 
 const fallsBackRows = z.tuple([z.object({ falls_back: z.boolean() })])
 
-interface Figures {
-  /** Milliseconds of each window. */
-  readonly ours: number[]
-  readonly plain: number[]
-  /** Of those windows alone that the heads cannot answer. */
-  readonly oursFallingBack: number[]
-  readonly plainFallingBack: number[]
+/** How many windows of each kind are asked of the service's reader, and every how many-th of plain SQL too. */
+export interface WindowCounts {
+  readonly windows: number
+  readonly plainEvery: number
 }
 
-/** Asks `count` windows of each kind, each of the service's reader and of plain SQL in turn. */
-export async function measureWindows(dataDir: string, count: number): Promise<Record<string, number>> {
+/** Asks windows of each kind of the service's reader, and some of them of plain SQL in between. */
+export async function measureWindows(
+  dataDir: string,
+  { windows: count, plainEvery }: WindowCounts,
+): Promise<Record<string, number>> {
   const folder = join(dataDir, 'current')
-  const snapshot = await openSnapshot(folder)
+  const snapshot = await openSnapshot(realpathSync(folder))
   const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), { access_mode: 'READ_ONLY' })
   const plain = await connectTo(instance, 'main')
   const heads = await connectTo(instance, 'fast,main')
-  const all: Record<string, number> = {}
+  const figures: Record<string, number> = {}
   for (const kind of KINDS) {
-    const figures: Figures = { ours: [], plain: [], oursFallingBack: [], plainFallingBack: [] }
     const [first, ...windows] = windowsOf(kind, { ...snapshot, count: count + 1 })
     // The first one reads the file and prepares the statements.
-    if (first !== undefined) await askBoth(snapshot, plain, first)
-    for (const window of windows) {
-      const { ours, other } = await askBoth(snapshot, plain, window)
-      figures.ours.push(ours)
-      figures.plain.push(other)
-      if (!(await fallsBack(heads, window))) continue
-      figures.oursFallingBack.push(ours)
-      figures.plainFallingBack.push(other)
+    if (first !== undefined) await compare(snapshot, plain, first)
+    const taken: Taken = { ours: [], plain: [], fallenBack: [] }
+    for (const [index, window] of windows.entries()) {
+      const { ms, plainMs } =
+        index % plainEvery === 0 ? await compare(snapshot, plain, window) : await askOurs(snapshot, window)
+      taken.ours.push(ms)
+      if (plainMs !== undefined) taken.plain.push(plainMs)
+      if (await fallsBack(heads, window)) taken.fallenBack.push(ms)
     }
-    addFigures(all, nameOf(kind), figures)
+    addFigures(figures, nameOf(kind), taken)
   }
-  return all
+  return figures
 }
 
-function addFigures(all: Record<string, number>, name: string, figures: Figures): void {
-  all[`${name}.p50`] = percentile(figures.ours, 0.5)
-  all[`${name}.p99`] = percentile(figures.ours, 0.99)
-  all[`${name}.plain`] = percentile(figures.plain, 0.5)
-  all[`${name}.plainP99`] = percentile(figures.plain, 0.99)
-  all[`${name}.fallBacks`] = figures.oursFallingBack.length
-  if (figures.oursFallingBack.length === 0) return
-  all[`${name}.fallBackP99`] = percentile(figures.oursFallingBack, 0.99)
-  all[`${name}.fallBackPlainP99`] = percentile(figures.plainFallingBack, 0.99)
+/** Milliseconds of each window; `fallenBack` are those of ours that the heads cannot answer. */
+interface Taken {
+  readonly ours: number[]
+  readonly plain: number[]
+  readonly fallenBack: number[]
+}
+
+function addFigures(figures: Record<string, number>, name: string, taken: Taken): void {
+  figures[`${name}.p50`] = percentile(taken.ours, 0.5)
+  figures[`${name}.p99`] = percentile(taken.ours, 0.99)
+  figures[`${name}.plain`] = percentile(taken.plain, 0.5)
+  figures[`${name}.plainP99`] = percentile(taken.plain, 0.99)
+  figures[`${name}.fallBacks`] = taken.fallenBack.length
+  if (taken.fallenBack.length > 0) figures[`${name}.fallBackP99`] = percentile(taken.fallenBack, 0.99)
 }
 
 async function connectTo(instance: DuckDBInstance, searchPath: string): Promise<DuckDBConnection> {
@@ -120,22 +126,31 @@ async function connectTo(instance: DuckDBInstance, searchPath: string): Promise<
   return connection
 }
 
+interface Times {
+  readonly ms: number
+  readonly plainMs?: number
+}
+
+async function askOurs(snapshot: Snapshot, window: RankingsQuery): Promise<Times> {
+  return { ms: await timed(() => readRanking(snapshot, window)) }
+}
+
 /**
- * Milliseconds of both.
+ * Asks both.
  * @throws when their rows differ.
  */
-async function askBoth(
+async function compare(
   snapshot: Snapshot,
   connection: DuckDBConnection,
   window: RankingsQuery,
-): Promise<{ readonly ours: number; readonly other: number }> {
+): Promise<Times> {
   const start = performance.now()
   const rows = await readRanking(snapshot, window)
   const middle = performance.now()
   const plainRows = await ask(connection, PLAIN(window.sort), window)
   const end = performance.now()
   if (!isDeepStrictEqual(rows, plainRows)) throw new Error(`The answers differ: ${JSON.stringify(window)}`)
-  return { ours: middle - start, other: end - middle }
+  return { ms: middle - start, plainMs: end - middle }
 }
 
 async function fallsBack(heads: DuckDBConnection, window: RankingsQuery): Promise<boolean> {

@@ -4,8 +4,8 @@ import { benchServing } from './serving.ts'
 import type { Sizes } from './serving.ts'
 
 const TINY: Sizes = {
-  cases: [{ apps: 200, days: 40, windows: 2, sqliteWindows: 1 }],
-  large: { apps: 2500, days: 40, windows: 2, sqliteWindows: 0 },
+  cases: [{ apps: 200, days: 40, windows: 2, plainEvery: 2, sqliteWindows: 1 }],
+  large: { apps: 2500, days: 40, windows: 2, plainEvery: 2, sqliteWindows: 0 },
   asked: 4,
   runs: 1,
   connections: 2,
