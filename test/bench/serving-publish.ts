@@ -12,18 +12,25 @@ import { countSchema, literal, queryRows } from '../../pipeline/warehouse.ts'
 import { timed } from './measure.ts'
 import { prepareRun } from './pipeline-run.ts'
 
-const metaRow = z.object({ first_day: z.string(), data_through: z.string(), app_days: countSchema })
+const metaRow = z.object({
+  first_day: z.string(),
+  data_through: z.string(),
+  app_days: countSchema,
+  heads: countSchema,
+})
 const bytesRow = z.object({ bytes: countSchema })
 
 const META =
   'SELECT CAST(first_day AS VARCHAR) AS first_day, CAST(data_through AS VARCHAR) AS data_through, ' +
-  '(SELECT count(*) FROM snapshot.app_daily) AS app_days FROM snapshot.meta'
+  '(SELECT count(*) FROM snapshot.app_daily) AS app_days, (SELECT count(*) FROM snapshot.fast.apps) AS heads ' +
+  'FROM snapshot.meta'
 const BYTES =
   "SELECT used_blocks * block_size AS bytes FROM pragma_database_size() WHERE database_name = 'snapshot'"
 
 /**
  * Publishes the warehouse as the first snapshot, unproved and without twins, which serving does not need. Gives the
- * milliseconds of the stage rank and of the fast layout in it, the bytes of the file and of that layout, the app-days.
+ * milliseconds of the stage rank and of the fast layout in it, the bytes of the file and of that layout, the number of
+ * app-days and of heads.
  */
 export async function publishFirst(dataDir: string, asOf: Date): Promise<Record<string, number>> {
   const run = await prepareRun(dataDir, asOf)
@@ -55,5 +62,5 @@ async function measureFast({ config: { dataDir }, connection }: Run): Promise<Re
   const fastBytes = (await bytes()) - without
   await connection.run('USE warehouse; DETACH snapshot')
   rmSync(copy)
-  return { fastMs, fastBytes, bytes: statSync(published).size, appDays: meta.app_days }
+  return { fastMs, fastBytes, bytes: statSync(published).size, appDays: meta.app_days, heads: meta.heads }
 }

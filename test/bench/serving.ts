@@ -87,7 +87,9 @@ async function benchCase(
   await makeServingData(dataDir, readConfig(process.env).memory, size)
   const published = await measure({ kind: 'publish', dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
   const appDays = (figure(published, 'appDays') / 1e6).toFixed(1)
-  print(`\nserving: ${size.apps} apps, ${size.days} days, ${appDays} million app-days`)
+  print(
+    `\nserving: ${size.apps} apps, ${size.days} days, ${appDays} million app-days, ${figure(published, 'heads')} heads`,
+  )
   const { windows: count, plainEvery } = size
   const windows = await measure({ kind: 'windows', dataDir, windows: count, plainEvery })
   const sqlite =
@@ -103,7 +105,7 @@ async function benchCase(
 /** (a) and (f). */
 function printWindows(print: Print, { size, windows, sqlite }: Pick<Outcome, 'size' | 'windows' | 'sqlite'>) {
   print(
-    `a, f: ${size.windows} uncached windows of each kind, each ${size.plainEvery}th of plain SQL too; milliseconds; ratios are multiples of our p50`,
+    `a, f: ${size.windows} uncached windows of each kind, ${Math.ceil(size.windows / size.plainEvery)} of them asked of plain SQL too; milliseconds; ratios are multiples of our p50`,
   )
   const rows = KINDS.map((kind) => {
     const of = (name: string) => figure(windows, `${nameOf(kind)}.${name}`)
@@ -202,6 +204,7 @@ function sizeRows(outcomes: readonly Outcome[]): string[][] {
   const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1)
   return [
     row('million app-days', ({ published }) => (figure(published, 'appDays') / 1e6).toFixed(1)),
+    row('heads', ({ published }) => String(figure(published, 'heads'))),
     row('snapshot', ({ published }) => megabytes(figure(published, 'bytes'))),
     row('of it fast', ({ published }) => megabytes(figure(published, 'fastBytes'))),
     row('fast to the rest', ({ published }) => {
