@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:http'
 import { once } from 'node:events'
 import { z } from 'zod'
-import { reportMeasured } from './measure.ts'
+import { percentile, reportMeasured } from './measure.ts'
 
 const taskSchema = z.object({
   url: z.url(),
@@ -46,10 +46,6 @@ async function work(until: number, keep: boolean): Promise<void> {
     first.push(toFirst)
     whole.push(toEnd)
   }
-}
-
-function percentile(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0
 }
 
 const all = (until: number, keep: boolean) =>

@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +17,7 @@ import {
   medians,
   printTable,
   ratio,
+  residentMegabytes,
   type Measured,
   type Print,
 } from './measure.ts'
@@ -63,7 +64,9 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
         'added to first token',
       ]
       printTable(print, header, rows)
-      const memory = started.slice(1).map((target) => `${target.name} ${residentMegabytes(target)} MB`)
+      const memory = started
+        .slice(1)
+        .map((target) => `${target.name} ${residentMegabytes(target.process.pid)} MB`)
       print(`memory at the end: ${memory.join(', ')}`)
     } finally {
       for (const { process: child } of started) await stop(child)
@@ -165,11 +168,4 @@ function rowsOf(name: string, targets: readonly Target[], measured: readonly Mea
       added('first'),
     ]
   })
-}
-
-/** What a process holds in memory now; 0 where the system does not tell. */
-function residentMegabytes({ process: { pid } }: Target): number {
-  const file = `/proc/${pid}/status`
-  if (!existsSync(file)) return 0
-  return Math.round((Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]) * 1024) / 1e6)
 }

@@ -32,7 +32,13 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 
 /** The middle one; of an even number the upper of the two. */
 function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+  return percentile(values, 0.5)
+}
+
+/** The value that this share of the others does not pass; with few values the largest. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
 /** Runs a file in a process of its own, so that its memory is its own; `task` arrives as JSON argument. */
@@ -63,6 +69,13 @@ function highWaterMark(): number {
     ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
     : process.resourceUsage().maxRSS
   return (kilobytes * 1024) / 1e6
+}
+
+/** What another process holds in memory now, in megabytes; 0 where the system does not tell. */
+export function residentMegabytes(pid: number | undefined): number {
+  const file = `/proc/${pid}/status`
+  if (!existsSync(file)) return 0
+  return Math.round((Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]) * 1024) / 1e6)
 }
 
 /** Medians of the figures of several runs, with the highest peak. */

@@ -5,17 +5,15 @@ import { z } from 'zod'
 import { bundle } from '../../pipeline/bundle.ts'
 import { check } from '../../pipeline/check.ts'
 import { readConfig } from '../../pipeline/config.ts'
-import { FLOOR_DATE, lastCompletedDay, snapshotId } from '../../pipeline/contract.ts'
 import { gate } from '../../pipeline/gate.ts'
 import { load } from '../../pipeline/load.ts'
 import { publish } from '../../pipeline/publish.ts'
 import { rank } from '../../pipeline/rank.ts'
 import { resolve } from '../../pipeline/resolve.ts'
 import { runNightly } from '../../pipeline/run.ts'
-import { USUAL_RUN } from '../../pipeline/run-options.ts'
-import type { Run } from '../../pipeline/stage.ts'
-import { dateValue, literal, openWarehouse, setVariables, timeValue } from '../../pipeline/warehouse.ts'
+import { literal, openWarehouse } from '../../pipeline/warehouse.ts'
 import { reportMeasured, timed } from './measure.ts'
+import { prepareRun, silent } from './pipeline-run.ts'
 
 const dataDir = z.string()
 const asOf = z.iso.datetime().transform((time) => new Date(time))
@@ -32,7 +30,6 @@ export type Task = z.input<typeof taskSchema>
 
 const STAGES = { resolve, rank, check, gate, bundle, publish }
 const { memory } = readConfig(process.env)
-const silent = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
 /** The least anybody could do with a day: one GROUP BY, nothing checked, nothing kept. */
 async function scan(file: string): Promise<Record<string, number>> {
@@ -59,38 +56,15 @@ async function table(folder: string): Promise<Record<string, number>> {
   return { ms }
 }
 
-/** A run in progress, as the stages want it. */
-async function prepare(folder: string, time: Date): Promise<Run> {
-  const { connection } = await openWarehouse(folder, memory)
-  const lastDay = lastCompletedDay(time)
-  await setVariables(connection, {
-    as_of: timeValue(time),
-    floor: dateValue(FLOOR_DATE),
-    last_day: dateValue(lastDay),
-  })
-  const snapshotsFolder = join(folder, 'snapshots')
-  return {
-    config: readConfig({ ...process.env, DATA_DIR: folder }),
-    connection,
-    effects: { now: () => time, progress: silent },
-    options: USUAL_RUN,
-    asOf: time,
-    lastDay,
-    rawFolder: join(folder, 'raw'),
-    snapshotsFolder,
-    buildFolder: join(snapshotsFolder, `.building-${snapshotId(time)}`),
-  }
-}
-
 /** The stage load, from the look at the folder to the rows in the warehouse. */
 async function loadDay(folder: string, time: Date): Promise<Record<string, number>> {
-  const run = await prepare(folder, time)
+  const run = await prepareRun(folder, time)
   return { ms: await timed(() => load(run)) }
 }
 
 /** Every stage after load, over a warehouse that was filled beforehand. */
 async function laterStages(folder: string, time: Date): Promise<Record<string, number>> {
-  const run = await prepare(folder, time)
+  const run = await prepareRun(folder, time)
   const figures: Record<string, number> = {}
   for (const [name, stage] of Object.entries(STAGES)) figures[name] = await timed(() => stage(run))
   return figures

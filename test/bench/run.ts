@@ -7,6 +7,7 @@ import { benchChat } from './chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'
 import { benchScim } from './scim.ts'
+import { benchServing } from './serving.ts'
 
 type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
 
@@ -14,6 +15,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   pipeline: benchPipeline,
   chat: (print) => benchChat(print),
   scim: benchScim,
+  serving: benchServing,
 }
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,34 @@
+/** A run in progress as the stages want it, for measuring them one by one. */
+import { join } from 'node:path'
+import { readConfig } from '../../pipeline/config.ts'
+import { FLOOR_DATE, lastCompletedDay, snapshotId } from '../../pipeline/contract.ts'
+import { USUAL_RUN } from '../../pipeline/run-options.ts'
+import type { Run } from '../../pipeline/stage.ts'
+import { dateValue, openWarehouse, setVariables, timeValue } from '../../pipeline/warehouse.ts'
+
+/** Progress that nobody sees. */
+export const silent = { step: () => undefined, finished: () => undefined, note: () => undefined }
+
+/** A run at `time` over the data folder; its connection stays open as long as the process. */
+export async function prepareRun(folder: string, time: Date): Promise<Run> {
+  const config = readConfig({ ...process.env, DATA_DIR: folder })
+  const { connection } = await openWarehouse(folder, config.memory)
+  const lastDay = lastCompletedDay(time)
+  await setVariables(connection, {
+    as_of: timeValue(time),
+    floor: dateValue(FLOOR_DATE),
+    last_day: dateValue(lastDay),
+  })
+  const snapshotsFolder = join(folder, 'snapshots')
+  return {
+    config,
+    connection,
+    effects: { now: () => time, progress: silent },
+    options: USUAL_RUN,
+    asOf: time,
+    lastDay,
+    rawFolder: join(folder, 'raw'),
+    snapshotsFolder,
+    buildFolder: join(snapshotsFolder, `.building-${snapshotId(time)}`),
+  }
+}

@@ -1,0 +1,21 @@
+/** The least that Express can do: hands out the bytes of a file under the headers it is given, as a process of its own. */
+import { readFileSync } from 'node:fs'
+import express from 'express'
+import { z } from 'zod'
+
+const taskSchema = z.object({
+  path: z.string(),
+  bodyFile: z.string(),
+  headers: z.record(z.string(), z.string()),
+})
+export type BareTask = z.input<typeof taskSchema>
+
+const { path, bodyFile, headers } = taskSchema.parse(JSON.parse(process.argv[2] ?? ''))
+const body = readFileSync(bodyFile)
+const app = express()
+// With an ETag among the headers, Express itself answers 304 to who has it already.
+app.get(path, (_request, response) => void response.set(headers).send(body))
+const server = app.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  if (address !== null && typeof address === 'object') process.stdout.write(`${address.port}\n`)
+})

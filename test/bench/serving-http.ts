@@ -1,0 +1,224 @@
+/** The service under load beside a bare Express server: ready answers, 304s, and snapshots that change meanwhile. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { request } from 'undici'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { hashKey, makeKey } from '../../api/accounts/credentials.ts'
+import { openStore } from '../../api/open-store.ts'
+import { SNAPSHOT_FILE, SORTS, addDays, asOfFromId, snapshotId } from '../../pipeline/contract.ts'
+import { currentSnapshot, pointAt } from '../../pipeline/snapshots.ts'
+import { timeValue } from '../../pipeline/warehouse.ts'
+import { freePort } from '../support/ports.ts'
+import { measureInChild, residentMegabytes, takeTurns, type Measured } from './measure.ts'
+import type { BareTask } from './serving-bare.ts'
+import { LAST_DAY } from './serving-data.ts'
+import type { LoadTask } from './serving-load.ts'
+
+/** How much load there is. */
+export interface LoadSizes {
+  readonly runs: number
+  readonly connections: number
+  /** Seconds of one measurement. */
+  readonly seconds: number
+  /** Snapshots that become current, one each second. */
+  readonly swaps: number
+}
+
+const LOAD = new URL('serving-load.ts', import.meta.url)
+const BARE = fileURLToPath(new URL('serving-bare.ts', import.meta.url))
+const SERVER = fileURLToPath(new URL('../../api/server.ts', import.meta.url))
+const PATH = '/api/v1/datasets/app-rankings'
+const SECOND_MS = 1000
+
+/** Below the 30 of a minute. */
+const REQUESTS_PER_KEY = 25
+
+/** Enough for 12,000 requests a second, with the warming up. */
+const KEYS_PER_SECOND = 600
+
+function load(task: LoadTask): Promise<Measured> {
+  return measureInChild(LOAD, task)
+}
+
+const ADD_ACCOUNT = 'INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3)'
+const ADD_KEY = `
+  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+/** Puts so many keys into the store, each of an account of its own: one key may ask 30 times a minute only. */
+async function makeKeys(dataDir: string, count: number): Promise<string[]> {
+  const keys = Array.from({ length: count }, () => makeKey('inference'))
+  const now = new Date()
+  const store = await openStore({ DATA_DIR: dataDir }, now)
+  await store.transaction(async (queries) => {
+    for (const key of keys) {
+      const account = randomUUID()
+      await queries.query(ADD_ACCOUNT, [account, account, now.toISOString()])
+      const values = [randomUUID(), account, 'inference', hashKey(key), key.slice(-4), now.toISOString()]
+      await queries.query(ADD_KEY, values)
+    }
+  })
+  await store.close()
+  return keys
+}
+
+/** A file with as many new keys as a load of so many seconds can use up. */
+async function keysFile(dataDir: string, seconds: number): Promise<string> {
+  const file = join(dataDir, 'keys.json')
+  writeFileSync(file, JSON.stringify(await makeKeys(dataDir, Math.ceil(seconds * KEYS_PER_SECOND))))
+  return file
+}
+
+/** The service over `dataDir`, as `npm run serve` starts it, with its log in a file. */
+export async function startService(dataDir: string) {
+  const logFile = join(dataDir, 'service.log')
+  const log = openSync(logFile, 'w')
+  const port = await freePort()
+  const child = spawn(process.execPath, [SERVER], {
+    env: { ...process.env, DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: '' },
+    stdio: ['ignore', log, log],
+  })
+  const origin = `http://127.0.0.1:${port}`
+  while ((await fetch(`${origin}/healthz`).catch(() => undefined)) === undefined) {
+    if (child.exitCode !== null)
+      throw new Error(`The service did not start: ${readFileSync(logFile, 'utf8')}`)
+    await sleep(20)
+  }
+  return {
+    origin,
+    url: `${origin}${PATH}`,
+    log: () => readFileSync(logFile, 'utf8'),
+    megabytes: () => residentMegabytes(child.pid),
+    [Symbol.asyncDispose]: () => stop(child),
+  }
+}
+export type RunningService = Awaited<ReturnType<typeof startService>>
+
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'close')
+  child.kill()
+  await ended
+}
+
+async function startBare(task: BareTask) {
+  const child = spawn(process.execPath, [BARE, JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
+  return {
+    url: `http://127.0.0.1:${Number(line)}${task.path}`,
+    [Symbol.asyncDispose]: () => stop(child),
+  }
+}
+
+/** Asks the service for so many different windows, one after the other; none was asked before. */
+export async function askWindows(
+  { url }: RunningService,
+  { dataDir, count }: { readonly dataDir: string; readonly count: number },
+): Promise<void> {
+  const keys = await makeKeys(dataDir, Math.ceil(count / REQUESTS_PER_KEY))
+  for (let index = 0; index < count; index += 1) {
+    const key = keys[Math.floor(index / REQUESTS_PER_KEY)]
+    const sort = SORTS[index % SORTS.length]
+    const address = `${url}?sort=${sort}&start_date=${addDays(LAST_DAY, -index - 1)}&end_date=${addDays(LAST_DAY, -index % 7)}`
+    const reply = await fetch(address, { headers: { authorization: `Bearer ${key}` } })
+    if (reply.status !== 200)
+      throw new Error(`${address} was answered ${reply.status}: ${await reply.text()}`)
+    await reply.arrayBuffer()
+  }
+}
+
+/** How the ready answer is asked for. */
+export const MODES = ['identity', 'gzip', '304'] as const
+export type Mode = (typeof MODES)[number]
+
+/** The service and a bare server that hands out the same bytes, in turns. */
+export async function measureReady(
+  mode: Mode,
+  service: RunningService,
+  { dataDir, sizes }: { readonly dataDir: string; readonly sizes: LoadSizes },
+): Promise<readonly [Measured, Measured]> {
+  const [key = ''] = await makeKeys(dataDir, 1)
+  const accept: Record<string, string> = mode === 'gzip' ? { 'accept-encoding': 'gzip' } : {}
+  const reply = await request(service.url, { headers: { ...accept, authorization: `Bearer ${key}` } })
+  const bodyFile = join(dataDir, `body-${mode}`)
+  writeFileSync(bodyFile, Buffer.from(await reply.body.arrayBuffer()))
+  const headers = Object.fromEntries(
+    ['content-type', 'content-encoding', 'etag'].flatMap((name) => {
+      const value = reply.headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }),
+  )
+  const etag = headers['etag'] ?? ''
+  const asked = mode === '304' ? { 'if-none-match': etag } : accept
+  await using bare = await startBare({ path: PATH, bodyFile, headers })
+  const { connections, seconds, runs } = sizes
+  const loadOn = async (url: string) =>
+    load({
+      url,
+      connections,
+      seconds,
+      headers: asked,
+      keysFile: await keysFile(dataDir, seconds),
+      status: mode === '304' ? 304 : 200,
+    })
+  return await takeTurns(
+    runs,
+    () => loadOn(bare.url),
+    () => loadOn(service.url),
+  )
+}
+
+/** Copies of the current snapshot that were computed a second later each; gives their identifiers. */
+export async function copySnapshots(dataDir: string, count: number): Promise<string[]> {
+  const original = currentSnapshot(dataDir)
+  const asOf = original === undefined ? undefined : asOfFromId(original)
+  if (original === undefined || asOf === undefined) throw new Error(`There is no snapshot in ${dataDir}`)
+  const ids: string[] = []
+  for (let number = 1; number <= count; number += 1) {
+    const time = new Date(asOf.getTime() + number * SECOND_MS)
+    const id = snapshotId(time)
+    const folder = join(dataDir, 'snapshots', id)
+    mkdirSync(folder)
+    copyFileSync(join(dataDir, 'snapshots', original, SNAPSHOT_FILE), join(folder, SNAPSHOT_FILE))
+    const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE))
+    const connection = await instance.connect()
+    await connection.run('UPDATE meta SET as_of = $1', [timeValue(time)])
+    connection.closeSync()
+    instance.closeSync()
+    ids.push(id)
+  }
+  return ids
+}
+
+/** Makes each of the snapshots current, one a second, under load; adds how many of them the service opened. */
+export async function measureSwaps(
+  service: RunningService,
+  {
+    dataDir,
+    ids,
+    connections,
+  }: { readonly dataDir: string; readonly ids: readonly string[]; readonly connections: number },
+): Promise<Measured> {
+  const seconds = ids.length + 1
+  const loading = load({
+    url: service.url,
+    connections,
+    seconds,
+    headers: {},
+    keysFile: await keysFile(dataDir, seconds),
+    status: 200,
+  })
+  for (const id of ids) {
+    await sleep(SECOND_MS)
+    pointAt(dataDir, id)
+  }
+  const measured = await loading
+  const log = service.log()
+  const opened = ids.filter((id) => log.includes(`"snapshot":"${id}"`)).length
+  return { ...measured, figures: { ...measured.figures, opened } }
+}

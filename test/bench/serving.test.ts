@@ -1,0 +1,44 @@
+/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+import { expect, it } from 'vitest'
+import { benchServing } from './serving.ts'
+import type { Sizes } from './serving.ts'
+
+const TINY: Sizes = {
+  cases: [{ apps: 200, days: 40, windows: 2, plainEvery: 2, sqliteWindows: 1 }],
+  large: { apps: 2500, days: 40, windows: 2, plainEvery: 2, sqliteWindows: 0 },
+  asked: 4,
+  runs: 1,
+  connections: 2,
+  seconds: 0.3,
+  swaps: 1,
+}
+
+it('windows, ready answers, swaps and growth, every one without a failure', async () => {
+  const printed: string[] = []
+  await benchServing((text) => printed.push(text), { large: true, sizes: TINY })
+  const text = printed.join('\n')
+  expect(text).not.toMatch(/NaN|Infinity|undefined/)
+  const rows = text
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !line.startsWith('| ---'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  // Both sorts, three filters, six lengths, both sizes.
+  expect(rows.filter(([sort]) => sort === 'popular' || sort === 'trending')).toHaveLength(2 * 36 + 12)
+  const loads = rows.filter(([name]) => /^[bcd]: /.test(name ?? ''))
+  expect(loads.map(([name]) => name)).toEqual([
+    'b: ready answer, bare Express',
+    'b: ready answer, service',
+    'b: ready answer, gzip, bare Express',
+    'b: ready answer, gzip, service',
+    'c: 304, bare Express',
+    'c: 304, service',
+    'd: 1 of 1 new snapshots',
+  ])
+  expect(loads.map(([, , , , , failed, limited]) => [failed, limited])).toEqual(loads.map(() => ['0', '0']))
+  expect(rows.find(([name]) => name === 'million app-days')).toHaveLength(3)
+})
