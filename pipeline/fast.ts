@@ -10,14 +10,17 @@ interface HeadRules {
   readonly levels: readonly number[]
   /** Share of all app-days that the heads may have. */
   readonly share: number
+  /** Share of all apps above which the first ones of all tags together are not worth looking for. */
+  readonly appShare: number
 }
 
 // A page ends at rank 200 at most. The heads beyond it keep the bound on all others low, so that small excesses are
 // above it too; what they take of the file is what limits them.
-const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 8 }
+const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 5, appShare: 1 / 10 }
 
 const BLOCK_DAYS = 16
 
+const appsRow = z.object({ apps: countSchema, tags: countSchema })
 const rowsRow = z.object({ all_rows: countSchema, head_rows: countSchema })
 
 /** The days between which a snapshot has data, `YYYY-MM-DD`. */
@@ -33,10 +36,12 @@ interface Days {
 export async function fillFast(
   connection: DuckDBConnection,
   days: Days,
-  { levels, share }: HeadRules = HEAD_RULES,
+  { levels, share, appShare }: HeadRules = HEAD_RULES,
 ): Promise<void> {
   await execute(connection, 'fast/schema.sql')
-  for (const level of levels) {
+  await execute(connection, 'fast/candidates.sql')
+  const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
+  for (const level of levels.filter((each) => each * tags <= apps * appShare)) {
     await findCandidates(connection, days, level)
     const { all_rows, head_rows } = await readRow(connection, 'fast/rows.sql', rowsRow)
     if (head_rows <= all_rows * share) break

@@ -78,7 +78,11 @@ async function makeSnapshot(shape: Shape, seed: number, apps: number, level: num
   const connection = await instance.connect()
   await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
   await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
-  await fillFast(connection, { firstDay: FIRST_DAY, dataThrough: LAST_DAY }, { levels: [level], share: 1 })
+  await fillFast(
+    connection,
+    { firstDay: FIRST_DAY, dataThrough: LAST_DAY },
+    { levels: [level], share: 1, appShare: 100 },
+  )
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
   instance.closeSync()
