@@ -35,7 +35,7 @@ export class Attempt {
   /** From now on a stream may be silent for `ms`: until its first token, or between two parts. */
   expectWithin(ms: number): void {
     clearTimeout(this.#silence)
-    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout', { status: 200 })), ms)
+    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout')), ms)
   }
 
   /** The stream went on. */

@@ -32,7 +32,7 @@ describe('openConnections', () => {
   })
 
   it('ends a query that takes too long with a 503, and goes on', async () => {
-    const { query } = open({ connections: 1, queryMs: 50 })
+    const { query } = open({ connections: 1, queryMs: 2000 })
     const refusal = {
       status: 503,
       headers: { 'Retry-After': '2' },
@@ -43,7 +43,7 @@ describe('openConnections', () => {
   })
 
   it('lets so many wait and no more', async () => {
-    const { query } = open({ connections: 1, waiting: 2, queryMs: 300 })
+    const { query } = open({ connections: 1, waiting: 2, queryMs: 2000 })
     const first = query(HEAVY, FOREVER).catch(() => 'ended')
     const waiting = [query('SELECT 1 AS one', {}), query('SELECT 2 AS two', {})]
     await expect(query('SELECT 3 AS three', {})).rejects.toMatchObject({

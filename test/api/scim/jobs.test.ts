@@ -13,7 +13,7 @@ import {
   startDirectory,
 } from '../../support/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
-import { connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../support/sync.ts'
+import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -329,16 +329,13 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     const { job } = await acme.post()
     await until(() => waiting() > 0)
     // Long enough for the second to take it for dead, were it not for the heartbeat.
-    await using second = await startSyncApi(settings, {
-      token,
-      sync: { pulse: { beatMs: 20, stillBeats: 5 } },
-    })
+    await using second = await startService(settings)
     const heartbeat = async () => {
       const [row] = await second.store.query('SELECT status, heartbeat FROM scim_sync_jobs')
       expect(row?.['status']).toBe('running')
       return Number(row?.['heartbeat'])
     }
-    await until(async () => (await heartbeat()) > 30)
+    await until(async () => (await heartbeat()) > 2 * QUICK.pulse.stillBeats)
     open()
     expect(await acme.end(job.id)).toMatchObject({ status: 'succeeded' })
   })
