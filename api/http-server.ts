@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { OperatorError } from './errors.ts'
 import type { Log } from './log.ts'
 import { answerSocketFaults } from './socket-faults.ts'
+import { codeOf } from './system-errors.ts'
 
 /** What one client may cost. */
 export interface HttpLimits {
@@ -79,7 +80,7 @@ async function bind(server: Server, host: string, port: number): Promise<void> {
 }
 
 function bindFault(error: unknown, host: string, port: number): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   if (code === 'EADDRINUSE') return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`
   if (code === 'EACCES') return `Port ${port} needs more rights than we have: set PORT to one above 1023`
   return `Cannot listen on HOST ${host}, PORT ${port}: ${String(error)}`

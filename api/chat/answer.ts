@@ -1,6 +1,7 @@
 /** Answers a chat request that is in order, whole or as a stream; leaves its record before the last byte. */
 import type { Reply } from '../call.ts'
 import { ApiError } from '../errors.ts'
+import type { JsonObject } from '../json.ts'
 import { sendJson } from '../respond.ts'
 import type { Attempt } from './attempt.ts'
 import { STATUS_LEFT, type ChatCall, type Ending } from './call.ts'
@@ -8,12 +9,11 @@ import { failedChunk } from './chunks.ts'
 import { openEventStream, type EventStream } from './events.ts'
 import type { AttemptFailure } from './failure.ts'
 import type { Fallback, Routed } from './fallback.ts'
-import type { JsonObject } from './json.ts'
 import type { Candidate } from './observer.ts'
 import type { ChatRequest } from './request.ts'
 import { openStream, relay } from './streamed.ts'
-import type { Upstream } from './upstream.ts'
 import { answererOf, upstreamBody } from './upstream-body.ts'
+import type { Upstream } from './upstream.ts'
 import { complete, type Asked } from './whole.ts'
 
 interface AnswerTools {

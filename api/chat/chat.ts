@@ -6,13 +6,14 @@ import type { Settings } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store.ts'
 import { createStreamAnswer, createWholeAnswer, type Answer } from './answer.ts'
+import type { RequestHeaders } from './app-claim.ts'
 import { openAttribution, type Attribution } from './attribution.ts'
 import { createBreakers } from './breaker.ts'
 import { ChatCall, type Ending } from './call.ts'
 import { createCallsUnderWay, type CallLimits } from './calls-under-way.ts'
 import { createChatMetrics, watchUsageLog } from './chat-metrics.ts'
-import { createFallback } from './fallback.ts'
 import { openClusterLog } from './cluster-log.ts'
+import { createFallback } from './fallback.ts'
 import { openModels, type Models } from './models.ts'
 import { createUpstream } from './upstream.ts'
 import { openUsageLog } from './usage-log.ts'
@@ -33,7 +34,7 @@ export interface Chat {
   readonly whole: Answer
   readonly stream: Answer
   /** Begins the call of a request, for as long as it takes. */
-  begin(request: { readonly headers: Parameters<Attribution['attribute']>[0] }, reply: Reply): ChatCall
+  begin(request: { readonly headers: RequestHeaders }, reply: Reply): ChatCall
   /** Leaves the record of a call, which is over with it. */
   finish(call: ChatCall, ending: Ending): Promise<void>
   /** Ends what is under way, writes its records, and closes everything; no request may come after. */

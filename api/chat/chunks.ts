@@ -1,7 +1,7 @@
 /** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
+import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../json.ts'
 import { errorCode, identity, type Answerer } from './completion.ts'
 import { AttemptFailure, failureInReply } from './failure.ts'
-import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from './json.ts'
 import { createToolCallRepair, type ToolCallRepair } from './tool-calls.ts'
 import { readUsage, usageReply, type Usage } from './usage.ts'
 

@@ -2,6 +2,7 @@
 import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { z } from 'zod'
 import type { ClickHouseAddress } from '../../pipeline/contract.ts'
+import { codeOf } from '../system-errors.ts'
 
 export interface ClusterTable {
   /**
@@ -81,7 +82,7 @@ function clusterError(error: unknown, password: string): Error {
 /** Where several addresses of a host were tried, the message is empty. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return error.message || ('code' in error ? String(error.code) : error.name)
+  return error.message || (codeOf(error) ?? error.name)
 }
 
 function orEmpty(text: string | null): string {

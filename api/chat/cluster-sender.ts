@@ -1,8 +1,8 @@
 /** Inserts the files of a spool into a cluster, one at a time, and tells in the log what hinders it. */
+import { parseJson } from '../json.ts'
 import type { Log } from '../log.ts'
 import { ClusterAway, usageRowSchema, type UsageRow } from './cluster-insert.ts'
 import type { Spool } from './cluster-spool.ts'
-import { parseJson } from './json.ts'
 
 export interface Sender {
   /** Inserts at most so many files; gives whether that went well. Never fails. */

@@ -11,6 +11,7 @@ import { readFile, readdir, rename, rmdir, stat, unlink, utimes } from 'node:fs/
 import { dirname, join } from 'node:path'
 import { addDays, utcDay } from '../../pipeline/contract.ts'
 import type { Clock } from '../call.ts'
+import { codeOf } from '../system-errors.ts'
 import { dayFilesIn, newDayFileName, type FinishedFile } from './day-files.ts'
 import { moveAside, QUIET_MS } from './torn-tails.ts'
 
@@ -89,7 +90,7 @@ async function unlessGone<T>(work: Promise<T>, gone?: () => void): Promise<T | u
   try {
     return await work
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    if (codeOf(error) !== 'ENOENT') throw error
     gone?.()
     return undefined
   }

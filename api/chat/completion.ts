@@ -2,8 +2,8 @@
  * A whole reply of a provider, made into what strict clients take. Raw replies break them: a key that must be
  * there is missing, or null where it may only be absent.
  */
+import { isObject, objectsIn, withoutNulls, type JsonObject } from '../json.ts'
 import { AttemptFailure, failureInReply } from './failure.ts'
-import { isObject, objectsIn, withoutNulls, type JsonObject } from './json.ts'
 import { repairToolCalls } from './tool-calls.ts'
 import { readUsage, usageReply, type Usage } from './usage.ts'
 

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../call.ts'
+import { codeOf } from '../system-errors.ts'
 
 /** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
 export interface DayFiles {
@@ -167,7 +168,7 @@ async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).toSorted()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return []
     throw error
   }

@@ -2,8 +2,8 @@
 import type { Readable } from 'node:stream'
 import { createParser } from 'eventsource-parser'
 import type { Reply } from '../call.ts'
+import type { JsonObject } from '../json.ts'
 import { AttemptFailure } from './failure.ts'
-import type { JsonObject } from './json.ts'
 
 /** Characters that one event of a provider may have. */
 const EVENT_CHARACTERS = 1024 * 1024

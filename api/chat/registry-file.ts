@@ -12,6 +12,7 @@ import { SUBCATEGORIES } from '../../pipeline/contract.ts'
 import { OperatorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store.ts'
+import { codeOf } from '../system-errors.ts'
 import { appSchema, listApps, restoreApps, stateOfApps, type App } from './app-store.ts'
 
 const FILE = 'chat.ndjson'
@@ -101,7 +102,7 @@ export async function openRegistryFile(dataDir: string, store: Store, log: Log):
 
 async function readApps(path: string): Promise<readonly App[]> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    if (codeOf(error) === 'ENOENT') return ''
     throw new OperatorError(`${path} cannot be read: ${String(error)}`, { cause: error })
   })
   try {

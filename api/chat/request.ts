@@ -1,8 +1,8 @@
 /** What a caller may ask (CONTRACT 6), checked before any provider is. */
 import { z } from 'zod'
 import { ApiError } from '../errors.ts'
+import type { JsonObject } from '../json.ts'
 import { shorten } from '../shorten.ts'
-import type { JsonObject } from './json.ts'
 
 /** A chat request that is in order. */
 export interface ChatRequest {

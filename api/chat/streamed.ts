@@ -1,9 +1,9 @@
 /** A reply as a stream, from one attempt: opened up to its first token, then passed on. */
+import { isObject, type JsonObject } from '../json.ts'
 import type { Attempt } from './attempt.ts'
 import { ChunkReader, eventsOf } from './chunks.ts'
 import { readEvents, type EventStream } from './events.ts'
 import { AttemptFailure } from './failure.ts'
-import { isObject, type JsonObject } from './json.ts'
 import { asFailure, readJsonReply, type Upstream, type UpstreamReply } from './upstream.ts'
 import type { Asked } from './whole.ts'
 

@@ -1,6 +1,6 @@
 /** Repairs of tool calls, so that the calls of a stream stay apart whatever a provider makes of their index. */
 import { randomUUID } from 'node:crypto'
-import { isObject, objectsIn, withoutNulls, type JsonObject } from './json.ts'
+import { isObject, objectsIn, withoutNulls, type JsonObject } from '../json.ts'
 
 /** The tool calls of a whole message, each with id, type and arguments as text. */
 export function repairToolCalls(calls: unknown): JsonObject[] {

@@ -1,9 +1,9 @@
 /** What a provider is asked: the caller's request, with what is ours to decide. */
+import { isObject, type JsonObject } from '../json.ts'
 import type { ChatCall } from './call.ts'
 import type { Target } from './candidates.ts'
 import type { Answerer } from './completion.ts'
 import type { Candidate } from './observer.ts'
-import { isObject, type JsonObject } from './json.ts'
 import type { ChatRequest } from './request.ts'
 
 /** The body for one provider: its name for the model, no fallbacks, and a stream's usage asked for. */

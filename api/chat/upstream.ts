@@ -3,10 +3,12 @@
  * redirects are not followed, and of the reply only its status, its body and Retry-After are looked at.
  */
 import { Agent, errors, type Dispatcher } from 'undici'
+import { isObject, parseJson, type JsonObject } from '../json.ts'
+import { retryAfterMs } from '../retry-after.ts'
+import { codeOf } from '../system-errors.ts'
 import { errorCode } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureOfStatus } from './failure.ts'
-import { isObject, parseJson, type JsonObject } from './json.ts'
 
 export type UpstreamReply = Dispatcher.ResponseData
 
@@ -67,15 +69,15 @@ export function createUpstream(): Upstream {
 /** A kept-alive connection may be closed by the other side just as it is used again. */
 function isReset(error: unknown): boolean {
   if (error instanceof errors.SocketError) return true
-  return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+  const code = codeOf(error)
+  return code === 'ECONNRESET' || code === 'EPIPE'
 }
 
 /** The failure behind an error of the connection: the deadline that ended it, where one did. */
 export function asFailure(error: unknown, signal: AbortSignal): AttemptFailure {
   if (error instanceof AttemptFailure) return error
   if (signal.reason instanceof AttemptFailure) return signal.reason
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
-  return new AttemptFailure('connection', { cause: error, code })
+  return new AttemptFailure('connection', { cause: error, code: codeOf(error) })
 }
 
 /**
@@ -107,16 +109,13 @@ async function readRefusal(reply: UpstreamReply, signal: AbortSignal): Promise<A
   const body = parseJson(text)
   const code = isObject(body) ? errorCode(body['error']) : undefined
   return failureOfStatus(reply.statusCode, {
-    retryAfterSeconds: retryAfter(reply.headers['retry-after']),
+    retryAfterSeconds: secondsToWait(reply),
     code: code === undefined ? undefined : String(code),
   })
 }
 
-/** Retry-After as whole seconds from now; it may also be a date. */
-function retryAfter(header: string | string[] | undefined): number | undefined {
-  const text = Array.isArray(header) ? header[0] : header
-  if (text === undefined) return undefined
-  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1000)
-  if (Number.isNaN(seconds)) return undefined
-  return Math.min(Math.max(seconds, 0), RETRY_AFTER_SECONDS_AT_MOST)
+function secondsToWait({ headers }: UpstreamReply): number | undefined {
+  const milliseconds = retryAfterMs(headers['retry-after'])
+  if (milliseconds === undefined) return undefined
+  return Math.min(Math.ceil(milliseconds / 1000), RETRY_AFTER_SECONDS_AT_MOST)
 }

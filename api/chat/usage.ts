@@ -1,5 +1,5 @@
 /** Tokens as a provider counted them. */
-import { isObject, withoutNulls, type JsonObject } from './json.ts'
+import { isObject, withoutNulls, type JsonObject } from '../json.ts'
 
 /** The usage of a reply; what the provider told beyond the totals is kept in `told`. */
 export interface Usage {

@@ -1,8 +1,8 @@
 /** A reply in one piece, from one attempt. */
+import type { JsonObject } from '../json.ts'
 import type { Attempt } from './attempt.ts'
 import { isFilteredOut, readCompletion, type Answerer, type Completion } from './completion.ts'
 import { AttemptFailure } from './failure.ts'
-import type { JsonObject } from './json.ts'
 import { readJsonReply, type Upstream } from './upstream.ts'
 
 export interface Asked {

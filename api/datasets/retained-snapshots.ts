@@ -9,6 +9,7 @@ import {
   type Retraction,
 } from '../../pipeline/contract.ts'
 import type { Log } from '../log.ts'
+import { unlessAbsent } from '../system-errors.ts'
 import { lease, type Lease } from './lease.ts'
 import { openSnapshot, type Snapshot } from './snapshot.ts'
 
@@ -89,23 +90,13 @@ function retractionIds(folder: string): string[] {
 
 /** Names in a folder, the last in alphabetical order first; none where there is no such folder. */
 function namesIn(folder: string): string[] {
-  return (withoutAbsence(() => readdirSync(folder)) ?? []).toSorted().toReversed()
+  return (unlessAbsent(() => readdirSync(folder)) ?? []).toSorted().toReversed()
 }
 
 function findRetraction(folder: string, id: string): Retraction | undefined {
   // Anything may be asked for; only an identifier names a file.
   if (asOfFromId(id) === undefined) return undefined
   const path = join(folder, RETRACTIONS_FOLDER, `${id}.json`)
-  const text = withoutAbsence(() => readFileSync(path, 'utf8'))
+  const text = unlessAbsent(() => readFileSync(path, 'utf8'))
   return text === undefined ? undefined : retractionSchema.parse(JSON.parse(text))
-}
-
-/** What `read` gives; undefined when what it reads is not there. */
-function withoutAbsence<Result>(read: () => Result): Result | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
 }

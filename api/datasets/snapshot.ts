@@ -11,6 +11,7 @@ import {
   wholeSeconds,
   type CoverageStatus,
 } from '../../pipeline/contract.ts'
+import { unlessAbsent } from '../system-errors.ts'
 import { openConnections, type Connections } from './connections.ts'
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
@@ -68,12 +69,7 @@ const daysSchema = z.array(daySchema)
 
 /** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
 export function snapshotFolder(pointer: string): string | undefined {
-  try {
-    return realpathSync(pointer)
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  return unlessAbsent(() => realpathSync(pointer))
 }
 
 /**

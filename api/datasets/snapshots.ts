@@ -7,6 +7,7 @@ import { isNotModified } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
 import { jsonText, sendBytes } from '../respond.ts'
 import { shorten } from '../shorten.ts'
+import { codeOf } from '../system-errors.ts'
 import { goneSnapshot, type Snapshots } from './choose-snapshot.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
@@ -89,7 +90,8 @@ async function sendFile(reply: Reply, name: string, root: string): Promise<void>
 
 /** The client left in the middle; nobody is there to be told. */
 function isHangUp(error: Error): boolean {
-  return 'code' in error && (error.code === 'ECONNABORTED' || error.code === 'EPIPE')
+  const code = codeOf(error)
+  return code === 'ECONNABORTED' || code === 'EPIPE'
 }
 
 function sendOpen(request: Request, reply: Reply, { etag, body }: { etag: string; body: Buffer }): void {

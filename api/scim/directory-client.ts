@@ -4,7 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
+import { parseJson } from '../json.ts'
+import { retryAfterMs } from '../retry-after.ts'
 import { shorten } from '../shorten.ts'
+import { codeOf } from '../system-errors.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
 import { SyncFailure } from './failures.ts'
 import type { SyncLimits } from './limits.ts'
@@ -131,7 +134,7 @@ async function judge(reply: Dispatcher.ResponseData): Promise<Outcome> {
 
   // Read to its end, so that the connection can serve the next request.
   const text = await reply.body.text()
-  const waitMs = retryAfterMs(reply)
+  const waitMs = retryAfterMs(reply.headers['retry-after'])
   if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', `status ${status}`)
   if (status < 400) throw new SyncFailure('directory_invalid_response', `status ${status} instead of 200`)
   if (status === 429 || (status === 503 && waitMs !== undefined)) {
@@ -151,14 +154,6 @@ async function readJson({ headers, body }: Dispatcher.ResponseData): Promise<unk
   return json
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function asOutcome(error: unknown): Outcome {
   if (error instanceof SyncFailure) throw error
   if (error instanceof AddressRefused)
@@ -171,8 +166,7 @@ function asOutcome(error: unknown): Outcome {
 
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-  return `${code}: ${error.message}`
+  return `${codeOf(error) ?? error.name}: ${error.message}`
 }
 
 function refuseLiteralAddress(url: URL, reach: Reach): void {
@@ -208,14 +202,6 @@ function slowDownMs(
 function backoffMs(count: number, limits: SyncLimits): number {
   const longest = Math.min(limits.backoffMs * 2 ** (count - 1), limits.slowDownMs)
   return Math.round(longest * (0.5 + Math.random() / 2))
-}
-
-function retryAfterMs({ headers }: Dispatcher.ResponseData): number | undefined {
-  const value = headers['retry-after']
-  if (typeof value !== 'string') return undefined
-  if (/^\d+$/.test(value.trim())) return Number(value) * 1000
-  const time = Date.parse(value)
-  return Number.isNaN(time) ? undefined : Math.max(0, time - Date.now())
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
