@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
-import { countSchema, dateValue, execute, readRow } from './warehouse.ts'
+import { countSchema, dateValue, execute, literal, readRow } from './warehouse.ts'
 
 /** How the heads are chosen. */
 interface HeadRules {
@@ -18,9 +18,11 @@ interface HeadRules {
 // above it too; what they take of the file is what limits them.
 const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 5, appShare: 1 / 10 }
 
+/** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
 const BLOCK_DAYS = 16
 
 const appsRow = z.object({ apps: countSchema, tags: countSchema })
+const widthRow = z.object({ wide: z.boolean() })
 const rowsRow = z.object({ all_rows: countSchema, head_rows: countSchema })
 
 /** The days between which a snapshot has data, `YYYY-MM-DD`. */
@@ -36,19 +38,28 @@ interface Days {
 export async function fillFast(
   connection: DuckDBConnection,
   days: Days,
-  { levels, share, appShare }: HeadRules = HEAD_RULES,
+  rules: HeadRules = HEAD_RULES,
 ): Promise<void> {
   await execute(connection, 'fast/schema.sql')
-  await execute(connection, 'fast/candidates.sql')
+  await findHeads(connection, days, rules)
+  await execute(connection, 'fast/tables.sql')
+  const { wide } = await readRow(connection, 'fast/width.sql', widthRow)
+  if (wide) await execute(connection, 'fast/widen.sql')
+  await execute(connection, 'fast/running.sql', { data_through: days.dataThrough })
+  // A macro is bound to no values, but may hold one.
+  await connection.run(`CREATE MACRO snapshot.fast.last_day() AS DATE ${literal(days.dataThrough)}`)
+  await execute(connection, 'fast/macros.sql')
+}
+
+/** The candidates of the first level that fits; none where no level does. */
+async function findHeads(connection: DuckDBConnection, days: Days, rules: HeadRules): Promise<void> {
   const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
-  for (const level of levels.filter((each) => each * tags <= apps * appShare)) {
+  for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
     await findCandidates(connection, days, level)
     const { all_rows, head_rows } = await readRow(connection, 'fast/rows.sql', rowsRow)
-    if (head_rows <= all_rows * share) break
-    await execute(connection, 'fast/candidates.sql')
+    if (head_rows <= all_rows * rules.share) return
   }
-  await execute(connection, 'fast/tables.sql')
-  await execute(connection, 'fast/macros.sql')
+  await execute(connection, 'fast/candidates.sql')
 }
 
 async function findCandidates(connection: DuckDBConnection, days: Days, level: number): Promise<void> {

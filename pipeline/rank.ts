@@ -21,7 +21,7 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
-const SNAPSHOT_RULES = 3
+const SNAPSHOT_RULES = 4
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
 const ROWS_AT_ONCE = 2_500_000

@@ -169,37 +169,27 @@ COMMENT ON MACRO TABLE popular IS 'Apps by tokens inside the window, both days i
 
 -- Excess is compared as three times the window against the sum of the three periods before it, in integers.
 CREATE MACRO trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
-WITH volumes AS (
+WITH inside AS (
   SELECT
     d.app_id,
-    d.requests,
-    CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS tokens,
-    true AS in_window
+    CAST(sum(d.requests) AS BIGINT) AS total_requests,
+    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS HUGEINT) AS total_tokens
   FROM usage_between(start_date, end_date) AS d
-  UNION ALL
-  SELECT
-    d.app_id,
-    d.requests,
-    CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT),
-    false
+  GROUP BY d.app_id
+),
+before AS (
+  SELECT d.app_id, CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS HUGEINT) AS total_tokens
   FROM usage_between(
     CAST(start_date AS DATE) - CAST(3 * (CAST(end_date AS DATE) - CAST(start_date AS DATE) + 1) AS INTEGER),
     CAST(start_date AS DATE) - 1
   ) AS d
-),
-totals AS (
-  SELECT
-    v.app_id,
-    CAST(sum(v.requests) FILTER (v.in_window) AS BIGINT) AS total_requests,
-    coalesce(sum(v.tokens) FILTER (v.in_window), 0) AS total_tokens,
-    coalesce(sum(v.tokens) FILTER (NOT v.in_window), 0) AS tokens_before
-  FROM volumes AS v
-  GROUP BY v.app_id
+  GROUP BY d.app_id
 ),
 growth AS (
-  SELECT t.*, 3 * t.total_tokens - t.tokens_before AS triple_excess
-  FROM totals AS t
-  WHERE t.total_requests > 0 AND 3 * t.total_tokens > t.tokens_before
+  SELECT i.app_id, i.total_requests, i.total_tokens, 3 * i.total_tokens - coalesce(b.total_tokens, 0) AS triple_excess
+  FROM inside AS i
+  LEFT JOIN before AS b ON b.app_id = i.app_id
+  WHERE i.total_requests > 0 AND 3 * i.total_tokens > coalesce(b.total_tokens, 0)
 )
 SELECT
   row_number() OVER (ORDER BY g.triple_excess DESC, g.total_tokens DESC, g.app_id) AS rank,

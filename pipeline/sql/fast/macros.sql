@@ -1,27 +1,23 @@
--- The whole blocks inside the days asked for, and the days before and after them.
+-- What was used up to the last day, less what was used before the first one: whatever the length of the window, that is
+-- two marks, and a few days after each.
 CREATE MACRO snapshot.fast.usage_between(first_day, last_day) AS TABLE
-SELECT b.app_id, b.requests, b.prompt_tokens, b.completion_tokens
-FROM fast.blocks AS b
-WHERE b.first_day >= fast.block_of(CAST(first_day AS DATE) + 15)
-  AND b.first_day < fast.block_of(CAST(last_day AS DATE) + 1)
+SELECT r.app_id, r.requests, r.prompt_tokens, r.completion_tokens
+FROM fast.running AS r
+WHERE r.day = fast.mark_of(least(CAST(last_day AS DATE), fast.last_day()))
 UNION ALL
 SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
 FROM fast.daily AS d
-WHERE d.day >= CAST(first_day AS DATE)
-  AND d.day <= CASE
-    WHEN fast.block_of(CAST(first_day AS DATE) + 15) < fast.block_of(CAST(last_day AS DATE) + 1)
-      THEN fast.block_of(CAST(first_day AS DATE) + 15) - 1
-    ELSE CAST(last_day AS DATE)
-  END
+WHERE d.day > fast.mark_of(least(CAST(last_day AS DATE), fast.last_day()))
+  AND d.day <= CAST(last_day AS DATE)
 UNION ALL
-SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+SELECT r.app_id, -r.requests, -r.prompt_tokens, -r.completion_tokens
+FROM fast.running AS r
+WHERE r.day = fast.mark_of(least(CAST(first_day AS DATE) - 1, fast.last_day()))
+UNION ALL
+SELECT d.app_id, -d.requests, -d.prompt_tokens, -d.completion_tokens
 FROM fast.daily AS d
-WHERE d.day <= CAST(last_day AS DATE)
-  AND d.day >= CASE
-    WHEN fast.block_of(CAST(first_day AS DATE) + 15) < fast.block_of(CAST(last_day AS DATE) + 1)
-      THEN fast.block_of(CAST(last_day AS DATE) + 1)
-    ELSE CAST(last_day AS DATE) + 1
-  END;
+WHERE d.day > fast.mark_of(least(CAST(first_day AS DATE) - 1, fast.last_day()))
+  AND d.day <= CAST(first_day AS DATE) - 1;
 COMMENT ON MACRO TABLE snapshot.fast.usage_between IS 'As usage_between, of the heads alone.';
 
 -- An app outside has at most the sum of the bounds of the blocks that the window touches, in each of its tags.

@@ -17,23 +17,6 @@ COMMENT ON COLUMN snapshot.fast.daily.requests IS 'As in app_daily.';
 COMMENT ON COLUMN snapshot.fast.daily.prompt_tokens IS 'As in app_daily.';
 COMMENT ON COLUMN snapshot.fast.daily.completion_tokens IS 'As in app_daily.';
 
-CREATE TABLE snapshot.fast.blocks AS
-SELECT
-  snapshot.fast.block_of(d.day) AS first_day,
-  d.app_id,
-  CAST(sum(d.requests) AS BIGINT) AS requests,
-  CAST(sum(d.prompt_tokens) AS DECIMAL(38, 0)) AS prompt_tokens,
-  CAST(sum(d.completion_tokens) AS DECIMAL(38, 0)) AS completion_tokens
-FROM snapshot.fast.daily AS d
-GROUP BY ALL
-ORDER BY ALL;
-COMMENT ON TABLE snapshot.fast.blocks IS 'Usage of the heads in blocks of 16 days, counted from 2025-01-01.';
-COMMENT ON COLUMN snapshot.fast.blocks.first_day IS 'First day of the block.';
-COMMENT ON COLUMN snapshot.fast.blocks.app_id IS 'The app, see apps.';
-COMMENT ON COLUMN snapshot.fast.blocks.requests IS 'Requests in the block.';
-COMMENT ON COLUMN snapshot.fast.blocks.prompt_tokens IS 'Prompt tokens in the block.';
-COMMENT ON COLUMN snapshot.fast.blocks.completion_tokens IS 'Completion tokens in the block.';
-
 -- Whoever is no head has at most what stands next after the first ones, in each of its tags.
 CREATE TABLE snapshot.fast.outsiders AS
 SELECT t.first_day, t.tag, t.next_total AS most_in_all, t.next_peak AS most_on_a_day
