@@ -18,6 +18,7 @@ import {
 } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
 import { computeDataset, publicDays } from '../support/oracle.ts'
+import { randomFrom } from '../support/random.ts'
 
 /** The gate asks for 50; fewer moments keep the daily run of the tests short. */
 const KILLS = Number(process.env['KILLS'] ?? 15)
@@ -36,7 +37,7 @@ afterAll(() => folders.removeAll())
 it(`${KILLS} times killed, the snapshot is whole and the next run publishes`, async () => {
   const seed = Number(process.env['KILL_SEED'] ?? Date.now() % 1_000_000)
   process.stderr.write(`KILL_SEED=${seed} repeats these moments\n`)
-  const random = randomNumbers(seed)
+  const random = randomFrom(seed)
   // The moments are spread evenly over a run, and a little beyond its end.
   const moments = Array.from({ length: KILLS }, (_, index) => (1.1 * (index + random())) / KILLS)
   const lanes = [moments.filter((_, index) => index % 2 === 0), moments.filter((_, index) => index % 2 === 1)]
@@ -134,17 +135,6 @@ function expectOnlyWholeSnapshots(dataDir: string): void {
   const complete = readdirSync(currentSnapshot(dataDir)).toSorted()
   for (const name of snapshots) {
     expect(readdirSync(join(dataDir, 'snapshots', name)).toSorted()).toEqual(complete)
-  }
-}
-
-/** Numbers from 0 to 1 that depend on the seed alone (mulberry32). */
-function randomNumbers(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }
 
