@@ -17,7 +17,8 @@ import {
   writeRaw,
 } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
-import { computeDataset, publicDays } from '../support/oracle.ts'
+import { computeDataset } from '../support/oracle-reading.ts'
+import { publicDays } from '../support/oracle.ts'
 import { randomFrom } from '../support/random.ts'
 
 /** The gate asks for 50; fewer moments keep the daily run of the tests short. */
