@@ -74,6 +74,8 @@ let store: Store
 let snapshots: CurrentSnapshot
 let chat: Chat
 let server: HttpServer
+/** The same, but for how long it waits for a request to arrive. */
+let impatient: HttpServer
 let routes: readonly Route[]
 
 beforeAll(async () => {
@@ -103,12 +105,14 @@ beforeAll(async () => {
     ...FAULTY,
   ]
   const app = createApp({ routes, store, clock, log, metrics })
-  const limits = { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 }
-  server = await listen(app, { host: '127.0.0.1', port: 0, log, limits })
+  const where = { host: '127.0.0.1', port: 0, log }
+  server = await listen(app, { ...where, limits: HTTP_LIMITS })
+  impatient = await listen(app, { ...where, limits: { ...HTTP_LIMITS, headersMs: 1000, requestMs: 1500 } })
 })
 
 afterAll(async () => {
   await server.close()
+  await impatient.close()
   await chat.close()
   await snapshots.close()
   await store.close()
@@ -134,8 +138,8 @@ async function fault(status: number, path: string, init: RequestInit = {}) {
   return { envelope, headers: response.headers }
 }
 
-async function rawFault(status: number, text: string): Promise<Envelope> {
-  const [head = '', body = ''] = (await sendRaw(server.origin, text)).split('\r\n\r\n')
+async function rawFault(status: number, text: string, { origin } = server): Promise<Envelope> {
+  const [head = '', body = ''] = (await sendRaw(origin, text)).split('\r\n\r\n')
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   expect(head).toMatch(/^X-Request-Id: /m)
   expect(head).toMatch(/^Connection: close/m)
@@ -287,10 +291,11 @@ describe('a fault on the socket', () => {
   })
 
   it('408 of headers or a body that do not arrive', async () => {
-    await rawFault(408, 'GET / HTTP/1.1\r\nHost: x\r\n')
+    await rawFault(408, 'GET / HTTP/1.1\r\nHost: x\r\n', impatient)
     await rawFault(
       408,
       'POST /test/body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{',
+      impatient,
     )
   })
 
@@ -309,7 +314,7 @@ describe('a fault on the socket', () => {
 
   it('says nothing more once the request was answered before its end', async () => {
     const answer = await sendRaw(
-      server.origin,
+      impatient.origin,
       'POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{',
     )
     expect(answer).toMatch(/^HTTP\/1\.1 404 /)
