@@ -25,7 +25,7 @@ afterAll(() => folders.removeAll())
 const SILENT_STREAM = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
 const COMMENTS_ALONE = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
 const NEVER_DONE: readonly Behaviour[] = [stall, SILENT_STREAM, COMMENTS_ALONE]
-const SHORT = { first_token_ms: 150, idle_ms: 150, total_ms: 150 }
+const SHORT = { first_token_ms: 1000, idle_ms: 1000, total_ms: 1000 }
 
 const DAY = '2026-03-10'
 const clock = () => new Date(`${DAY}T12:00:00Z`)
