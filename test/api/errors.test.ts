@@ -74,7 +74,7 @@ let store: Store
 let snapshots: CurrentSnapshot
 let chat: Chat
 let server: HttpServer
-/** The same, but it waits hardly at all for a request to arrive. */
+/** The same, but for how long it waits for a request to arrive. */
 let impatient: HttpServer
 let routes: readonly Route[]
 
@@ -107,7 +107,7 @@ beforeAll(async () => {
   const app = createApp({ routes, store, clock, log, metrics })
   const where = { host: '127.0.0.1', port: 0, log }
   server = await listen(app, { ...where, limits: HTTP_LIMITS })
-  impatient = await listen(app, { ...where, limits: { ...HTTP_LIMITS, headersMs: 200, requestMs: 400 } })
+  impatient = await listen(app, { ...where, limits: { ...HTTP_LIMITS, headersMs: 1000, requestMs: 1500 } })
 })
 
 afterAll(async () => {

@@ -1,11 +1,10 @@
 /** The bench runs: every case once for a moment, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
+import { printedBy } from '../support/printed.ts'
 import { benchChat } from './chat.ts'
 
 it('whole replies and streams, straight and through both gateways', async () => {
-  const printed: string[] = []
-  await benchChat((text) => printed.push(text), { runs: 1, concurrencies: [2], ms: 60 })
-  const text = printed.join('\n')
+  const text = await printedBy((print) => benchChat(print, { runs: 1, concurrencies: [2], ms: 60 }))
   for (const name of ['whole, 2 at a time', 'stream, 2 at a time', 'this service', 'Portkey gateway']) {
     expect(text).toContain(name)
   }

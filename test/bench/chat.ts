@@ -3,10 +3,8 @@
  * through another open gateway in the same language, in turns.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/ports.ts'
 import { startProgram } from '../support/api.ts'
@@ -21,6 +19,7 @@ import {
   type Measured,
   type Print,
 } from './measure.ts'
+import { startPrintingPort, stop, untilAnswering } from './servers.ts'
 
 /** How much there is of everything. */
 export interface ChatSizes {
@@ -75,12 +74,9 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
 }
 
 async function startTargets(folder: string): Promise<readonly [Target, Target, Target]> {
-  const upstream = spawn(process.execPath, [fileURLToPath(UPSTREAM)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [line] = await once(upstream.stdout.setEncoding('utf8'), 'data')
-  const host = `http://127.0.0.1:${Number(line)}/v1`
-  const direct = { name: 'direct', url: `${host}/chat/completions`, headers: {}, process: upstream }
+  const { child, port } = await startPrintingPort(UPSTREAM)
+  const host = `http://127.0.0.1:${port}/v1`
+  const direct = { name: 'direct', url: `${host}/chat/completions`, headers: {}, process: child }
   return [direct, await startOurs(folder, host), await startGateway(host)]
 }
 
@@ -89,9 +85,9 @@ async function startOurs(folder: string, host: string): Promise<Target> {
   const provider = { name: 'instant', base_url: host, model: 'bench' }
   writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
   const environment = { DATA_DIR: join(folder, 'data'), PORT: String(await freePort()), MODELS_FILE }
-  const { child } = startProgram('server.ts', [], environment)
+  const { child, output } = startProgram('server.ts', [], environment)
   const origin = `http://127.0.0.1:${environment.PORT}`
-  await answering(`${origin}/healthz`)
+  await untilAnswering(`${origin}/healthz`, child, () => output.stderr)
   const make = startProgram(
     'accounts/keys.ts',
     ['create', '--account', 'bench', '--kind', 'inference'],
@@ -108,7 +104,7 @@ async function startGateway(host: string): Promise<Target> {
     stdio: 'ignore',
     env: { ...process.env, NODE_ENV: 'production' },
   })
-  await answering(`http://127.0.0.1:${port}/`)
+  await untilAnswering(`http://127.0.0.1:${port}/`, child)
   const headers = {
     authorization: 'Bearer key',
     'x-portkey-provider': 'openai',
@@ -120,16 +116,6 @@ async function startGateway(host: string): Promise<Target> {
     headers,
     process: child,
   }
-}
-
-async function answering(url: string): Promise<void> {
-  while ((await fetch(url).catch(() => undefined)) === undefined) await sleep(20)
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'close')
-  child.kill()
-  await ended
 }
 
 async function measureAll(targets: readonly [Target, Target, Target], sizes: ChatSizes): Promise<string[][]> {

@@ -1,5 +1,6 @@
 /** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
+import { printedBy, tableRows } from '../support/printed.ts'
 import { benchPipeline } from './pipeline.ts'
 import type { Sizes } from './pipeline.ts'
 
@@ -10,23 +11,12 @@ const TINY: Sizes = {
   large: { days: 4, apps: 200 },
 }
 
-/** The tables as lists of cells, without their rulers. */
-async function tablesOf(large: boolean): Promise<string[][]> {
-  const printed: string[] = []
-  await benchPipeline((text) => printed.push(text), { large, sizes: TINY })
-  const lines = printed.join('\n').split('\n')
-  return lines
-    .filter((line) => line.startsWith('|') && !line.startsWith('| ---'))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
+async function rowsOf(large: boolean): Promise<string[][]> {
+  return tableRows(await printedBy((print) => benchPipeline(print, { large, sizes: TINY })))
 }
 
 it('a day, with and without request_ids, and a night after two histories', async () => {
-  const rows = await tablesOf(false)
+  const rows = await rowsOf(false)
   expect(rows.map(([name]) => name)).toEqual([
     'case',
     'a: one day',
@@ -46,7 +36,7 @@ it('a day, with and without request_ids, and a night after two histories', async
 })
 
 it('a long and wide history', async () => {
-  const rows = await tablesOf(true)
+  const rows = await rowsOf(true)
   expect(rows.map(([name]) => name)).toEqual([
     '',
     'bare table, joined and in order',

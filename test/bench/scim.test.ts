@@ -1,5 +1,6 @@
 /** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
+import { printedBy, tableRows } from '../support/printed.ts'
 import { benchScim } from './scim.ts'
 import type { Sizes } from './scim.ts'
 
@@ -10,19 +11,10 @@ const TINY: Sizes = {
   pageMs: 1,
 }
 
-/** The rows of the table, without its header, as lists of cells. */
+/** The rows of the table, without its header. */
 async function rowsOf(large: boolean): Promise<string[][]> {
-  const printed: string[] = []
-  await benchScim((text) => printed.push(text), { large, sizes: TINY })
-  const lines = printed.join('\n').split('\n')
-  return lines
-    .filter((line) => /^\| [abc]:/.test(line))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
+  const rows = tableRows(await printedBy((print) => benchScim(print, { large, sizes: TINY })))
+  return rows.filter(([name]) => /^[abc]:/.test(name ?? ''))
 }
 
 it.each([

@@ -1,7 +1,6 @@
 /** The service under load beside a bare Express server: ready answers, 304s, and snapshots that change meanwhile. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,11 +12,13 @@ import { openStore } from '../../api/open-store.ts'
 import { SNAPSHOT_FILE, SORTS, addDays, asOfFromId, snapshotId } from '../../pipeline/contract.ts'
 import { currentSnapshot, pointAt } from '../../pipeline/snapshots.ts'
 import { timeValue } from '../../pipeline/warehouse.ts'
+import { until } from '../support/api.ts'
 import { freePort } from '../support/ports.ts'
 import { measureInChild, residentMegabytes, takeTurns, type Measured } from './measure.ts'
 import type { BareTask } from './serving-bare.ts'
 import { LAST_DAY } from './serving-data.ts'
 import type { LoadTask } from './serving-load.ts'
+import { startPrintingPort, stop, untilAnswering } from './servers.ts'
 
 /** How much load there is. */
 export interface LoadSizes {
@@ -30,7 +31,7 @@ export interface LoadSizes {
 }
 
 const LOAD = new URL('serving-load.ts', import.meta.url)
-const BARE = fileURLToPath(new URL('serving-bare.ts', import.meta.url))
+const BARE = new URL('serving-bare.ts', import.meta.url)
 const SERVER = fileURLToPath(new URL('../../api/server.ts', import.meta.url))
 const PATH = '/api/v1/datasets/app-rankings'
 const SECOND_MS = 1000
@@ -83,34 +84,22 @@ export async function startService(dataDir: string) {
     stdio: ['ignore', log, log],
   })
   const origin = `http://127.0.0.1:${port}`
-  while ((await fetch(`${origin}/healthz`).catch(() => undefined)) === undefined) {
-    if (child.exitCode !== null)
-      throw new Error(`The service did not start: ${readFileSync(logFile, 'utf8')}`)
-    await sleep(20)
-  }
+  const readLog = () => readFileSync(logFile, 'utf8')
+  await untilAnswering(`${origin}/healthz`, child, readLog)
   return {
     origin,
     url: `${origin}${PATH}`,
-    log: () => readFileSync(logFile, 'utf8'),
+    log: readLog,
     megabytes: () => residentMegabytes(child.pid),
     [Symbol.asyncDispose]: () => stop(child),
   }
 }
 export type RunningService = Awaited<ReturnType<typeof startService>>
 
-async function stop(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'close')
-  child.kill()
-  await ended
-}
-
 async function startBare(task: BareTask) {
-  const child = spawn(process.execPath, [BARE, JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
+  const { child, port } = await startPrintingPort(BARE, JSON.stringify(task))
   return {
-    url: `http://127.0.0.1:${Number(line)}${task.path}`,
+    url: `http://127.0.0.1:${port}${task.path}`,
     [Symbol.asyncDispose]: () => stop(child),
   }
 }
@@ -195,6 +184,10 @@ export async function copySnapshots(dataDir: string, count: number): Promise<str
   return ids
 }
 
+function isOpened(service: RunningService, snapshot: string): boolean {
+  return service.log().includes(`"snapshot":"${snapshot}"`)
+}
+
 /** Makes each of the snapshots current, one a second, under load; adds how many of them the service opened. */
 export async function measureSwaps(
   service: RunningService,
@@ -218,7 +211,9 @@ export async function measureSwaps(
     pointAt(dataDir, id)
   }
   const measured = await loading
-  const log = service.log()
-  const opened = ids.filter((id) => log.includes(`"snapshot":"${id}"`)).length
+  // The newest is opened in the end, however late; one before it may be skipped.
+  const newest = ids.at(-1)
+  if (newest !== undefined) await until(() => isOpened(service, newest))
+  const opened = ids.filter((id) => isOpened(service, id)).length
   return { ...measured, figures: { ...measured.figures, opened } }
 }

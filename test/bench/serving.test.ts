@@ -1,5 +1,6 @@
 /** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
+import { printedBy, tableRows } from '../support/printed.ts'
 import { benchServing } from './serving.ts'
 import type { Sizes } from './serving.ts'
 
@@ -14,19 +15,9 @@ const TINY: Sizes = {
 }
 
 it('windows, ready answers, swaps and growth, every one without a failure', async () => {
-  const printed: string[] = []
-  await benchServing((text) => printed.push(text), { large: true, sizes: TINY })
-  const text = printed.join('\n')
+  const text = await printedBy((print) => benchServing(print, { large: true, sizes: TINY }))
   expect(text).not.toMatch(/NaN|Infinity|undefined/)
-  const rows = text
-    .split('\n')
-    .filter((line) => line.startsWith('|') && !line.startsWith('| ---'))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
+  const rows = tableRows(text)
   // Both sorts, three filters, six lengths, both sizes.
   expect(rows.filter(([sort]) => sort === 'popular' || sort === 'trending')).toHaveLength(2 * 36 + 12)
   const loads = rows.filter(([name]) => /^[bcd]: /.test(name ?? ''))

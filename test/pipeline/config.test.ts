@@ -29,6 +29,10 @@ describe('readConfig', () => {
     expect(() => readConfig({ [name]: value })).toThrow(allowed)
   })
 
+  it('PUBLIC_URL must be an address of the web', () => {
+    expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
+  })
+
   it('reports all faults at once', () => {
     const faulty = { DATA_DIR: '/tmp/what?', PIPELINE_MEMORY: 'much', NIGHTLY_SCHEDULE: 'at night' }
     expect(() => readConfig(faulty)).toThrow(/DATA_DIR[^]*PIPELINE_MEMORY[^]*NIGHTLY_SCHEDULE/)

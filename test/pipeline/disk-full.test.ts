@@ -3,14 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  TemporaryFolders,
-  currentSnapshot,
-  publish,
-  queryCurrent,
-  runCommand,
-  writeRaw,
-} from '../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, runNightly } from '../support/nightly.ts'
+import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/two-nights.ts'
 
 const SIZE = '48m'
 const APPS = 20_000
@@ -25,18 +19,6 @@ afterAll(() => {
   folders.removeAll()
 })
 
-function deliver(day: string): void {
-  const rows = Array.from(
-    { length: APPS },
-    (_, app) => `${day},${app + 1},${(app * 7919) % 10_007},${app % 13}`,
-  )
-  writeRaw(
-    dataDir,
-    `usage/date=${day}/rows.csv`,
-    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
-  )
-}
-
 /** Leaves so many bytes free. */
 function fillUp(free: number): void {
   const { bavail, bsize } = statfsSync(dataDir)
@@ -46,12 +28,7 @@ function fillUp(free: number): void {
 const runIf = it.runIf(mounted)
 
 beforeAll(async () => {
-  if (!mounted) return
-  const apps = Array.from({ length: APPS }, (_, app) => `${app + 1},App ${app + 1},public,2025-01-01`)
-  writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${apps.join('\n')}\n`)
-  deliver('2026-01-05')
-  await publish(dataDir, '2026-01-06T02:00:00Z')
-  deliver('2026-01-06')
+  if (mounted) await publishFirstNight(dataDir, APPS)
 })
 
 // From nothing at all to room for a part of what a night writes: each stops the run at another place.
@@ -61,7 +38,7 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
     fillUp(free)
-    const ended = await runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z')
+    const ended = await runNightly(dataDir, '--as-of', SECOND_NIGHT)
     rmSync(join(dataDir, 'filler'))
     expect(ended.stderr).toContain('There is no space left; free some and run again')
     expect(ended.stderr).toContain(dataDir)
@@ -72,12 +49,4 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
   },
 )
 
-runIf('with room again everything is there', async () => {
-  await publish(dataDir, '2026-01-07T02:00:00Z')
-  expect(
-    await queryCurrent(dataDir, 'SELECT day, count(*) AS apps FROM app_daily GROUP BY day ORDER BY day'),
-  ).toEqual([
-    { day: '2026-01-05', apps: String(APPS) },
-    { day: '2026-01-06', apps: String(APPS) },
-  ])
-})
+runIf('with room again everything is there', () => expectSecondNight(dataDir, APPS))

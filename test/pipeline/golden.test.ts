@@ -15,16 +15,10 @@ import {
   writeRaw,
 } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
-import {
-  computeDataset,
-  coverage,
-  FILTERS,
-  publicApps,
-  publicDays,
-  ranking,
-  restatements,
-} from '../support/oracle.ts'
-import type { Dataset, Question, Rank } from '../support/oracle.ts'
+import { computeDataset } from '../support/oracle-reading.ts'
+import type { Dataset } from '../support/oracle-reading.ts'
+import { coverage, FILTERS, publicApps, publicDays, ranking, restatements } from '../support/oracle.ts'
+import type { Question, Rank } from '../support/oracle.ts'
 
 const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
 

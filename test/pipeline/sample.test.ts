@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { publish, queryCurrent, REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
-import { parseCsv } from '../support/oracle.ts'
+import { parseCsv } from '../support/oracle-reading.ts'
 
 const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
 const SAMPLE = join(REPOSITORY, 'data', 'sample')

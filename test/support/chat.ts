@@ -3,7 +3,9 @@ import { writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { BASE_PATH } from '../../api/route.ts'
 import { startApi } from './api.ts'
-import type { TemporaryFolders } from './nightly.ts'
+import { TemporaryFolders } from './nightly.ts'
+import { startUpstream, type Behaviour } from './upstream.ts'
+import { readRecords } from './usage-records.ts'
 
 interface ProviderWanted {
   readonly name?: string
@@ -69,5 +71,44 @@ export async function startChat(
     [Symbol.asyncDispose]: () => api.close(),
   }
 }
+
+type Scripted = ProviderWanted & { readonly model: 'scripted' }
+
+interface ScriptedChatOptions extends ChatApiOptions {
+  /** The models over the one provider; by default it serves `a/one`. */
+  readonly wire?: (provider: Scripted) => Wiring
+}
+
+/** The day of all that a scripted service does: no midnight comes between a request and its record. */
+const CHAT_DAY = '2026-03-10'
+
+/** A service over one provider that does what `script` was told last. */
+export async function startScriptedChat({
+  wire = (provider) => ({ 'a/one': [provider] }),
+  ...options
+}: ScriptedChatOptions = {}) {
+  const clock = () => new Date(`${CHAT_DAY}T12:00:00Z`)
+  const folders = new TemporaryFolders()
+  const upstream = await startUpstream({})
+  const api = await startChat(folders, wire({ base_url: upstream.url, model: 'scripted' }), {
+    clock,
+    ...options,
+  })
+  return {
+    api,
+    upstream,
+    /** What the provider does from now on. */
+    script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
+    /** The usage records so far. */
+    records: () => readRecords(api.dataDir, CHAT_DAY),
+    async stop(): Promise<void> {
+      await api.close()
+      await upstream.close()
+      folders.removeAll()
+    },
+  }
+}
+
+export type ScriptedChat = Awaited<ReturnType<typeof startScriptedChat>>
 
 export const MESSAGES = [{ role: 'user', content: 'Say hello' }] as const

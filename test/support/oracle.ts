@@ -1,12 +1,8 @@
 /**
- * A second opinion on the dataset: reads raw CSV and NDJSON and computes the public tables in the most naive way,
- * from CONTRACT 4.2 to 4.4 and 7 and data/README.md alone. It shares no line with the pipeline, on purpose: even the
- * taxonomy and the floor date are written down again.
+ * A second opinion on the public tables: computes them in the most naive way from what the raw folder says, by CONTRACT
+ * 4.2 to 4.4 alone. It shares no line with the pipeline, on purpose: even the taxonomy is written down again.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
-
-const FLOOR = '2025-01-01'
+import { ascending, FLOOR, sum, type App, type Dataset, type Volume } from './oracle-reading.ts'
 
 const TAXONOMY: Readonly<Record<string, readonly string[]>> = {
   coding: ['cli-agent', 'ide-extension', 'cloud-agent', 'programming-app', 'native-app-builder'],
@@ -43,62 +39,6 @@ export interface Rank {
   readonly total_tokens: bigint
   /** Rounded down; only in trending. */
   readonly excess_tokens: bigint | null
-}
-
-interface App {
-  readonly app_name: string
-  readonly visibility: string
-  readonly subcategories: readonly string[]
-  readonly alias_of: bigint | null
-}
-
-interface Usage {
-  readonly ts: number
-  readonly app_id: bigint
-  readonly prompt_tokens: bigint
-  readonly completion_tokens: bigint
-  readonly requests: bigint
-  readonly request_id: string | null
-}
-
-/** A raw row that does not count; `field` is the first of its fields at fault, or `line` when it has none. */
-interface Reject {
-  readonly day: string
-  readonly file: string
-  /** Line of the file, from 1. */
-  readonly line: bigint
-  readonly field: string
-}
-
-interface Volume {
-  readonly requests: bigint
-  readonly prompt_tokens: bigint
-  readonly completion_tokens: bigint
-}
-
-/** What the raw folder says, all apps included: the private view from which the public tables follow. */
-export interface Dataset {
-  readonly registry: ReadonlyMap<bigint, App>
-  /** Day, then canonical app. */
-  readonly days: ReadonlyMap<string, ReadonlyMap<bigint, Volume>>
-  readonly rejects: readonly Reject[]
-  readonly dataThrough: string
-}
-
-/** The dataset of a raw folder (CONTRACT 7) as a run at `asOf` sees it. */
-export function computeDataset(raw: string, asOf: string): Dataset {
-  const registry = readRegistry(join(raw, 'apps'))
-  const rejects: Reject[] = []
-  const days = new Map<string, Map<bigint, Volume>>()
-  for (const folder of visibleNames(join(raw, 'usage'))) {
-    const day = folder.replace('date=', '')
-    if (day < FLOOR || day >= asOf.slice(0, 10)) continue
-    const rows = visibleNames(join(raw, 'usage', folder)).flatMap((file) =>
-      readUsage(join(raw, 'usage', folder, file), day, rejects),
-    )
-    if (rows.length > 0) days.set(day, sumByApp(withoutDuplicates(rows), registry))
-  }
-  return { registry, days, rejects, dataThrough: [...days.keys()].toSorted().at(-1) ?? '' }
 }
 
 /** The table `apps`: public apps that are no alias, by id. */
@@ -211,170 +151,6 @@ function passes(app: App, { category, subcategory }: Filter): boolean {
   return true
 }
 
-function readRegistry(folder: string): Map<bigint, App> {
-  const newest = new Map<bigint, App & { updated: number }>()
-  for (const file of visibleNames(folder)) {
-    for (const record of readRecords(join(folder, file))) {
-      if (record === null) throw new Error(`${file}: the registry has a line that cannot be read`)
-      const updated = Date.parse(text(record['updated_at']))
-      const id = BigInt(text(record['app_id']))
-      // On a tie the later file and row counts.
-      if (updated < (newest.get(id)?.updated ?? -Infinity)) continue
-      const alias = text(record['alias_of'])
-      newest.set(id, {
-        app_name: text(record['app_name']),
-        visibility: text(record['visibility']),
-        subcategories: tags(record['subcategories']),
-        alias_of: alias === '' ? null : BigInt(alias),
-        updated,
-      })
-    }
-  }
-  return newest
-}
-
-function tags(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(text) : text(value).split('|').filter(Boolean)
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function canonical(id: bigint, registry: ReadonlyMap<bigint, App>): bigint {
-  const next = registry.get(id)?.alias_of ?? null
-  return next === null ? id : canonical(next, registry)
-}
-
-function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
-  const firstLine = path.endsWith('.csv') ? 2 : 1
-  return readRecords(path).flatMap((record, index) => {
-    const usage = record === null ? 'line' : toUsage(record, day)
-    if (typeof usage !== 'string') return usage
-    rejects.push({ day, file: basename(path), line: BigInt(firstLine + index), field: usage })
-    return []
-  })
-}
-
-/** The row, or the name of its first field at fault. */
-function toUsage(record: Fields, day: string): Usage | string {
-  const ts = instant(record['ts'])
-  if (ts === null || new Date(ts).toISOString().slice(0, 10) !== day) return 'ts'
-  const app_id = whole(record['app_id'])
-  if (typeof app_id !== 'bigint') return 'app_id'
-  const tokens = tokensOf(record)
-  if (typeof tokens === 'string') return tokens
-  const requests = whole(record['requests'] ?? null)
-  if (requests === undefined) return 'requests'
-  return { ts, app_id, ...tokens, requests: requests ?? 1n, request_id: requestId(record['request_id']) }
-}
-
-/** Both token counts, or the name of the one at fault; both may be null, one alone may not. */
-function tokensOf(record: Fields) {
-  const prompt = whole(record['prompt_tokens'])
-  const completion = whole(record['completion_tokens'])
-  if (prompt === null && completion === null) return { prompt_tokens: 0n, completion_tokens: 0n }
-  if (typeof prompt !== 'bigint') return 'prompt_tokens'
-  if (typeof completion !== 'bigint') return 'completion_tokens'
-  return { prompt_tokens: prompt, completion_tokens: completion }
-}
-
-function requestId(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
-}
-
-/** Milliseconds since 1970; a time without a zone is UTC. */
-function instant(value: unknown): number | null {
-  if (typeof value !== 'string') return null
-  const [, date, time, zone] =
-    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$/.exec(value) ?? []
-  const parsed = Date.parse(`${date}T${time}${zone ?? 'Z'}`)
-  return Number.isNaN(parsed) ? null : parsed
-}
-
-/** A whole number of 0 or more; null for null; undefined for anything else. */
-function whole(value: unknown): bigint | null | undefined {
-  if (value === null) return null
-  const digits = typeof value === 'string' ? /^(\d+)(?:\.0+)?$/.exec(value)?.[1] : undefined
-  return digits === undefined ? undefined : BigInt(digits)
-}
-
-function withoutDuplicates(rows: readonly Usage[]): Usage[] {
-  const single = rows.filter((row) => row.request_id === null)
-  const byId = Map.groupBy(
-    rows.filter((row) => row.request_id !== null),
-    (row) => row.request_id,
-  )
-  return [...single, ...[...byId.values()].flatMap((same) => same.toSorted(newestFirst).slice(0, 1))]
-}
-
-function newestFirst(left: Usage, right: Usage): number {
-  return (
-    right.ts - left.ts ||
-    ascending(right.app_id, left.app_id) ||
-    ascending(right.prompt_tokens, left.prompt_tokens) ||
-    ascending(right.completion_tokens, left.completion_tokens) ||
-    ascending(right.requests, left.requests)
-  )
-}
-
-function sumByApp(rows: readonly Usage[], registry: ReadonlyMap<bigint, App>): Map<bigint, Volume> {
-  const byApp = Map.groupBy(rows, (row) => canonical(row.app_id, registry))
-  return new Map(
-    [...byApp].map(([app, own]) => [
-      app,
-      {
-        requests: sum(own, (row) => row.requests),
-        prompt_tokens: sum(own, (row) => row.prompt_tokens),
-        completion_tokens: sum(own, (row) => row.completion_tokens),
-      },
-    ]),
-  )
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-/** The records of a text file; null for a line that has not the form of the file. Numbers come as their digits. */
-function readRecords(path: string): (Fields | null)[] {
-  const content = readFileSync(path, 'utf8')
-  if (path.endsWith('.csv')) return parseCsv(content)
-  if (path.endsWith('.ndjson')) return content.trimEnd().split('\n').map(parseJsonLine)
-  throw new Error(`The oracle reads .csv and .ndjson, not ${path}`)
-}
-
-/** The records of a CSV text, an empty cell as null, a line with too few or many cells as null. */
-export function parseCsv(content: string): (Readonly<Record<string, string | null>> | null)[] {
-  const [header = [], ...lines] = content.trimEnd().split('\n').map(parseCsvLine)
-  return lines.map((cells) =>
-    cells.length === header.length
-      ? Object.fromEntries(header.map((column, index) => [column, cells[index] || null]))
-      : null,
-  )
-}
-
-function parseCsvLine(line: string): string[] {
-  return [...`,${line}`.matchAll(/,(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
-    ([, inQuotes, plain]) => inQuotes?.replaceAll('""', '"') ?? plain ?? '',
-  )
-}
-
-function parseJsonLine(line: string): Fields | null {
-  try {
-    // Numbers as text: a JavaScript number would round them past 2^53.
-    const value: unknown = JSON.parse(line.replaceAll(/":\s*(-?\d[\d.]*)/g, '":"$1"'))
-    return typeof value === 'object' && value !== null ? { ...value } : null
-  } catch {
-    return null
-  }
-}
-
-/** File and folder names in order, without those that begin with `.` or `_`. */
-function visibleNames(folder: string): string[] {
-  return readdirSync(folder)
-    .filter((name) => !/^[._]/.test(name))
-    .toSorted()
-}
-
 function shifted(day: string, days: number): string {
   return new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
 }
@@ -382,13 +158,4 @@ function shifted(day: string, days: number): string {
 /** All days from `start` to `end`, both inclusive. */
 function daysBetween(start: string, end: string): string[] {
   return start > end ? [] : [start, ...daysBetween(shifted(start, 1), end)]
-}
-
-function ascending(left: bigint, right: bigint): number {
-  if (left === right) return 0
-  return left < right ? -1 : 1
-}
-
-function sum<Item>(items: readonly Item[], amountOf: (item: Item) => bigint): bigint {
-  return items.reduce((total, item) => total + amountOf(item), 0n)
 }

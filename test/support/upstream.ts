@@ -63,8 +63,6 @@ export async function startUpstream(behaviours: Record<string, Behaviour>) {
   }
 }
 
-export type ScriptedUpstream = Awaited<ReturnType<typeof startUpstream>>
-
 export const USAGE = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
 
 /** A completion as providers send it. */

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -94,11 +94,7 @@ describe('openAttribution', () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     await service.attribute('https://app.example')
-    await until(
-      () =>
-        readdirSync(dataDir).includes('raw') &&
-        readdirSync(join(dataDir, 'raw', 'apps')).includes('chat.ndjson'),
-    )
+    await until(() => existsSync(join(dataDir, 'raw', 'apps', 'chat.ndjson')))
     await service.attribute('https://second.example')
     await until(() => registryRows(dataDir).length === 2)
     await service.close()
@@ -262,7 +258,7 @@ describe('when something fails', () => {
     const service = await open(dataDir)
     writeFileSync(join(dataDir, 'raw', 'apps'), 'in the way')
     await service.attribute('https://app.example')
-    await until(() => service.errors().length === 1)
+    await until(() => service.errors().length > 0)
     rmSync(join(dataDir, 'raw', 'apps'))
     await service.close()
     expect(registryRows(dataDir)).toHaveLength(1)

@@ -2,39 +2,30 @@
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI, { InternalServerError, RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MESSAGES, startChat } from '../../support/chat.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
 import {
   chunk,
   chunksOf,
   completion,
   json,
   sse,
-  startUpstream,
   status,
   stream,
   type Behaviour,
-  type ScriptedUpstream,
 } from '../../support/upstream.ts'
 
-const folders = new TemporaryFolders()
-let upstream: ScriptedUpstream
-let api: Awaited<ReturnType<typeof startChat>>
+let chat: ScriptedChat
 let openai: OpenAI
 let openrouter: OpenRouter
 
 beforeAll(async () => {
-  upstream = await startUpstream({})
-  api = await startChat(folders, { 'a/one': [{ base_url: upstream.url, model: 'scripted' }] })
-  openai = new OpenAI({ baseURL: api.base, apiKey: api.key, maxRetries: 0 })
-  openrouter = new OpenRouter({ serverURL: api.base, apiKey: api.key, retryConfig: { strategy: 'none' } })
+  chat = await startScriptedChat()
+  const { base, key } = chat.api
+  openai = new OpenAI({ baseURL: base, apiKey: key, maxRetries: 0 })
+  openrouter = new OpenRouter({ serverURL: base, apiKey: key, retryConfig: { strategy: 'none' } })
 })
 
-afterAll(async () => {
-  await api.close()
-  await upstream.close()
-  folders.removeAll()
-})
+afterAll(() => chat.stop())
 
 const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }
 
@@ -81,7 +72,7 @@ const STREAMS: readonly (readonly [string, string])[] = [
 
 describe('openai', () => {
   it.each(WHOLE)('reads a reply %s', async (_name, reply) => {
-    upstream.behaviours['scripted'] = json(reply)
+    chat.script(json(reply))
     const got = await openai.chat.completions.create({ model: 'a/one', messages: [...MESSAGES] })
     expect(got.choices[0]?.message.content).toBe('Hello')
     expect(got.model).toBe('a/one')
@@ -89,7 +80,7 @@ describe('openai', () => {
   })
 
   it.each(STREAMS)('reads a stream %s', async (_name, text) => {
-    upstream.behaviours['scripted'] = stream(text)
+    chat.script(stream(text))
     const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
     expect(await runner.finalContent()).toBe('Hello')
     expect((await runner.totalUsage()).total_tokens).toBeGreaterThanOrEqual(0)
@@ -97,14 +88,14 @@ describe('openai', () => {
 
   it('puts the tool calls of a stream together', async () => {
     const parts = [call, { ...call, id: 'call_2' }].map((one) => chunk({ tool_calls: [one] }))
-    upstream.behaviours['scripted'] = stream(sse([...parts, chunk({}, 'tool_calls')]))
+    chat.script(stream(sse([...parts, chunk({}, 'tool_calls')])))
     const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
     const message = await runner.finalMessage()
     expect(message.tool_calls?.map(({ id }) => id)).toEqual(['call_1', 'call_2'])
   })
 
   it('throws the error of a stream that fails on the way', async () => {
-    upstream.behaviours['scripted'] = stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' })
+    chat.script(stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' }))
     const events = await openai.chat.completions.create({
       model: 'a/one',
       messages: [...MESSAGES],
@@ -117,7 +108,7 @@ describe('openai', () => {
     [429, status(429, {}, { 'retry-after': '1' }), RateLimitError],
     [502, status(401), InternalServerError],
   ] as const)('throws its own class for a %i', async (code, behaviour, type) => {
-    upstream.behaviours['scripted'] = behaviour
+    chat.script(behaviour)
     const asked = openai.chat.completions.create({ model: 'a/one', messages: [...MESSAGES] })
     await expect(asked).rejects.toThrow(type)
     await expect(asked).rejects.toMatchObject({ status: code })
@@ -131,7 +122,7 @@ describe('openai', () => {
 
 describe('@openrouter/sdk', () => {
   const ask = async (behaviour: Behaviour) => {
-    upstream.behaviours['scripted'] = behaviour
+    chat.script(behaviour)
     const got = await openrouter.chat.send({
       chatRequest: { model: 'a/one', messages: [...MESSAGES], stream: false },
     })
@@ -139,7 +130,7 @@ describe('@openrouter/sdk', () => {
     return got
   }
   const askStream = async (behaviour: Behaviour) => {
-    upstream.behaviours['scripted'] = behaviour
+    chat.script(behaviour)
     const chunks = await openrouter.chat.send({
       chatRequest: { model: 'a/one', messages: [...MESSAGES], stream: true },
     })

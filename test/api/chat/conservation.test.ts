@@ -10,6 +10,7 @@ import { startProgram, until } from '../../support/api.ts'
 import { writeModels } from '../../support/chat.ts'
 import { publish, query, TemporaryFolders } from '../../support/nightly.ts'
 import { freePort } from '../../support/ports.ts'
+import { randomFrom } from '../../support/random.ts'
 import {
   chunk,
   completion,
@@ -32,17 +33,6 @@ const DAY_MS = 86_400_000
 
 // The seed of this run repeats its faults: CHAT_SEED=… in the environment.
 const SEED = Number(process.env['CHAT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-
-/** Random numbers from 0 to 1 that a seed repeats (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 const askedSchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) })
 

@@ -21,29 +21,29 @@ import { readRecords } from '../../support/usage-records.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** Providers that say nothing, or no more, however long one waits. */
-const SILENT_AFTER_ITS_ROLE = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
-const SILENT_BUT_FOR_COMMENTS = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
-const SILENT: ReadonlySet<Behaviour> = new Set([stall, SILENT_AFTER_ITS_ROLE, SILENT_BUT_FOR_COMMENTS])
+/** Providers that are never done. They alone are given little time: the others may be slow on a busy machine. */
+const SILENT_STREAM = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
+const COMMENTS_ALONE = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
+const NEVER_DONE: readonly Behaviour[] = [stall, SILENT_STREAM, COMMENTS_ALONE]
+const SHORT = { first_token_ms: 1000, idle_ms: 1000, total_ms: 2000 }
 
-/** The others have all the time they want, since a busy machine may be slow. */
-const SHORT = { first_token_ms: 100, idle_ms: 100, total_ms: 200 }
 const DAY = '2026-03-10'
 const clock = () => new Date(`${DAY}T12:00:00Z`)
 
 /** A service over two providers of a/one and one of a/two; what they are asked is what their models are called. */
 async function startThree(first: Behaviour, second: Behaviour = answers(), other: Behaviour = answers()) {
-  const behaviours = { first, second, other }
-  const upstream = await startUpstream(behaviours)
-  const provider = (name: string, model: keyof typeof behaviours) => {
-    const timeouts = SILENT.has(behaviours[model]) ? SHORT : {}
-    return { name, base_url: upstream.url, model, timeouts }
-  }
+  const upstream = await startUpstream({ first, second, other })
+  const provider = (name: string, model: string, behaviour: Behaviour) => ({
+    name,
+    base_url: upstream.url,
+    model,
+    timeouts: NEVER_DONE.includes(behaviour) ? SHORT : {},
+  })
   const api = await startChat(
     folders,
     {
-      'a/one': [provider('alpha', 'first'), provider('beta', 'second')],
-      'a/two': [provider('gamma', 'other')],
+      'a/one': [provider('alpha', 'first', first), provider('beta', 'second', second)],
+      'a/two': [provider('gamma', 'other', other)],
     },
     { clock },
   )
@@ -216,7 +216,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
           { ...provider, name: 'beta' },
         ],
       },
-      { modelLimits: { total_ms: 500 } },
+      { modelLimits: { total_ms: 1000 } },
     )
     expect((await api.post({ ...ONE, stream: streams })).status).toBe(408)
     expect(upstream.asked()).toEqual(['first'])
@@ -257,8 +257,8 @@ it('a stream that ends, errs or says nothing before its first token is replaced 
     stream(sse([])),
     stream(sse([chunk({ role: 'assistant', content: '' })], false), { ending: 'cut' }),
     stream(sse([chunk({ role: 'assistant' }), { error: { message: 'secret', code: 500 } }])),
-    SILENT_AFTER_ITS_ROLE,
-    SILENT_BUT_FOR_COMMENTS,
+    SILENT_STREAM,
+    COMMENTS_ALONE,
     stream(`data: {"torn\n\n`),
     stream(sse([chunk({}, 'error')])),
   ]

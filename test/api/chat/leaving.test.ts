@@ -191,6 +191,7 @@ describe('a service that stops', () => {
     const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
     await response.body?.getReader().read()
     leave.abort()
+    await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     await api.close()
     expect(readRecords(api.dataDir, DAY)).toMatchObject([
       { outcome: 'left', requests: 1, prompt_tokens: null },

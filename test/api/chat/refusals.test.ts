@@ -1,34 +1,21 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { BASE_PATH } from '../../../api/route.ts'
 import { envelopeSchema } from '../../support/api.ts'
-import { MESSAGES, startChat } from '../../support/chat.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { answers, startUpstream, type ScriptedUpstream } from '../../support/upstream.ts'
-import { readRecords } from '../../support/usage-records.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
+import { answers } from '../../support/upstream.ts'
 
-const folders = new TemporaryFolders()
-const DAY = '2026-03-10'
 const fine = JSON.stringify({ model: 'a/one', messages: MESSAGES })
-let upstream: ScriptedUpstream
-let api: Awaited<ReturnType<typeof startChat>>
+let chat: ScriptedChat
 
 beforeAll(async () => {
-  upstream = await startUpstream({ 'a/one': answers() })
-  api = await startChat(
-    folders,
-    { 'a/one': [{ base_url: upstream.url }] },
-    { clock: () => new Date(`${DAY}T12:00:00Z`), environment: { CHAT_BODY_MIB: '1' } },
-  )
+  chat = await startScriptedChat({ environment: { CHAT_BODY_MIB: '1' } })
+  chat.script(answers())
 })
 
-afterAll(async () => {
-  await api.close()
-  await upstream.close()
-  folders.removeAll()
-})
+afterAll(() => chat.stop())
 
 const post = (body: string, headers: Readonly<Record<string, string>>) =>
-  fetch(`${api.origin}${BASE_PATH}/chat/completions`, { method: 'POST', headers, body })
+  fetch(`${chat.api.origin}${BASE_PATH}/chat/completions`, { method: 'POST', headers, body })
 
 it.each([
   ['no key', 401, 'authentication', fine, {}],
@@ -41,12 +28,12 @@ it.each([
   ['an unknown model', 400, 'invalid_request', fine.replace('a/one', 'a/two'), {}],
 ] as const)('%s is refused in the one shape, and no provider is asked', async (...refused) => {
   const [name, code, errorType, body, more] = refused
-  const before = readRecords(api.dataDir, DAY).length
+  const before = chat.records().length
   const isKnown = code !== 401
-  const management = await api.makeKey('management')
+  const management = await chat.api.makeKey('management')
   const response = await post(body, {
     'Content-Type': 'application/json',
-    ...(isKnown ? { Authorization: `Bearer ${api.key}` } : {}),
+    ...(isKnown ? { Authorization: `Bearer ${chat.api.key}` } : {}),
     ...more,
     ...('Authorization' in more ? { Authorization: `Bearer ${management}` } : {}),
   })
@@ -54,16 +41,16 @@ it.each([
   const { error, user_id } = envelopeSchema.parse(await response.json())
   expect(error).toMatchObject({ code, metadata: { error_type: errorType } })
   expect(user_id === null).toBe(name === 'no key')
-  expect(upstream.received).toEqual([])
+  expect(chat.upstream.received).toEqual([])
   // Whoever is known leaves a record, which counts for nobody.
-  const records = readRecords(api.dataDir, DAY).slice(before)
+  const records = chat.records().slice(before)
   expect(records).toMatchObject(
     isKnown ? [{ requests: 0, status: code, outcome: 'failed', attempts: [] }] : [],
   )
 })
 
 it('another method is refused with those that are allowed', async () => {
-  const response = await api.get('/chat/completions', api.key)
+  const response = await chat.api.get('/chat/completions', chat.api.key)
   expect(response.status).toBe(405)
   expect(response.headers.get('Allow')).toBe('POST, OPTIONS')
 })

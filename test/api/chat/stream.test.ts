@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { MESSAGES, startChat } from '../../support/chat.ts'
 import { until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { askForStream } from '../../support/chat-stream.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
 import {
   answers,
   chunk,
@@ -12,79 +10,37 @@ import {
   completion,
   json,
   sse,
-  startUpstream,
   stream,
   USAGE,
   type Behaviour,
-  type ScriptedUpstream,
 } from '../../support/upstream.ts'
-import { readRecords } from '../../support/usage-records.ts'
 
-const folders = new TemporaryFolders()
-let upstream: ScriptedUpstream
-let api: Awaited<ReturnType<typeof startChat>>
+/** The longest silence of a provider where a test waits for its end, and a pause of the client that is longer. */
+const IDLE_MS = 1000
+const LONG_PAUSE_MS = 2500
+
+let chat: ScriptedChat
 
 beforeAll(async () => {
-  upstream = await startUpstream({})
-  const provider = { base_url: upstream.url, model: 'scripted' }
-  api = await startChat(
-    folders,
-    {
-      'a/one': [{ ...provider, timeouts: { first_token_ms: 2000, idle_ms: 200 } }],
+  chat = await startScriptedChat({
+    wire: (provider) => ({
+      'a/one': [provider],
+      'a/impatient': [{ ...provider, timeouts: { idle_ms: IDLE_MS } }],
       'a/plain': [{ ...provider, include_usage: false }],
-    },
-    { chat: { silenceMs: 50 } },
-  )
+    }),
+    chat: { silenceMs: 50 },
+  })
 })
 
-afterAll(async () => {
-  await api.close()
-  await upstream.close()
-  folders.removeAll()
-})
+afterAll(() => chat.stop())
 
-const chunkSchema = z.looseObject({
-  id: z.string().min(1),
-  object: z.literal('chat.completion.chunk'),
-  created: z.int(),
-  model: z.string(),
-  provider: z.string(),
-  choices: z
-    .array(
-      z.looseObject({
-        index: z.int(),
-        delta: z.looseObject({ content: z.string().optional() }),
-        finish_reason: z.string().nullable(),
-      }),
-    )
-    .min(1),
-  usage: z
-    .strictObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
-    .optional(),
-})
+const ask = (behaviour: Behaviour, asked?: Parameters<typeof askForStream>[2]) =>
+  askForStream(chat, behaviour, asked)
 
-/** What a client reads of a stream: its chunks, whether it was whole, and its last record. */
-async function ask(behaviour: Behaviour, more: Readonly<Record<string, unknown>> = {}) {
-  upstream.behaviours['scripted'] = behaviour
-  const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true, ...more })
-  expect(response.headers.get('Content-Type')).toBe('text/event-stream; charset=utf-8')
-  const text = await response.text()
-  const data = text
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice('data: '.length))
-  const isWhole = data.at(-1) === '[DONE]'
-  const chunks = data.filter((one) => one !== '[DONE]').map((one) => chunkSchema.parse(JSON.parse(one)))
-  const [record] = readRecords(api.dataDir, new Date().toISOString().slice(0, 10)).slice(-1)
-  return {
-    text,
-    isWhole,
-    chunks,
-    record,
-    content: chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join(''),
-    last: chunks.at(-1),
-    deltas: chunks.map(({ choices }) => choices[0]?.delta),
-  }
+/** The reply to a request for a stream, while the provider does this. */
+function post(behaviour: Behaviour, model = 'a/one'): Promise<Response> {
+  chat.script(behaviour)
+  return chat.api.post({ model, messages: MESSAGES, stream: true })
 }
 
 const WORDS = ['Grüße ', '🚀', ' world']
@@ -136,9 +92,9 @@ describe('a stream', () => {
 
   it('asks for the usage where the provider can be asked', async () => {
     await ask(answers())
-    expect(upstream.received.at(-1)?.body['stream_options']).toEqual({ include_usage: true })
-    await ask(answers(), { model: 'a/plain', stream_options: { include_usage: true } })
-    expect(upstream.received.at(-1)?.body).not.toHaveProperty('stream_options')
+    expect(chat.upstream.received.at(-1)?.body['stream_options']).toEqual({ include_usage: true })
+    await ask(answers(), { more: { model: 'a/plain', stream_options: { include_usage: true } } })
+    expect(chat.upstream.received.at(-1)?.body).not.toHaveProperty('stream_options')
   })
 
   it.each([
@@ -167,7 +123,9 @@ describe('a stream', () => {
     ['stalls', 'stall', 'timeout', 408],
   ] as const)('that %s after its first token ends with an error', async (_name, ending, errorType, code) => {
     const words = [chunk({ role: 'assistant', content: 'Hel' })]
-    const { content, isWhole, last, record } = await ask(stream(sse(words, false), { ending }))
+    const { content, isWhole, last, record } = await ask(stream(sse(words, false), { ending }), {
+      more: { model: ending === 'stall' ? 'a/impatient' : 'a/one' },
+    })
     expect(content).toBe('Hel')
     expect(isWhole).toBe(false)
     expect(last).toMatchObject({
@@ -178,11 +136,15 @@ describe('a stream', () => {
   })
 
   it('that holds an error after its first token passes it on in our words', async () => {
-    const { text, content, isWhole, last } = await ask(async (response) => {
+    const passedOn = Promise.withResolvers<void>()
+    const failing: Behaviour = async (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(sse([chunk({ content: 'Hel' })], false))
-      await sleep(50)
+      await passedOn.promise
       response.end(sse([chunk({ content: 'lo' }), { error: { message: 'secret', code: 'server_error' } }]))
+    }
+    const { text, content, isWhole, last } = await ask(failing, {
+      onText: (read) => void (read.includes('Hel') && passedOn.resolve()),
     })
     expect(content).toBe('Hello')
     expect(isWhole).toBe(false)
@@ -194,8 +156,7 @@ describe('a stream', () => {
     const bytes = Buffer.from(sse(chunksOf(['Hel', 'lo'])))
     const finish = bytes.indexOf('"finish_reason":"stop"')
     for (let cut = 0; cut < bytes.length; cut += 23) {
-      upstream.behaviours['scripted'] = stream(bytes.subarray(0, cut).toString(), { ending: 'cut' })
-      const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true })
+      const response = await post(stream(bytes.subarray(0, cut).toString(), { ending: 'cut' }))
       const text = await response.text()
       // Past the event that ends the choice the answer is whole; before it nobody may believe so.
       const isWhole = text.endsWith('data: [DONE]\n\n')
@@ -238,8 +199,7 @@ describe('a stream', () => {
       await promise
       await stream(sse([]))(response, received)
     }
-    upstream.behaviours['scripted'] = late
-    const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true })
+    const response = await post(late)
     resolve()
     const text = await response.text()
     expect(text).toMatch(/^: waiting for the provider\n\n/)
@@ -249,25 +209,26 @@ describe('a stream', () => {
 
   it('comes to the client as it comes from the provider', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    upstream.behaviours['scripted'] = async (response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(sse([chunk({ content: 'first' })], false))
+    const response = await post(async (reply) => {
+      reply.writeHead(200, { 'content-type': 'text/event-stream' })
+      reply.write(sse([chunk({ content: 'first' })], false))
       await promise
-      response.end(sse([chunk({ content: 'second' }), chunk({}, 'stop')]))
-    }
-    const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true })
+      reply.end(sse([chunk({ content: 'second' }), chunk({}, 'stop')]))
+    })
     const reader = response.body?.getReader()
-    const first = await reader?.read()
-    expect(Buffer.from(first?.value ?? []).toString()).toContain('first')
+    const next = async () => Buffer.from((await reader?.read())?.value ?? []).toString()
+    let text = ''
+    // A comment comes before it where the machine is slow.
+    await until(async () => (text += await next()).includes('data: '))
+    expect(text).toContain('first')
     resolve()
     await until(async () => (await reader?.read())?.done)
   })
 
   it('to a client that reads slowly is not taken for a stream that stalls', async () => {
     const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
-    upstream.behaviours['scripted'] = stream(sse(chunksOf(words)))
-    const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true })
-    await sleep(600)
+    const response = await post(stream(sse(chunksOf(words))), 'a/impatient')
+    await sleep(LONG_PAUSE_MS)
     expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
@@ -294,85 +255,5 @@ describe('a stream', () => {
       { index: 0, delta: {}, finish_reason: 'stop' },
       { index: 1, delta: {}, finish_reason: 'length' },
     ])
-  })
-})
-
-/** The calls that a client puts together from the parts of a stream. */
-function assemble(deltas: readonly unknown[]) {
-  const partSchema = z.object({
-    index: z.int(),
-    id: z.string().optional(),
-    type: z.literal('function').optional(),
-    function: z.object({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
-  })
-  const deltaSchema = z.object({ tool_calls: z.array(partSchema).optional() })
-  const calls: { id: string; name: string; arguments: string }[] = []
-  for (const part of deltas.flatMap((delta) => deltaSchema.parse(delta).tool_calls ?? [])) {
-    const call = (calls[part.index] ??= { id: '', name: '', arguments: '' })
-    call.id += part.id ?? ''
-    call.name += part.function?.name ?? ''
-    call.arguments += part.function?.arguments ?? ''
-  }
-  return calls
-}
-
-const part = (index: number | undefined, id: string | undefined, text: string, name?: string) => ({
-  ...(index === undefined ? {} : { index }),
-  ...(id === undefined ? {} : { id, type: 'function' }),
-  function: { ...(name === undefined ? {} : { name }), arguments: text },
-})
-
-describe('tool calls of a stream', () => {
-  it.each([
-    [
-      'as they should be',
-      [part(0, 'a', '', 'f'), part(0, undefined, '{"x"'), part(0, undefined, ':1}'), part(1, 'b', '{}', 'g')],
-    ],
-    ['all with index 0', [part(0, 'a', '{"x":1}', 'f'), part(0, 'b', '{}', 'g')]],
-    [
-      'without index',
-      [part(undefined, 'a', '{"x"', 'f'), part(undefined, undefined, ':1}'), part(undefined, 'b', '{}', 'g')],
-    ],
-    ['with the id in every part', [part(0, 'a', '{"x"', 'f'), part(0, 'a', ':1}'), part(1, 'b', '{}', 'g')]],
-    ['counted from 1', [part(1, 'a', '{"x":1}', 'f'), part(2, 'b', '{}', 'g')]],
-    ['with empty ids later on', [part(0, 'a', '{"x"', 'f'), part(0, '', ':1}'), part(1, 'b', '{}', 'g')]],
-    [
-      'in turns',
-      [part(0, 'a', '{"x"', 'f'), part(1, 'b', '{', 'g'), part(0, undefined, ':1}'), part(1, undefined, '}')],
-    ],
-  ])('%s are two', async (_name, parts) => {
-    const chunks = [...parts.map((one) => chunk({ tool_calls: [one] })), chunk({}, 'tool_calls')]
-    const { deltas, last } = await ask(stream(sse(chunks)))
-    expect(assemble(deltas)).toEqual([
-      { id: 'a', name: 'f', arguments: '{"x":1}' },
-      { id: 'b', name: 'g', arguments: '{}' },
-    ])
-    expect(last?.choices[0]?.finish_reason).toBe('tool_calls')
-  })
-
-  it('get an id where the provider gives none, and arguments as text', async () => {
-    const call = { index: 0, function: { name: 'f', arguments: { x: 1 } } }
-    const { deltas } = await ask(stream(sse([chunk({ tool_calls: [call] }), chunk({}, 'tool_calls')])))
-    expect(assemble(deltas)).toEqual([
-      { id: expect.stringMatching(/^call_\w{32}$/), name: 'f', arguments: '{"x":1}' },
-    ])
-  })
-
-  it('keep their arguments byte for byte, however they are split', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.json(), fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (text, cuts) => {
-        const pieces: string[] = []
-        let rest = text
-        for (const cut of cuts) {
-          pieces.push(rest.slice(0, cut))
-          rest = rest.slice(cut)
-        }
-        const parts = [part(0, 'a', '', 'f'), ...[...pieces, rest].map((one) => part(0, undefined, one))]
-        const chunks = [...parts.map((one) => chunk({ tool_calls: [one] })), chunk({}, 'tool_calls')]
-        const { deltas } = await ask(stream(sse(chunks)))
-        expect(assemble(deltas)).toEqual([{ id: 'a', name: 'f', arguments: text }])
-      }),
-      { numRuns: 30 },
-    )
   })
 })

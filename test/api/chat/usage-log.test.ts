@@ -208,10 +208,11 @@ const WRITER = `
   }
   await usage.close()`
 
-function startWriter(dataDir: string) {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', WRITER, REPOSITORY, dataDir, DAY], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+/** Starts it, behind the words of another program where there are any. */
+function startWriter(dataDir: string, ...behind: readonly string[]) {
+  const node = [process.execPath, '--input-type=module', '--eval', WRITER, REPOSITORY, dataDir, DAY]
+  const [program = '', ...args] = [...behind, ...node]
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const acknowledged: string[] = []
   const lines = createInterface({ input: child.stdout }).on('line', (line) => void acknowledged.push(line))
   return { child, acknowledged, ended: once(lines, 'close') }
@@ -344,16 +345,14 @@ describe('the pipeline', () => {
 describe.runIf(hasProgram('prlimit'))('a disk that is full in the middle of a line', () => {
   it('leaves no half line, and every record is written once there is room', async () => {
     const dataDir = folders.make()
-    const { child, acknowledged, ended } = startWriter(dataDir)
     // A larger file is refused, as on a full disk: the write that meets the limit comes back short.
-    const limitFiles = (bytes: string) =>
-      expect(spawnSync('prlimit', ['--pid', String(child.pid), `--fsize=${bytes}`]).status).toBe(0)
+    const { child, acknowledged, ended } = startWriter(dataDir, 'prlimit', '--fsize=100001:unlimited')
     const size = () =>
       statSync(join(dataDir, 'raw', 'usage', `date=${DAY}`, usageFiles(dataDir, DAY)[0] ?? '')).size
-    limitFiles('100001:unlimited')
     await until(() => acknowledged.length > 1000)
     expect(size()).toBeLessThan(100_002)
-    limitFiles('unlimited:unlimited')
+    const lift = ['--pid', String(child.pid), '--fsize=unlimited:unlimited']
+    expect(spawnSync('prlimit', lift).status).toBe(0)
     await until(() => size() > 1_000_000)
     child.stdin.end()
     await ended

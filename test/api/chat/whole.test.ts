@@ -1,28 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MESSAGES, startChat } from '../../support/chat.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { completion, json, startUpstream, type ScriptedUpstream } from '../../support/upstream.ts'
-import { readRecords } from '../../support/usage-records.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
+import { completion, json } from '../../support/upstream.ts'
 
-const folders = new TemporaryFolders()
-let upstream: ScriptedUpstream
-let api: Awaited<ReturnType<typeof startChat>>
+let chat: ScriptedChat
 
 beforeAll(async () => {
-  upstream = await startUpstream({})
-  api = await startChat(folders, { 'a/one': [{ base_url: upstream.url, model: 'scripted' }] })
+  chat = await startScriptedChat()
 })
 
-afterAll(async () => {
-  await api.close()
-  await upstream.close()
-  folders.removeAll()
-})
+afterAll(() => chat.stop())
 
 async function ask(reply: unknown, more: Readonly<Record<string, unknown>> = {}) {
-  upstream.behaviours['scripted'] = json(reply)
-  const response = await api.post({ model: 'a/one', messages: MESSAGES, ...more })
-  const [record] = readRecords(api.dataDir, new Date().toISOString().slice(0, 10)).slice(-1)
+  chat.script(json(reply))
+  const response = await chat.api.post({ model: 'a/one', messages: MESSAGES, ...more })
+  const [record] = chat.records().slice(-1)
   return { status: response.status, body: await response.json(), record }
 }
 
@@ -165,7 +156,7 @@ describe('the request to the provider', () => {
       logit_bias: { '50256': -100 },
     }
     await ask(completion(), { ...sent, models: ['a/one'] })
-    expect(upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
-    expect(upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
+    expect(chat.upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
+    expect(chat.upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
   })
 })

@@ -20,6 +20,8 @@ function open(limits: Partial<typeof CONNECTION_LIMITS> = {}): Connections {
 
 /** A query that takes a while: more than any limit of these tests. */
 const HEAVY = 'SELECT count(*) AS n FROM range($rows) AS a (i) WHERE hash(i) % 7 = 3'
+/** Long for a small query, even where the machine is busy. */
+const QUERY_MS = 1000
 const FOREVER = { rows: 1e13 }
 const AWHILE = { rows: 3e7 }
 
@@ -32,7 +34,7 @@ describe('openConnections', () => {
   })
 
   it('ends a query that takes too long with a 503, and goes on', async () => {
-    const { query } = open({ connections: 1, queryMs: 2000 })
+    const { query } = open({ connections: 1, queryMs: QUERY_MS })
     const refusal = {
       status: 503,
       headers: { 'Retry-After': '2' },
@@ -43,7 +45,7 @@ describe('openConnections', () => {
   })
 
   it('lets so many wait and no more', async () => {
-    const { query } = open({ connections: 1, waiting: 2, queryMs: 2000 })
+    const { query } = open({ connections: 1, waiting: 2, queryMs: QUERY_MS })
     const first = query(HEAVY, FOREVER).catch(() => 'ended')
     const waiting = [query('SELECT 1 AS one', {}), query('SELECT 2 AS two', {})]
     await expect(query('SELECT 3 AS three', {})).rejects.toMatchObject({

@@ -10,6 +10,7 @@ import { readHeads, readWhole } from '../../../api/datasets/read-ranking.ts'
 import type { RankingsQuery } from '../../../api/datasets/query.ts'
 import { openSnapshot } from '../../../api/datasets/snapshot.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { randomFrom } from '../../support/random.ts'
 import { publishSnapshot } from '../../support/snapshot.ts'
 
 const folders = new TemporaryFolders()
@@ -33,17 +34,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   going: (app, day, chance) => (day < DAYS - app ? Math.floor(chance * 1e6) : undefined),
   growing: (app, day) => Math.floor((day + 1) ** 2 / app),
   enormous: (app, _day, chance) => Math.floor((9e18 / app) * chance),
-}
-
-/** Random numbers that a seed repeats (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 const INSERT_DAYS = `

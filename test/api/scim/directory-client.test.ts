@@ -184,7 +184,7 @@ describe('DirectoryClient.get', () => {
       },
     }
     await using directory = await startDirectory([], { quirk: () => drip })
-    await using client = clientOf(directory.url, { limits: { requestMs: 50, tries: 2 } })
+    await using client = clientOf(directory.url, { limits: { requestMs: 500, tries: 2 } })
     const [failure, detail] = await failureOf(client.get('/Groups'))
     expect(failure).toBe('directory_unreachable')
     expect(detail).toContain('TimeoutError')

@@ -1,0 +1,111 @@
+/** What a sync writes and deletes, and where it rather does nothing. */
+import { afterAll, describe, expect, it } from 'vitest'
+import type { StoreSettings } from '../../../api/open-store.ts'
+import { FAILURES } from '../../../api/scim/failures.ts'
+import { DIRECTORY_TOKEN, groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import { TestStores } from '../../support/stores.ts'
+import { startSyncApi } from '../../support/sync.ts'
+
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+
+const token = DIRECTORY_TOKEN
+const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
+
+describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
+  it('deletes nothing when the directory suddenly returns nothing, and says so', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2'))
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const before = await acme.all()
+    directory.groups.length = 0
+    expect(await acme.sync()).toMatchObject({ status: 'failed', error_message: FAILURES.directory_empty })
+    expect(await acme.all()).toEqual(before)
+  })
+
+  it('says so too when the directory returns nothing and tells no total', async () => {
+    let isEmpty = false
+    await using directory = await startDirectory(groupsNamed('1', '2'), {
+      quirk: ({ path }) => (isEmpty && path === '/Groups' ? { body: { Resources: [] } } : undefined),
+    })
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    isEmpty = true
+    expect((await acme.sync()).error_message).toBe(FAILURES.directory_empty)
+    expect((await acme.groups()).total_count).toBe(2)
+  })
+
+  it('deletes nothing when too much would go', async () => {
+    await using directory = await startDirectory(manyGroups(25))
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    directory.groups.splice(0, 6)
+    expect((await acme.sync()).error_message).toBe(FAILURES.deletion_threshold_exceeded)
+    expect((await acme.groups()).total_count).toBe(25)
+    directory.groups.unshift(...groupsNamed('1'))
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 20, deleted_groups: 5 })
+  })
+
+  it('empties no groups when a directory stops supplying members', async () => {
+    await using directory = await startDirectory(manyGroups(3))
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const before = await acme.all()
+    const bare = directory.groups.map(({ id, displayName }) => ({ id, displayName }))
+    directory.groups.splice(0, 3, ...bare)
+    expect((await acme.sync()).status).toBe('succeeded')
+    expect(await acme.all()).toEqual(before)
+    directory.groups.splice(0, 3, ...bare.map((group) => ({ ...group, members: [] })))
+    expect((await acme.sync()).status).toBe('succeeded')
+    expect(await acme.all()).toEqual(before)
+  })
+
+  it('lists no deleted group, and gives one that comes back its former id and its new name', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2'))
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const former = (await acme.groups()).data.find((group) => group.external_id === '2')
+    directory.groups.pop()
+    expect(await acme.sync()).toMatchObject({ synced_groups: 1, deleted_groups: 1 })
+    expect((await acme.groups()).data.map((group) => group.external_id)).toEqual(['1'])
+    expect((await service.get(`/scim/groups/${former?.id}/members`, acme.key)).status).toBe(404)
+
+    directory.groups.push({ id: '2', displayName: 'Back', members: [{ value: 'eve' }] })
+    expect(await acme.sync()).toMatchObject({ synced_groups: 2, deleted_groups: 0 })
+    const back = (await acme.groups()).data.find((group) => group.external_id === '2')
+    expect(back).toMatchObject({ id: former?.id, created_at: former?.created_at, display_name: 'Back' })
+    expect(await acme.all()).toMatchObject({ Back: ['eve'] })
+  })
+
+  it('of 10,000 groups and of 5,000 members in one writes all, and then nothing', async () => {
+    const staff = Array.from({ length: 5000 }, (_, index) => ({ value: `user-${index}` }))
+    const groups = [...manyGroups(10_000), { id: 'staff', displayName: 'Staff', members: staff }]
+    await using directory = await startDirectory(groups)
+    await using service = await startService(await fresh())
+    const acme = await service.connect(directory.url)
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10_001 })
+    const memberships = async () =>
+      (await service.store.query('SELECT count(*) AS n FROM scim_members'))[0]?.['n']
+    expect(await memberships()).toBe(15_000)
+
+    const rows = () => service.store.query('SELECT * FROM scim_groups ORDER BY id')
+    const before = await rows()
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10_001, deleted_groups: 0 })
+    expect(await rows()).toEqual(before)
+
+    groups.splice(10_000, 1, {
+      id: 'staff',
+      displayName: 'Staff',
+      members: [...staff.slice(1), { value: 'new' }],
+    })
+    expect((await acme.sync()).status).toBe('succeeded')
+    expect(await memberships()).toBe(15_000)
+    const changed = (await rows()).filter((row, index) => row['updated_at'] !== before[index]?.['updated_at'])
+    expect(changed.map((row) => row['scim_id'])).toEqual(['staff'])
+  })
+})

@@ -1,0 +1,44 @@
+/** The servers of the bench, each in a process of its own. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+/** Starts a file that prints its port once it listens. */
+export async function startPrintingPort(
+  file: URL,
+  ...args: readonly string[]
+): Promise<{ readonly child: ChildProcess; readonly port: number }> {
+  const child = spawn(process.execPath, [fileURLToPath(file), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
+  return { child, port: Number(line) }
+}
+
+/**
+ * Waits until the server answers, whatever it answers.
+ * @throws with its `lastWords` when its process has ended instead.
+ */
+export async function untilAnswering(
+  url: string,
+  child: ChildProcess,
+  lastWords = () => 'its process has ended',
+): Promise<void> {
+  while ((await fetch(url).catch(() => undefined)) === undefined) {
+    if (hasEnded(child)) throw new Error(`The server at ${url} did not start: ${lastWords()}`)
+    await sleep(20)
+  }
+}
+
+/** Ends a server's process. */
+export async function stop(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return
+  const ended = once(child, 'close')
+  child.kill()
+  await ended
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
+}

@@ -1,0 +1,64 @@
+/** Streams of the service over a scripted provider, as a strict client reads them. */
+import { expect } from 'vitest'
+import { z } from 'zod'
+import { MESSAGES, type ScriptedChat } from './chat.ts'
+import type { Behaviour } from './upstream.ts'
+
+const chunkSchema = z.looseObject({
+  id: z.string().min(1),
+  object: z.literal('chat.completion.chunk'),
+  created: z.int(),
+  model: z.string(),
+  provider: z.string(),
+  choices: z
+    .array(
+      z.looseObject({
+        index: z.int(),
+        delta: z.looseObject({ content: z.string().optional() }),
+        finish_reason: z.string().nullable(),
+      }),
+    )
+    .min(1),
+  usage: z
+    .strictObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+    .optional(),
+})
+
+interface StreamAsked {
+  /** More members of the request. */
+  readonly more?: Readonly<Record<string, unknown>>
+  /** Called with all that has come, whenever something has. */
+  readonly onText?: (text: string) => void
+}
+
+/** Has the provider do this, and gives what a client reads of the stream: its chunks, whether it was whole, its record. */
+export async function askForStream(
+  { api, script, records }: ScriptedChat,
+  behaviour: Behaviour,
+  { more = {}, onText = () => undefined }: StreamAsked = {},
+) {
+  script(behaviour)
+  const response = await api.post({ model: 'a/one', messages: MESSAGES, stream: true, ...more })
+  expect(response.headers.get('Content-Type')).toBe('text/event-stream; charset=utf-8')
+  let text = ''
+  for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part
+    onText(text)
+  }
+  const data = text
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice('data: '.length))
+  const isWhole = data.at(-1) === '[DONE]'
+  const chunks = data.filter((one) => one !== '[DONE]').map((one) => chunkSchema.parse(JSON.parse(one)))
+  const [record] = records().slice(-1)
+  return {
+    text,
+    isWhole,
+    chunks,
+    record,
+    content: chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join(''),
+    last: chunks.at(-1),
+    deltas: chunks.map(({ choices }) => choices[0]?.delta),
+  }
+}
