@@ -1,6 +1,6 @@
 /** The two rate limits (CONTRACT 4.5), counted in the store so that restarts and further processes agree. */
+import { millisecondsInDay } from 'date-fns/constants'
 import { z } from 'zod'
-import { addDays, utcDay } from '../../pipeline/contract.ts'
 import type { Caller } from '../call.ts'
 import type { Store } from '../store.ts'
 
@@ -32,7 +32,7 @@ export const POLICIES: readonly Policy[] = [
     limit: 500,
     windowSeconds: 86_400,
     subject: (caller) => caller.accountId,
-    windowEnd: (now) => new Date(`${addDays(utcDay(now), 1)}T00:00:00Z`),
+    windowEnd: (now) => new Date((Math.floor(now.getTime() / millisecondsInDay) + 1) * millisecondsInDay),
   },
 ]
 
