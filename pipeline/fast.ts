@@ -8,22 +8,28 @@ import { countSchema, dateValue, execute, literal, readRow } from './warehouse.t
 interface HeadRules {
   /** How many apps of each tag and block are heads: the first level that fits, from the largest. */
   readonly levels: readonly number[]
-  /** Share of all app-days that the heads may have. */
+  /** Running totals at most, for each app-day of the snapshot. */
   readonly share: number
   /** Share of all apps above which the first ones of all tags together are not worth looking for. */
   readonly appShare: number
 }
 
 // A page ends at rank 200 at most. The heads beyond it keep the bound on all others low, so that small excesses are
-// above it too; what they take of the file is what limits them.
-const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 5, appShare: 1 / 10 }
+// above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.
+const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 8, appShare: 1 / 10 }
 
 /** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
-const BLOCK_DAYS = 16
+const BLOCK_DAYS = 32
+
+/** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */
+const STEPS = [1, 2, 4, 8]
+
+/** Days whose running totals are written in one go: few enough to be sorted in memory, and whole blocks. */
+const DAYS_AT_ONCE = 2 * BLOCK_DAYS
 
 const appsRow = z.object({ apps: countSchema, tags: countSchema })
 const widthRow = z.object({ wide: z.boolean() })
-const rowsRow = z.object({ all_rows: countSchema, head_rows: countSchema })
+const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
 
 /** The days between which a snapshot has data, `YYYY-MM-DD`. */
 interface Days {
@@ -41,25 +47,31 @@ export async function fillFast(
   rules: HeadRules = HEAD_RULES,
 ): Promise<void> {
   await execute(connection, 'fast/schema.sql')
-  await findHeads(connection, days, rules)
-  await execute(connection, 'fast/tables.sql')
   const { wide } = await readRow(connection, 'fast/width.sql', widthRow)
-  if (wide) await execute(connection, 'fast/widen.sql')
-  await execute(connection, 'fast/running.sql', { data_through: days.dataThrough })
-  // A macro is bound to no values, but may hold one.
-  await connection.run(`CREATE MACRO snapshot.fast.last_day() AS DATE ${literal(days.dataThrough)}`)
+  await execute(connection, wide ? 'fast/widen.sql' : 'fast/narrow.sql')
+  const step = await findHeads(connection, days, rules)
+  await execute(connection, 'fast/tables.sql')
+  // Macros are bound to no values, but may be made of them.
+  await connection.run(`CREATE MACRO snapshot.fast.step() AS ${step}`)
+  await connection.run(`CREATE MACRO snapshot.fast.data_through() AS DATE ${literal(days.dataThrough)}`)
+  await execute(connection, 'fast/marks.sql')
+  await fillRunning(connection, days)
+  await execute(connection, 'fast/tidy.sql')
   await execute(connection, 'fast/macros.sql')
 }
 
-/** The candidates of the first level that fits; none where no level does. */
-async function findHeads(connection: DuckDBConnection, days: Days, rules: HeadRules): Promise<void> {
+/** Finds the candidates of the first level that fits, none where no level does; gives the step of their totals. */
+async function findHeads(connection: DuckDBConnection, days: Days, rules: HeadRules): Promise<number> {
   const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
+  const length = daysBetween(days.firstDay, days.dataThrough) + 1
   for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
     await findCandidates(connection, days, level)
-    const { all_rows, head_rows } = await readRow(connection, 'fast/rows.sql', rowsRow)
-    if (head_rows <= all_rows * rules.share) return
+    const { heads, app_days } = await readRow(connection, 'fast/rows.sql', rowsRow)
+    const step = STEPS.find((each) => (heads * length) / each <= app_days * rules.share)
+    if (step !== undefined) return step
   }
   await execute(connection, 'fast/candidates.sql')
+  return 1
 }
 
 async function findCandidates(connection: DuckDBConnection, days: Days, level: number): Promise<void> {
@@ -71,8 +83,21 @@ async function findCandidates(connection: DuckDBConnection, days: Days, level: n
   }
 }
 
+async function fillRunning(connection: DuckDBConnection, { firstDay, dataThrough }: Days): Promise<void> {
+  for (let first = blockOf(firstDay); first <= dataThrough; first = addDays(first, DAYS_AT_ONCE)) {
+    const last = addDays(first, DAYS_AT_ONCE - 1)
+    await execute(connection, 'fast/running.sql', {
+      first_day: first,
+      last_day: last < dataThrough ? last : dataThrough,
+    })
+  }
+}
+
 /** First day of the block that a day lies in. */
 function blockOf(day: string): string {
-  const since = dateValue(day).days - dateValue(FLOOR_DATE).days
-  return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(since / BLOCK_DAYS))
+  return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(daysBetween(FLOOR_DATE, day) / BLOCK_DAYS))
+}
+
+function daysBetween(first: string, last: string): number {
+  return dateValue(last).days - dateValue(first).days
 }

@@ -45,7 +45,7 @@ export interface Snapshot extends SnapshotFacts {
 
 const HEADS = `
   SELECT table_name FROM duckdb_tables()
-  WHERE schema_name = 'fast' AND table_name = 'daily' AND estimated_size > 0`
+  WHERE schema_name = 'fast' AND table_name = 'apps' AND estimated_size > 0`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
     CAST(first_day AS VARCHAR) AS first_day, attribution

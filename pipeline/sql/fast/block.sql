@@ -1,10 +1,9 @@
--- Each app in one block: all of its tokens, and what it cannot have passed on any day, which is found without adding up
--- every day.
+-- Each app in one block: all of its tokens, and those of its largest day.
 CREATE OR REPLACE TEMP TABLE fast_block AS
 SELECT
   d.app_id,
-  CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total,
-  CAST(CAST(max(d.prompt_tokens) AS HUGEINT) + CAST(max(d.completion_tokens) AS HUGEINT) AS DECIMAL(38, 0)) AS peak
+  CAST(sum(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS total,
+  CAST(max(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS peak
 FROM snapshot.app_daily AS d
-WHERE d.day >= CAST($first_day AS DATE) AND d.day < CAST($first_day AS DATE) + 16
+WHERE d.day >= CAST($first_day AS DATE) AND d.day < CAST($first_day AS DATE) + 32
 GROUP BY d.app_id;

@@ -1,8 +1,4 @@
--- How many app-days the candidates have, and how many there are in all.
+-- How many candidates there are, and how many app-days in all.
 SELECT
-  (SELECT count(*) FROM snapshot.app_daily) AS all_rows,
-  (
-    SELECT count(*)
-    FROM snapshot.app_daily AS d
-    SEMI JOIN fast_candidates AS c ON c.app_id = d.app_id
-  ) AS head_rows;
+  (SELECT count(DISTINCT c.app_id) FROM fast_candidates AS c) AS heads,
+  (SELECT count(*) FROM snapshot.app_daily) AS app_days;

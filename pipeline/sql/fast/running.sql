@@ -1,33 +1,46 @@
--- The heads on every marked day, from the first on which they had usage.
+-- The heads on the marked days among some days in a row. The day before these is marked and done: its sums are where
+-- they begin.
 INSERT INTO snapshot.fast.running
-WITH steps AS (
+WITH usage AS (
   SELECT
-    snapshot.fast.mark_of(d.day + 3) AS day,
-    d.app_id,
-    sum(d.requests) AS requests,
-    sum(d.prompt_tokens) AS prompt_tokens,
-    sum(d.completion_tokens) AS completion_tokens
-  FROM snapshot.fast.daily AS d
-  GROUP BY ALL
+    snapshot.fast.mark_of(d.day + snapshot.fast.step() - 1) AS day,
+    d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+  FROM snapshot.app_daily AS d
+  SEMI JOIN fast_heads AS h ON h.app_id = d.app_id
+  WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
+  UNION ALL
+  SELECT
+    CAST($first_day AS DATE) + snapshot.fast.step() - 1,
+    r.app_id, r.requests, r.prompt_tokens, r.completion_tokens
+  FROM snapshot.fast.running AS r
+  WHERE r.day = CAST($first_day AS DATE) - 1
+),
+steps AS (
+  SELECT
+    u.day,
+    u.app_id,
+    sum(u.requests) AS requests,
+    sum(u.prompt_tokens) AS prompt_tokens,
+    sum(u.completion_tokens) AS completion_tokens
+  FROM usage AS u
+  GROUP BY u.day, u.app_id
 ),
 marks AS (
-  SELECT CAST(g.day AS DATE) AS day
-  FROM generate_series(
-    (SELECT min(s.day) FROM steps AS s), CAST($data_through AS DATE), INTERVAL 4 DAY
-  ) AS g (day)
+  SELECT CAST($first_day AS DATE) + snapshot.fast.step() * (CAST(n.number AS INTEGER) + 1) - 1 AS day
+  FROM range((CAST($last_day AS DATE) - CAST($first_day AS DATE) + 1) // snapshot.fast.step()) AS n (number)
 )
 SELECT t.day, t.app_id, t.requests, t.prompt_tokens, t.completion_tokens
 FROM (
   SELECT
     m.day,
-    a.app_id,
+    h.app_id,
     sum(s.requests) OVER so_far AS requests,
     sum(s.prompt_tokens) OVER so_far AS prompt_tokens,
     sum(s.completion_tokens) OVER so_far AS completion_tokens
-  FROM snapshot.fast.apps AS a
+  FROM fast_heads AS h
   CROSS JOIN marks AS m
-  LEFT JOIN steps AS s ON s.app_id = a.app_id AND s.day = m.day
-  WINDOW so_far AS (PARTITION BY a.app_id ORDER BY m.day)
+  LEFT JOIN steps AS s ON s.app_id = h.app_id AND s.day = m.day
+  WINDOW so_far AS (PARTITION BY h.app_id ORDER BY m.day)
 ) AS t
 WHERE t.requests IS NOT NULL
 ORDER BY t.day, t.app_id;

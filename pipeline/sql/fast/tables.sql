@@ -1,4 +1,4 @@
--- The tables of the heads.
+-- The heads, and the bounds on all others.
 CREATE OR REPLACE TEMP TABLE fast_heads AS SELECT DISTINCT c.app_id FROM fast_candidates AS c;
 
 CREATE TABLE snapshot.fast.apps AS
@@ -7,15 +7,6 @@ COMMENT ON TABLE snapshot.fast.apps IS 'The heads: apps that were among the firs
 COMMENT ON COLUMN snapshot.fast.apps.app_id IS 'As in apps.';
 COMMENT ON COLUMN snapshot.fast.apps.app_name IS 'As in apps.';
 COMMENT ON COLUMN snapshot.fast.apps.subcategories IS 'As in apps.';
-
-CREATE TABLE snapshot.fast.daily AS
-SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN fast_heads AS h ON h.app_id = d.app_id ORDER BY d.day, d.app_id;
-COMMENT ON TABLE snapshot.fast.daily IS 'app_daily of the heads.';
-COMMENT ON COLUMN snapshot.fast.daily.day IS 'As in app_daily.';
-COMMENT ON COLUMN snapshot.fast.daily.app_id IS 'As in app_daily.';
-COMMENT ON COLUMN snapshot.fast.daily.requests IS 'As in app_daily.';
-COMMENT ON COLUMN snapshot.fast.daily.prompt_tokens IS 'As in app_daily.';
-COMMENT ON COLUMN snapshot.fast.daily.completion_tokens IS 'As in app_daily.';
 
 -- Whoever is no head has at most what stands next after the first ones, in each of its tags.
 CREATE TABLE snapshot.fast.outsiders AS
@@ -28,9 +19,3 @@ COMMENT ON COLUMN snapshot.fast.outsiders.first_day IS 'First day of the block.'
 COMMENT ON COLUMN snapshot.fast.outsiders.tag IS 'A subcategory; empty for apps without any.';
 COMMENT ON COLUMN snapshot.fast.outsiders.most_in_all IS 'No such app has more tokens in the block.';
 COMMENT ON COLUMN snapshot.fast.outsiders.most_on_a_day IS 'No such app has more tokens on a day of the block.';
-
-DROP TABLE fast_heads;
-DROP TABLE fast_candidates;
-DROP TABLE fast_tops;
-DROP TABLE fast_tags;
-DROP TABLE IF EXISTS fast_block;

@@ -1,2 +1,5 @@
+CREATE OR REPLACE TEMP MACRO fast_tokens(prompt_tokens, completion_tokens) AS
+  CAST(prompt_tokens AS HUGEINT) + CAST(completion_tokens AS HUGEINT);
+
 ALTER TABLE snapshot.fast.running ALTER prompt_tokens TYPE DECIMAL(38, 0);
 ALTER TABLE snapshot.fast.running ALTER completion_tokens TYPE DECIMAL(38, 0);

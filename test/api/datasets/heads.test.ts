@@ -43,8 +43,21 @@ const INSERT_DAYS = `
     SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "prompt_tokens": "BIGINT"}]'), recursive := true)
   ) AS r`
 
+/** How many apps, how many of them are heads per tag and block, and how many running totals there may be. */
+interface Size {
+  readonly apps: number
+  readonly level: number
+  readonly share: number
+}
+
+// Running totals for each day, and for one day in some.
+const SIZES: readonly Size[] = [
+  { apps: 60, level: 6, share: 100 },
+  { apps: 150, level: 15, share: 0.3 },
+]
+
 /** A snapshot of `apps` apps of this shape, of which the first `level` per tag and block are heads. */
-async function makeSnapshot(shape: Shape, seed: number, apps: number, level: number) {
+async function makeSnapshot(shape: Shape, seed: number, { apps, level, share }: Size) {
   const random = randomFrom(seed)
   const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
   const dataDir = folders.make()
@@ -71,7 +84,7 @@ async function makeSnapshot(shape: Shape, seed: number, apps: number, level: num
   await fillFast(
     connection,
     { firstDay: FIRST_DAY, dataThrough: LAST_DAY },
-    { levels: [level], share: 1, appShare: 100 },
+    { levels: [level], share, appShare: 100 },
   )
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
@@ -105,11 +118,8 @@ describe('readHeads', () => {
   it.each(Object.entries(SHAPES))(
     `gives the rows of the whole table, or none, for ${PER_SHAPE} windows of data that are %s`,
     async (name, shape) => {
-      for (const [apps, level] of [
-        [60, 6],
-        [150, 15],
-      ] as const) {
-        const { snapshot, remove } = await makeSnapshot(shape, apps * level + name.length, apps, level)
+      for (const size of SIZES) {
+        const { snapshot, remove } = await makeSnapshot(shape, size.apps + name.length, size)
         await fc.assert(
           fc.asyncProperty(queries, async (query) => {
             const heads = await readHeads(snapshot, query)
