@@ -75,6 +75,7 @@ export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
 
 /** Revokes the key with this id, for good; false when there is none. A second time changes nothing. */
 export async function revokeKey(store: Store, id: string, now: Date): Promise<boolean> {
-  const rows = await store.query(REVOKE, [id, now.toISOString()])
+  // In a transaction, so that no power cut brings the key back.
+  const rows = await store.transaction((queries) => queries.query(REVOKE, [id, now.toISOString()]))
   return rows.length > 0
 }
