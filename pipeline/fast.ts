@@ -18,7 +18,7 @@ interface HeadRules {
 // above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.
 const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 8, appShare: 1 / 10 }
 
-/** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
+/** The bounds on those who are no heads are kept for blocks of days, counted from the floor; block.sql and macros.sql agree. */
 const BLOCK_DAYS = 32
 
 /** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */

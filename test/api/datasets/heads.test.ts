@@ -20,7 +20,7 @@ const FIRST_DAY = '2025-12-20'
 const DAYS = 120
 const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 
-/** Tokens of an app on a day, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
+/** Prompt tokens of an app on a day, and as many completion tokens, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
 type Shape = (app: number, day: number, chance: number) => number | undefined
 
 const SHAPES: Readonly<Record<string, Shape>> = {
@@ -33,14 +33,16 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   coming: (app, day, chance) => (day >= app ? Math.floor(chance * 1e6) : undefined),
   going: (app, day, chance) => (day < DAYS - app ? Math.floor(chance * 1e6) : undefined),
   growing: (app, day) => Math.floor((day + 1) ** 2 / app),
+  // Neither count alone is too many for BIGINT, but both together.
+  'one giant': (app, day) => (app === 1 && day === 50 ? 4e18 + 7e17 : 1),
   enormous: (app, _day, chance) => Math.floor((9e18 / app) * chance),
 }
 
 const INSERT_DAYS = `
   INSERT INTO app_daily
-  SELECT r.day, r.app_id, 1, r.prompt_tokens, 0
+  SELECT r.day, r.app_id, 1, r.tokens, r.tokens
   FROM (
-    SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "prompt_tokens": "BIGINT"}]'), recursive := true)
+    SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "tokens": "BIGINT"}]'), recursive := true)
   ) AS r`
 
 /** How many apps, how many of them are heads per tag and block, and how many running totals there may be. */
@@ -75,7 +77,7 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share }: 
   const rows = Array.from({ length: apps * DAYS }, (_, index) => {
     const [app_id, day] = [1 + Math.floor(index / DAYS), index % DAYS]
     const tokens = shape(app_id, day, random())
-    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, prompt_tokens: tokens }]
+    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, tokens }]
   })
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
