@@ -45,6 +45,8 @@ interface DayFile {
 // Yesterday and today; a request that began before midnight belongs to yesterday (CONTRACT 7).
 const OPEN_DAYS = 2
 
+const OPEN_TRIES = 5
+
 /** Day files below `usageFolder`; folders and files are made with the first line they get. */
 export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
   const files = new Map<string, DayFile>()
@@ -93,15 +95,26 @@ export function newDayFileName(now: Date): string {
 }
 
 async function openFile(folder: string, name: string): Promise<DayFile> {
-  await mkdir(folder, { recursive: true })
   const path = join(folder, name)
-  const handle = await open(path, 'a')
+  const handle = await openInFolder(folder, path)
   try {
     const { ino, size } = await handle.stat({ bigint: true })
     return { path, handle, inode: ino, lines: 0, size: Number(size), dirty: false }
   } catch (error) {
     await handle.close()
     throw error
+  }
+}
+
+// An empty folder of a day long past may be cleared away between the two steps, or inside of the first.
+async function openInFolder(folder: string, path: string): Promise<FileHandle> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await mkdir(folder, { recursive: true })
+      return await open(path, 'a')
+    } catch (error) {
+      if (tries === OPEN_TRIES || codeOf(error) !== 'ENOENT') throw error
+    }
   }
 }
 
