@@ -18,7 +18,7 @@ interface HeadRules {
 // above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.
 const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 8, appShare: 1 / 10 }
 
-/** The bounds on those who are no heads are kept for blocks of days, counted from the floor; block.sql and macros.sql agree. */
+/** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
 const BLOCK_DAYS = 32
 
 /** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */
@@ -77,8 +77,9 @@ async function findHeads(connection: DuckDBConnection, days: Days, rules: HeadRu
 async function findCandidates(connection: DuckDBConnection, days: Days, level: number): Promise<void> {
   await execute(connection, 'fast/candidates.sql')
   for (let first = blockOf(days.firstDay); first <= days.dataThrough; first = addDays(first, BLOCK_DAYS)) {
-    await execute(connection, 'fast/block.sql', { first_day: first })
-    await execute(connection, 'fast/tops.sql', { first_day: first, level })
+    const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
+    await execute(connection, 'fast/block.sql', block)
+    await execute(connection, 'fast/tops.sql', { ...block, level })
     await execute(connection, 'fast/first-ones.sql', { first_day: first })
   }
 }

@@ -5,5 +5,5 @@ SELECT
   CAST(sum(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS total,
   CAST(max(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS peak
 FROM snapshot.app_daily AS d
-WHERE d.day >= CAST($first_day AS DATE) AND d.day < CAST($first_day AS DATE) + 32
+WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
 GROUP BY d.app_id;

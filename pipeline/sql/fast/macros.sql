@@ -30,12 +30,12 @@ WITH bounds AS (
     sum(least(
       CAST(o.most_in_all AS HUGEINT),
       CAST(o.most_on_a_day AS HUGEINT) * (
-        least(CAST(end_date AS DATE), o.first_day + 31) - greatest(CAST(start_date AS DATE), o.first_day) + 1
+        least(CAST(end_date AS DATE), o.last_day) - greatest(CAST(start_date AS DATE), o.first_day) + 1
       )
     )) AS tokens
   FROM fast.outsiders AS o
   WHERE o.first_day <= CAST(end_date AS DATE)
-    AND o.first_day + 31 >= CAST(start_date AS DATE)
+    AND o.last_day >= CAST(start_date AS DATE)
     AND (wanted_subcategory IS NULL OR o.tag = wanted_subcategory)
     AND (
       wanted_category IS NULL

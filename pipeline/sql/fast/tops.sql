@@ -2,7 +2,7 @@
 -- no more apps than that.
 INSERT INTO fast_tops
 SELECT
-  CAST($first_day AS DATE), t.tag,
+  CAST($first_day AS DATE), CAST($last_day AS DATE), t.tag,
   t.totals[$level], t.peaks[$level], t.totals[$level + 1], t.peaks[$level + 1]
 FROM (
   SELECT g.tag, max(b.total, $level + 1) AS totals, max(b.peak, $level + 1) AS peaks
