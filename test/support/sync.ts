@@ -6,6 +6,7 @@ import { putConnection, type ConnectionWanted } from '../../api/scim/connection-
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
 import type { JobEffects } from '../../api/scim/run-job.ts'
 import { startApi, until, type Api } from './api.ts'
+import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from './stores.ts'
 
 /** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
@@ -67,14 +68,18 @@ export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}):
 }
 
 interface SyncApiOptions {
-  readonly token: string
+  /** What the service shows to directories; by default what `startDirectory` asks for. */
+  readonly token?: string
   readonly sync?: Partial<JobEffects>
   readonly clock?: () => Date
   readonly settings?: Readonly<Record<string, string>>
 }
 
 /** A running service, with what an administrator does to it in short form. */
-export async function startSyncApi(store: StoreSettings, { token, sync, clock, settings }: SyncApiOptions) {
+export async function startSyncApi(
+  store: StoreSettings,
+  { token = DIRECTORY_TOKEN, sync, clock, settings }: SyncApiOptions = {},
+) {
   const api = await startApi(store.DATA_DIR, {
     environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
     sync: { ...QUICK, ...sync },

@@ -1,7 +1,7 @@
 /** Sync jobs and the processes that run them: these start, stop, die and live beside each other. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore, type StoreSettings } from '../../../api/open-store.ts'
+import { openStore } from '../../../api/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
@@ -18,9 +18,6 @@ import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../support
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
-
-const token = DIRECTORY_TOKEN
-const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
 
 /** Takes no other process for dead. */
 const NEVER_DEAD = { ...QUICK.pulse, stillBeats: Infinity }
@@ -41,7 +38,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     const { settings, store, key, accountId } = await connected(directory.url)
     const job = await requestJob(store, accountId, new Date())
     await store.close()
-    await using service = await startService(settings)
+    await using service = await startSyncApi(settings)
     const acme = service.administrator(key)
     expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
   })
@@ -52,7 +49,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     await requestJob(store, accountId, new Date())
     const lost = await takeNextJob(store, 'a process that is gone', new Date())
     await store.close()
-    await using service = await startService(settings)
+    await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
     expect(await acme.end(lost?.id ?? '')).toMatchObject({
       status: 'failed',
@@ -65,12 +62,12 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
-    await using first = await startService(settings)
+    await using first = await startSyncApi(settings)
     const acme = await first.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
     // Long enough for the second to take it for dead, were it not for the heartbeat.
-    await using second = await startService(settings)
+    await using second = await startSyncApi(settings)
     const heartbeat = async () => {
       const [row] = await second.store.query('SELECT status, heartbeat FROM scim_sync_jobs')
       expect(row?.['status']).toBe('running')
@@ -88,13 +85,13 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     const settings = await fresh()
     let id = ''
     {
-      await using service = await startService(settings)
+      await using service = await startSyncApi(settings)
       await (await service.connect(good.url)).sync()
       const acme = await service.connect(held.url)
       id = (await acme.post()).job.id
       await until(() => waiting() > 0)
     }
-    await using service = await startService(settings)
+    await using service = await startSyncApi(settings)
     const acme = await service.connect(good.url)
     expect(await acme.job(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
     expect(Object.keys(await acme.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
@@ -106,11 +103,11 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     await using held = await startDirectory(groupsNamed('3'), { quirk })
     const settings = await fresh()
     {
-      await using service = await startService(settings)
+      await using service = await startSyncApi(settings)
       await (await service.connect(good.url)).sync()
       await service.connect(held.url)
     }
-    const environment = { ...asEnvironment(settings), PORT: '0', [TOKEN_VARIABLE]: token }
+    const environment = { ...asEnvironment(settings), PORT: '0', [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
     const server = startProgram('server.ts', [], environment)
     const origin = await until(() => /"origin":"([^"]+)"/.exec(server.output.stderr)?.[1])
     const store = await openStore(settings, new Date())
@@ -126,10 +123,10 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     await server.ended
 
     {
-      await using unaware = await startSyncApi(settings, { token, sync: { pulse: NEVER_DEAD } })
+      await using unaware = await startSyncApi(settings, { sync: { pulse: NEVER_DEAD } })
       expect((await unaware.administrator(key).job(id)).status).toBe('running')
     }
-    await using service = await startService(settings)
+    await using service = await startSyncApi(settings)
     const acme = await service.connect(good.url)
     expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
     expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
@@ -143,7 +140,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
       await using directory = await startDirectory(old)
       const settings = await fresh()
       {
-        await using service = await startService(settings)
+        await using service = await startSyncApi(settings)
         const acme = await service.connect(directory.url)
         await acme.sync()
       }
@@ -153,7 +150,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
       const args = ['sync', '--account', 'acme']
       const run = startProgram('scim/directories.ts', args, {
         ...asEnvironment(settings),
-        [TOKEN_VARIABLE]: token,
+        [TOKEN_VARIABLE]: DIRECTORY_TOKEN,
       })
       // The page past the end: now it compares, and then it writes.
       const lastPages = () => directory.asked.filter(({ query }) => query.get('startIndex') === '2001')

@@ -1,6 +1,5 @@
 /** A sync job as its account sees it: its states, its failures, and when it runs. */
 import { afterAll, describe, expect, it } from 'vitest'
-import type { StoreSettings } from '../../../api/open-store.ts'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
@@ -11,14 +10,11 @@ import { connectionTo, startSyncApi } from '../../support/sync.ts'
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-const token = DIRECTORY_TOKEN
-const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
-
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('goes from queued over running to succeeded, with all eight keys each time', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
 
     const { response, job } = await acme.post()
@@ -50,7 +46,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('is the answer to every POST while it is open, and a new one comes after it', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     const posts = await Promise.all(Array.from({ length: 10 }, () => acme.post()))
     const ids = new Set(posts.map(({ job }) => job.id))
@@ -72,7 +68,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     await using directory = await startDirectory([], {
       quirk: ({ path }) => (path === '/Groups' ? { status: 404, body: {} } : undefined),
     })
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     const job = await acme.sync()
     expect(job).toMatchObject({
@@ -84,12 +80,12 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     const told = service.messages().find((line) => line['job_id'] === job.id)
     expect(told).toMatchObject({ failure: 'directory_invalid_response', level: 'warn' })
     expect(JSON.stringify(told)).toContain('status 404')
-    expect(service.lines.join('')).not.toContain(token)
+    expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
   })
 
   it('fails when its token is not there, without a request', async () => {
     await using directory = await startDirectory([])
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url, { token: { kind: 'env', source: 'ANOTHER_VARIABLE' } })
     expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
     expect(directory.asked).toEqual([])
@@ -98,7 +94,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('fails when it takes too long', async () => {
     const { quirk } = gate()
     await using directory = await startDirectory([], { quirk })
-    await using service = await startSyncApi(await fresh(), { token, sync: { syncMs: 50 } })
+    await using service = await startSyncApi(await fresh(), { sync: { syncMs: 50 } })
     const acme = await service.connect(directory.url)
     expect((await acme.sync()).error_message).toBe(FAILURES.timed_out)
   })
@@ -106,7 +102,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it.each(['changed', 'removed'])('writes nothing when its connection is %s meanwhile', async (how) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
@@ -122,7 +118,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     // No beat before the end, which would tell of it sooner.
     const pulse = { beatMs: 3_600_000, stillBeats: 1 }
-    await using service = await startSyncApi(await fresh(), { token, sync: { pulse } })
+    await using service = await startSyncApi(await fresh(), { sync: { pulse } })
     const acme = await service.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
@@ -139,7 +135,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
 
   it('leaves nothing half written when the store fails it', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await service.store.script('ALTER TABLE scim_members RENAME TO elsewhere')
     const job = await acme.sync()
@@ -159,7 +155,6 @@ describe.each(stores.kinds)('jobs of several accounts on $name', ({ fresh }) => 
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
     await using service = await startSyncApi(await fresh(), {
-      token,
       settings: { SCIM_CONCURRENT_SYNCS: String(concurrent) },
     })
     const accounts = [
@@ -185,8 +180,8 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     const settings = await fresh()
     const now = new Date('2026-11-20T12:30:00Z')
     const clock = () => now
-    await using first = await startSyncApi(settings, { token, clock })
-    await using second = await startSyncApi(settings, { token, clock })
+    await using first = await startSyncApi(settings, { clock })
+    await using second = await startSyncApi(settings, { clock })
     const acme = await first.connect(directory.url, {
       schedule: '0 * * * *',
       // Three times have passed while nobody ran; they come as one.
@@ -202,7 +197,7 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
   it('wait for their time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     let now = new Date('2026-11-20T12:30:00Z')
-    await using service = await startSyncApi(await fresh(), { token, clock: () => now })
+    await using service = await startSyncApi(await fresh(), { clock: () => now })
     const acme = await service.connect(directory.url, {
       schedule: '0 * * * *',
       nextSyncAt: '2026-11-20T13:00:00.000Z',

@@ -3,7 +3,7 @@ import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sd
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
-import { DIRECTORY_TOKEN, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import { manyGroups, startDirectory } from '../../support/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { startSyncApi } from '../../support/sync.ts'
 
@@ -14,7 +14,7 @@ let service: Awaited<ReturnType<typeof startSyncApi>>
 
 beforeAll(async () => {
   directory = await startDirectory(manyGroups(60))
-  service = await startSyncApi({ DATA_DIR: folders.make() }, { token: DIRECTORY_TOKEN })
+  service = await startSyncApi({ DATA_DIR: folders.make() })
 })
 
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
-import { DIRECTORY_TOKEN, groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import { groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
 import { TestStores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/sync.ts'
 
@@ -22,7 +22,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
   beforeAll(async () => {
     directory = await startDirectory(manyGroups(120))
-    service = await startSyncApi(await fresh(), { token: DIRECTORY_TOKEN })
+    service = await startSyncApi(await fresh())
     acme = await service.connect(directory.url)
     await acme.sync()
   })

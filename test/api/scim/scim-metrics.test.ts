@@ -10,7 +10,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 async function startService(dataDir = folders.make()) {
-  const service = await startSyncApi({ DATA_DIR: dataDir }, { token: DIRECTORY_TOKEN })
+  const service = await startSyncApi({ DATA_DIR: dataDir })
   const samples = async (name = '') => {
     const text = await (await fetch(`${service.origin}/metrics`)).text()
     const lines = text.split('\n').filter((line) => line.startsWith(`scim_${name}`))

@@ -1,21 +1,17 @@
 /** What a sync writes and deletes, and where it rather does nothing. */
 import { afterAll, describe, expect, it } from 'vitest'
-import type { StoreSettings } from '../../../api/open-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
-import { DIRECTORY_TOKEN, groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import { groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
 import { TestStores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-const token = DIRECTORY_TOKEN
-const startService = (settings: StoreSettings) => startSyncApi(settings, { token })
-
 describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
   it('deletes nothing when the directory suddenly returns nothing, and says so', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const before = await acme.all()
@@ -29,7 +25,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     await using directory = await startDirectory(groupsNamed('1', '2'), {
       quirk: ({ path }) => (isEmpty && path === '/Groups' ? { body: { Resources: [] } } : undefined),
     })
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     isEmpty = true
@@ -39,7 +35,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
 
   it('deletes nothing when too much would go', async () => {
     await using directory = await startDirectory(manyGroups(25))
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     directory.groups.splice(0, 6)
@@ -51,7 +47,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
 
   it('empties no groups when a directory stops supplying members', async () => {
     await using directory = await startDirectory(manyGroups(3))
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const before = await acme.all()
@@ -66,7 +62,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
 
   it('lists no deleted group, and gives one that comes back its former id and its new name', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const former = (await acme.groups()).data.find((group) => group.external_id === '2')
@@ -86,7 +82,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     const staff = Array.from({ length: 5000 }, (_, index) => ({ value: `user-${index}` }))
     const groups = [...manyGroups(10_000), { id: 'staff', displayName: 'Staff', members: staff }]
     await using directory = await startDirectory(groups)
-    await using service = await startService(await fresh())
+    await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10_001 })
     const memberships = async () =>
