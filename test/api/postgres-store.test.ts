@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OperatorError } from '../../api/errors.ts'
 import { openStore, type StoreSettings } from '../../api/open-store.ts'
 import { openPostgres } from '../../api/postgres-store.ts'
-import { startProgram, until } from '../support/api.ts'
+import { makeKey, said, startProgram, startServer, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../support/postgres.ts'
 import { publishSnapshot } from '../support/snapshot.ts'
@@ -134,22 +134,16 @@ describe.skipIf(bin === undefined)('a long transaction', () => {
 })
 
 /** The API as a process of its own over these settings, once it listens. */
-async function startServer(settings: StoreSettings) {
-  const program = startProgram('server.ts', [], { ...asEnvironment(settings), PORT: '0' })
-  const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
+async function startServing(settings: StoreSettings) {
+  const { origin, child, ended } = await startServer(asEnvironment(settings))
   return {
     get: (key: string) =>
       fetch(`${origin}/api/v1/datasets/app-rankings`, { headers: { Authorization: `Bearer ${key}` } }),
     async stop() {
-      program.child.kill('SIGTERM')
-      return await program.ended
+      child.kill('SIGTERM')
+      return await ended
     },
   }
-}
-
-async function makeKey(settings: StoreSettings): Promise<string> {
-  const args = ['create', '--account', 'a', '--kind', 'inference']
-  return (await startProgram('accounts/keys.ts', args, asEnvironment(settings)).ended).stdout.trim()
 }
 
 async function publishOne(dataDir: string): Promise<void> {
@@ -165,9 +159,9 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
   it('let exactly 30 of many simultaneous requests of a key pass in all', async () => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
-    const servers = await Promise.all([startServer(settings), startServer(settings)])
+    const servers = await Promise.all([startServing(settings), startServing(settings)])
     const replies = await until(async () => {
-      const key = await makeKey(settings)
+      const key = await makeKey(asEnvironment(settings))
       const began = performance.now()
       const statuses = await Promise.all(
         servers.flatMap(({ get }) => Array.from({ length: 30 }, async () => (await get(key)).status)),
@@ -187,7 +181,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     const start = async () => {
       const settings = { DATA_DIR: folders.make(), DATABASE_URL: url, PORT: '0' }
       const program = startProgram('start.ts', [], settings)
-      const welcome = await until(() => /Address: [^]*Try it: .*\n/.exec(program.output.stdout)?.[0])
+      const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
       program.child.kill('SIGTERM')
       return { welcome, ending: await program.ended }
     }
@@ -199,8 +193,8 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
   it('answer 500 while the server is away and recover by themselves', async () => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
-    const api = await startServer(settings)
-    const key = await makeKey(settings)
+    const api = await startServing(settings)
+    const key = await makeKey(asEnvironment(settings))
     expect((await api.get(key)).status).toBe(200)
     await server.stop()
     const refused = await api.get(key)

@@ -3,24 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { startProgram, until } from '../support/api.ts'
+import { makeKey, startProgram, startServer } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { publishSnapshot } from '../support/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-/** The API as a process of its own, once it listens. */
-async function startServer(dataDir: string, environment: Readonly<Record<string, string>> = {}) {
-  const program = startProgram('server.ts', [], { DATA_DIR: dataDir, PORT: '0', ...environment })
-  const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
-  return { ...program, origin }
-}
-
-async function makeKey(dataDir: string): Promise<string> {
-  const args = ['create', '--account', 'a', '--kind', 'inference']
-  return (await startProgram('accounts/keys.ts', args, { DATA_DIR: dataDir }).ended).stdout.trim()
-}
 
 describe('npm run serve', () => {
   it('serves what keys made and writes its log to stderr alone', async () => {
@@ -31,8 +19,8 @@ describe('npm run serve', () => {
       apps: [{ id: 1, name: 'App' }],
       daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
     })
-    const server = await startServer(dataDir)
-    const key = await makeKey(dataDir)
+    const server = await startServer({ DATA_DIR: dataDir })
+    const key = await makeKey({ DATA_DIR: dataDir })
     const response = await fetch(`${server.origin}/api/v1/datasets/app-rankings`, {
       headers: { Authorization: `Bearer ${key}` },
     })
@@ -46,7 +34,7 @@ describe('npm run serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'on %s finishes the request in flight, closes idle connections and exits with 0',
     async (signal) => {
-      const server = await startServer(folders.make())
+      const server = await startServer({ DATA_DIR: folders.make() })
       const { hostname, port } = new URL(server.origin)
       const idle = connect(Number(port), hostname)
       idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -69,7 +57,7 @@ describe('npm run serve', () => {
   )
 
   it('ends at once on a second signal', async () => {
-    const server = await startServer(folders.make())
+    const server = await startServer({ DATA_DIR: folders.make() })
     const { hostname, port } = new URL(server.origin)
     const idle = connect(Number(port), hostname)
     idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -84,7 +72,7 @@ describe('npm run serve', () => {
   })
 
   it('exits with 2 and one line that names PORT when the port is taken', async () => {
-    const first = await startServer(folders.make())
+    const first = await startServer({ DATA_DIR: folders.make() })
     const { port } = new URL(first.origin)
     const second = await startProgram('server.ts', [], {
       DATA_DIR: folders.make(),

@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/ports.ts'
-import { startProgram } from '../support/api.ts'
+import { makeKey, startProgram } from '../support/api.ts'
 import {
   figure,
   inTemporaryFolder,
@@ -88,13 +88,10 @@ async function startOurs(folder: string, host: string): Promise<Target> {
   const { child, output } = startProgram('server.ts', [], environment)
   const origin = `http://127.0.0.1:${environment.PORT}`
   await untilAnswering(`${origin}/healthz`, child, () => output.stderr)
-  const make = startProgram(
-    'accounts/keys.ts',
-    ['create', '--account', 'bench', '--kind', 'inference'],
-    environment,
-  )
-  const { stdout } = await make.ended
-  const headers = { authorization: `Bearer ${stdout.trim()}`, 'http-referer': 'https://bench.example' }
+  const headers = {
+    authorization: `Bearer ${await makeKey(environment)}`,
+    'http-referer': 'https://bench.example',
+  }
   return { name: 'this service', url: `${origin}/api/v1/chat/completions`, headers, process: child }
 }
 

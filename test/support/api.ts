@@ -133,6 +133,38 @@ export function startProgram(
   return { child, output, ended }
 }
 
+/**
+ * What a program says, once `pattern` is in it.
+ * @throws {Error} with its words when it ends without.
+ */
+export async function said(
+  { output, ended }: ReturnType<typeof startProgram>,
+  stream: 'stdout' | 'stderr',
+  pattern: RegExp,
+): Promise<RegExpExecArray> {
+  let code: number | null | undefined
+  void ended.then((ending) => (code = ending.code))
+  return await until(() => {
+    const match = pattern.exec(output[stream])
+    if (match === null && code !== undefined)
+      throw new Error(`Ended with ${code}:\n${output.stdout}${output.stderr}`)
+    return match ?? undefined
+  })
+}
+
+/** The API as a process of its own on a free port, once it listens. */
+export async function startServer(environment: Readonly<Record<string, string>>) {
+  const program = startProgram('server.ts', [], { PORT: '0', ...environment })
+  const [, origin = ''] = await said(program, 'stderr', /"origin":"([^"]+)"/)
+  return { ...program, origin }
+}
+
+/** A new inference key, made by `npm run keys`. */
+export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
+  const args = ['create', '--account', 'a', '--kind', 'inference']
+  return (await startProgram('accounts/keys.ts', args, environment).ended).stdout.trim()
+}
+
 /** Waits until `probe` gives something other than undefined or false; the test's own time limit bounds it. */
 export async function until<Result>(
   probe: () => Result | undefined | false | Promise<Result | undefined | false>,

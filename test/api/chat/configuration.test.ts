@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfiguration } from '../../../api/chat/configuration.ts'
 import { OperatorError } from '../../../api/errors.ts'
-import { envelopeSchema, startApi, startProgram, until } from '../../support/api.ts'
+import { envelopeSchema, startApi, startProgram, startServer, until } from '../../support/api.ts'
 import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
 import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
 import { answers, startUpstream } from '../../support/upstream.ts'
@@ -176,8 +176,7 @@ describe('a service', () => {
     const dataDir = folders.make()
     const wiring = { 'a/one': [{ base_url: upstream.url }] }
     const MODELS_FILE = writeModels(dataDir, wiring)
-    const program = startProgram('server.ts', [], { DATA_DIR: dataDir, PORT: '0', MODELS_FILE })
-    const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
+    const { origin, ...program } = await startServer({ DATA_DIR: dataDir, MODELS_FILE })
     const models = async () => {
       const listed: unknown = await (await fetch(`${origin}/api/v1/models`)).json()
       return JSON.stringify(listed)

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../api/route.ts'
-import { startProgram, until } from '../../support/api.ts'
+import { makeKey, startProgram, until } from '../../support/api.ts'
 import { writeModels } from '../../support/chat.ts'
 import { publish, query, TemporaryFolders } from '../../support/nightly.ts'
 import { freePort } from '../../support/ports.ts'
@@ -87,11 +87,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
   }
   const began = Date.now()
   let program = await start()
-  const made = await startProgram(
-    'accounts/keys.ts',
-    ['create', '--account', 'a', '--kind', 'inference'],
-    environment,
-  ).ended
+  const key = await makeKey(environment)
   const agent = new Agent({ keepAlive: true })
 
   /** One request; its client may leave at any moment. True when it was answered to its end. */
@@ -101,7 +97,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
       method: 'POST',
       agent,
       headers: {
-        Authorization: `Bearer ${made.stdout.trim()}`,
+        Authorization: `Bearer ${key}`,
         'Content-Type': 'application/json',
         'HTTP-Referer': `https://app-${number % 3}.example`,
       },

@@ -3,8 +3,9 @@ import { request as httpRequest } from 'node:http'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CHAT_LIMITS } from '../../../api/chat/chat.ts'
 import { BASE_PATH } from '../../../api/route.ts'
-import { startProgram, until } from '../../support/api.ts'
+import { makeKey, said, startServer, until } from '../../support/api.ts'
 import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
+import { INSPECTED, INSPECTOR_URL, liveHeapBytes } from '../../support/live-heap.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import {
   answers,
@@ -201,6 +202,8 @@ describe('a service that stops', () => {
 
 const ABORTED = 10_000
 const AT_ONCE = 50
+/** What a stream may leave behind, in bytes: less than the smallest object that stands for one. */
+const KEPT_PER_STREAM = 500
 
 it(`${ABORTED} aborted streams leave memory and sockets flat`, async () => {
   await using upstream = await startUpstream({
@@ -211,28 +214,18 @@ it(`${ABORTED} aborted streams leave memory and sockets flat`, async () => {
   })
   const dataDir = folders.make()
   const MODELS_FILE = writeModels(dataDir, { 'a/one': [{ base_url: upstream.url, model: 'endless' }] })
-  // A leak of a few kilobytes a stream would not fit into so small a heap.
-  const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE, NODE_OPTIONS: '--max-old-space-size=64' }
-  const program = startProgram('server.ts', [], { ...environment, LOG_LEVEL: 'info' })
-  const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
-  const { stdout } = await startProgram(
-    'accounts/keys.ts',
-    ['create', '--account', 'a', '--kind', 'inference'],
-    {
-      DATA_DIR: dataDir,
-    },
-  ).ended
+  const program = await startServer({ DATA_DIR: dataDir, MODELS_FILE, NODE_OPTIONS: INSPECTED })
+  const [, inspector = ''] = await said(program, 'stderr', INSPECTOR_URL)
+  const key = await makeKey({ DATA_DIR: dataDir })
   const openSockets = async () => {
-    const text = await (await fetch(`${origin}/metrics`)).text()
+    const text = await (await fetch(`${program.origin}/metrics`)).text()
     return Number(/^process_open_fds (\d+)$/m.exec(text)?.[1])
   }
-  const before = await openSockets()
-  let left = ABORTED
   const abortOne = async () => {
-    const request = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
+    const request = httpRequest(`${program.origin}${BASE_PATH}/chat/completions`, {
       method: 'POST',
       agent: false,
-      headers: { Authorization: `Bearer ${stdout.trim()}`, 'Content-Type': 'application/json' },
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
     })
     request.on('error', () => undefined)
     request.end(JSON.stringify({ ...ONE, stream: true }))
@@ -240,12 +233,23 @@ it(`${ABORTED} aborted streams leave memory and sockets flat`, async () => {
     await once(response, 'data')
     response.destroy()
   }
-  const worker = async () => {
-    while (left-- > 0) await abortOne()
+  const abortMany = async (streams: number) => {
+    let left = streams
+    const worker = async () => {
+      while (left-- > 0) await abortOne()
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, worker))
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  const socketsBefore = await openSockets()
+  // As many as are read on at once, and all code has run.
+  const warmUp = ABORTED / 10
+  await abortMany(warmUp)
+  const bytesBefore = await liveHeapBytes(inspector)
+  await abortMany(ABORTED - warmUp)
+  const grown = (await liveHeapBytes(inspector)) - bytesBefore
+  expect(grown).toBeLessThan((ABORTED - warmUp) * KEPT_PER_STREAM)
   // Some of the last ones are still being read on.
-  const atMost = before + CHAT_LIMITS.drains + AT_ONCE
+  const atMost = socketsBefore + CHAT_LIMITS.drains + AT_ONCE
   await until(async () => (await openSockets()) <= atMost)
   program.child.kill('SIGTERM')
   expect((await program.ended).code).toBe(0)

@@ -5,7 +5,7 @@ import { openStore } from '../../../api/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
-import { startProgram, until } from '../../support/api.ts'
+import { startProgram, startServer, until } from '../../support/api.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
@@ -107,13 +107,11 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
       await (await service.connect(good.url)).sync()
       await service.connect(held.url)
     }
-    const environment = { ...asEnvironment(settings), PORT: '0', [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
-    const server = startProgram('server.ts', [], environment)
-    const origin = await until(() => /"origin":"([^"]+)"/.exec(server.output.stderr)?.[1])
+    const server = await startServer({ ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN })
     const store = await openStore(settings, new Date())
     const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     await store.close()
-    const response = await fetch(`${origin}/api/v1/scim/sync-jobs`, {
+    const response = await fetch(`${server.origin}/api/v1/scim/sync-jobs`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}` },
     })

@@ -3,7 +3,7 @@ import { createKey } from '../../../api/accounts/key-store.ts'
 import { openStore, type StoreSettings } from '../../../api/open-store.ts'
 import { BASE_PATH } from '../../../api/route.ts'
 import { putConnection } from '../../../api/scim/connection-store.ts'
-import { startProgram, until } from '../../support/api.ts'
+import { startServer, until } from '../../support/api.ts'
 import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../support/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../support/sync.ts'
@@ -26,10 +26,9 @@ async function connectAll(settings: StoreSettings, url: string): Promise<readonl
 }
 
 /** The API as a process of its own, once it listens. */
-async function startServer(settings: StoreSettings) {
-  const environment = { ...asEnvironment(settings), PORT: '0', [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
-  const program = startProgram('server.ts', [], environment)
-  const origin = await until(() => /"origin":"([^"]+)"/.exec(program.output.stderr)?.[1])
+async function startSync(settings: StoreSettings) {
+  const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
+  const { origin, child, ended } = await startServer(environment)
   return {
     administrator: (key: string) =>
       administratorOf(
@@ -40,8 +39,8 @@ async function startServer(settings: StoreSettings) {
         key,
       ),
     async [Symbol.asyncDispose]() {
-      program.child.kill('SIGTERM')
-      expect(await program.ended).toMatchObject({ code: 0 })
+      child.kill('SIGTERM')
+      expect(await ended).toMatchObject({ code: 0 })
     },
   }
 }
@@ -52,8 +51,8 @@ describe.each(stores.kinds)('two API processes on one store, $name', ({ fresh })
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     const settings = await fresh()
     const keys = await connectAll(settings, directory.url)
-    await using first = await startServer(settings)
-    await using second = await startServer(settings)
+    await using first = await startSync(settings)
+    await using second = await startSync(settings)
     const accounts = keys.map((key) => [first.administrator(key), second.administrator(key)] as const)
 
     const idsOf = async ([one, other]: (typeof accounts)[number]) => {
