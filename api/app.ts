@@ -3,6 +3,7 @@ import express, { type ErrorRequestHandler, type Express } from 'express'
 import helmet from 'helmet'
 import type { Registry } from 'prom-client'
 import { authenticate } from './accounts/authenticate.ts'
+import { createFindKey, type FindKey } from './accounts/key-store.ts'
 import { stateLimits } from './accounts/spend.ts'
 import type { CallLocals, Clock, Gate, Handler } from './call.ts'
 import { openToPages, preflight } from './cors.ts'
@@ -36,10 +37,11 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.enable('strict routing')
 
   app.use(logRequests(log), countReplies(metrics), securityHeaders(), refuseBadRequestLine)
+  const findKey = createFindKey(store)
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
     app.all(path, noteRoute(path))
-    for (const route of here) addRoute(app, route, store, clock)
+    for (const route of here) addRoute(app, route, findKey, clock)
     if (here.some((route) => route.openToPages === true)) app.options(path, preflight(methodsOf(here)))
     app.all(path, otherMethods(here))
   }
@@ -48,8 +50,8 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   return app
 }
 
-function addRoute(app: Express, route: Route, store: Store, clock: Clock): void {
-  const gates: Gate[] = [authenticate(store, route.access)]
+function addRoute(app: Express, route: Route, findKey: FindKey, clock: Clock): void {
+  const gates: Gate[] = [authenticate(findKey, route.access)]
   if (route.openToPages === true) gates.unshift(openToPages)
   if (route.limited === true) gates.unshift(stateLimits(clock))
   if (route.typedErrors === true) gates.unshift(typeErrors)

@@ -47,6 +47,7 @@ export function openPostgres(url: string): Store {
     ...queries,
     transaction: (work) => inTurn(() => runTransaction(pool, BEGIN_ALONE, work)),
     longTransaction: (work) => runTransaction(pool, BEGIN, work),
+    version: () => undefined,
     close: () => inTurn(() => pool.end()),
   }
 }

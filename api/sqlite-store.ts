@@ -28,7 +28,11 @@ export async function openSqlite(path: string): Promise<Store> {
   const queries = sqliteQueries(database)
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
-  const transaction: Store['transaction'] = (work) => inTurn(() => runTransaction(database, queries, work))
+  // SQLite counts what others commit, not what its own connection does.
+  const changesOfOthers = database.prepare('PRAGMA data_version')
+  let ownTransactions = 0
+  const transaction: Store['transaction'] = (work) =>
+    inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
 
   const grouped = createGrouped(database, queries, inTurn)
 
@@ -37,6 +41,7 @@ export async function openSqlite(path: string): Promise<Store> {
     script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
     transaction,
     longTransaction: transaction,
+    version: () => `${String(changesOfOthers.get()?.['data_version'])} ${ownTransactions}`,
     async close() {
       await grouped.settled()
       await inTurn(async () => database.close())

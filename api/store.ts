@@ -32,6 +32,11 @@ export interface Store extends Queries {
    * has to write before it ends, which fails or waits when others changed them.
    */
   longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
+  /**
+   * A text that is another one once anything has changed in the database, by whatever process, except through `query`
+   * of this very store. Undefined where only a question to the database could tell.
+   */
+  version(): string | undefined
   /** Waits for what is under way and closes the connections. */
   close(): Promise<void>
 }

@@ -1,18 +1,17 @@
 /** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
 import type { Caller, Gate } from '../call.ts'
 import { ApiError } from '../errors.ts'
-import type { Store } from '../store.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
-import { findKey } from './key-store.ts'
+import type { FindKey } from './key-store.ts'
 
 /** Which keys a route takes: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
 
 /** Lets callers with a fitting key pass and notes who they are. */
-export function authenticate(store: Store, access: Access): Gate {
+export function authenticate(findKey: FindKey, access: Access): Gate {
   return async (request, reply, next) => {
     if (access !== 'open') {
-      const caller = await identify(store, request.headers.authorization)
+      const caller = await identify(findKey, request.headers.authorization)
       // Noted before the kind is judged: the caller is known even where its key does not fit.
       reply.locals.caller = caller
       if (access !== 'any' && caller.kind !== access) {
@@ -23,7 +22,7 @@ export function authenticate(store: Store, access: Access): Gate {
   }
 }
 
-async function identify(store: Store, header: string | undefined): Promise<Caller> {
+async function identify(findKey: FindKey, header: string | undefined): Promise<Caller> {
   if (header === undefined) {
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   }
@@ -33,7 +32,7 @@ async function identify(store: Store, header: string | undefined): Promise<Calle
   }
   if (!isKeyForm(token)) throw unauthorized('Malformed key: what was sent is not a key of this service')
 
-  const key = await findKey(store, token)
+  const key = await findKey(token)
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
   return { accountId: key.account_id, keyId: key.id, kind: key.kind }

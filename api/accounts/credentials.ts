@@ -1,7 +1,7 @@
 /**
  * What a key looks like and how it is kept: 32 random bytes behind a readable prefix, stored only as a hash.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** The kinds of key (CONTRACT 2). */
 export const KEY_KINDS = ['inference', 'management'] as const
@@ -27,7 +27,7 @@ export function isKeyForm(text: string): boolean {
  * since a key is 256 random bits and cannot be guessed.
  */
 export function hashKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex')
+  return hash('sha256', key)
 }
 
 /** The token of an `Authorization: Bearer …` header; undefined for any other scheme or form. */

@@ -64,8 +64,35 @@ async function addKey(queries: Queries, { account, kind, now }: NewKey): Promise
 
 /** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */
 export async function findKey(store: Store, key: string): Promise<StoredKey | undefined> {
-  const [row] = await store.query(FIND, [hashKey(key)])
+  return await findByHash(store, hashKey(key))
+}
+
+async function findByHash(store: Store, hash: string): Promise<StoredKey | undefined> {
+  const [row] = await store.query(FIND, [hash])
   return row === undefined ? undefined : storedKeySchema.parse(row)
+}
+
+/** Finds keys as findKey does, and asks the store only where something may have changed since. */
+export type FindKey = (key: string) => Promise<StoredKey | undefined>
+
+/** Keys that are remembered: a few hundred bytes each. */
+const REMEMBERED_KEYS = 10_000
+
+/** The FindKey of a store. A key that is revoked, in whatever process, is found revoked from then on. */
+export function createFindKey(store: Store): FindKey {
+  const known = new Map<string, StoredKey>()
+  let version: string | undefined
+
+  return async (key) => {
+    const hash = hashKey(key)
+    const current = store.version()
+    if (current !== version || known.size >= REMEMBERED_KEYS) known.clear()
+    version = current
+    const found = known.get(hash) ?? (await findByHash(store, hash))
+    // What was asked of an older version may be out of date.
+    if (found !== undefined && current !== undefined && current === version) known.set(hash, found)
+    return found
+  }
 }
 
 /** All keys, oldest first, revoked ones included. */

@@ -136,3 +136,31 @@ describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
     expect(await counter.value()).toBe(9)
   })
 })
+
+describe.each(stores.kinds)('Store.version on $name', ({ name, fresh }) => {
+  it.runIf(name === 'SQLite')(
+    'is another one after a transaction, and after any change by others',
+    async () => {
+      const settings = await fresh()
+      await using counter = await openCounter(settings)
+      await using other = await openCounter(settings)
+      const seen = [counter.store.version()]
+      await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 1'))
+      seen.push(counter.store.version())
+      await other.store.query('UPDATE counter SET n = 2')
+      seen.push(counter.store.version())
+      await other.store.transaction((queries) => queries.query('UPDATE counter SET n = 3'))
+      seen.push(counter.store.version())
+      expect(new Set(seen).size).toBe(4)
+
+      await counter.store.query('UPDATE counter SET n = n + 1')
+      await other.value()
+      expect(counter.store.version()).toBe(seen[3])
+    },
+  )
+
+  it.runIf(name === 'PostgreSQL')('is not known without asking', async () => {
+    await using counter = await openCounter(await fresh())
+    expect(counter.store.version()).toBeUndefined()
+  })
+})

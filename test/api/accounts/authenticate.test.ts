@@ -25,10 +25,13 @@ const routes: readonly Route[] = ACCESSES.map((access) => ({
 
 describe.each(stores.kinds)('on $name', ({ fresh }) => {
   let store: Store
+  let elsewhere: Store
   let server: HttpServer
 
   beforeAll(async () => {
-    store = await openStore(await fresh(), now)
+    const settings = await fresh()
+    store = await openStore(settings, now)
+    elsewhere = await openStore(settings, now)
     const { log } = memoryLog()
     const metrics = createMetricsRegistry()
     const app = express().use(createApp({ routes, store, clock: () => now, log, metrics }))
@@ -37,7 +40,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
   afterAll(async () => {
     await server.close()
-    await store.close()
+    await Promise.all([store.close(), elsewhere.close()])
   })
 
   function get(path: string, authorization?: string): Promise<Response> {
@@ -76,6 +79,16 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
     it('does not look at credentials where none are needed', async () => {
       expect((await get('/open', 'nonsense')).status).toBe(200)
+    })
+
+    it('knows at once what another process did to a key', async () => {
+      const key = await createKey(elsewhere, { account: 'moved', kind: 'inference', now })
+      for (let request = 0; request < 3; request++) {
+        expect((await get('/any', `Bearer ${key}`)).status).toBe(200)
+      }
+      const id = (await listKeys(elsewhere)).find(({ account }) => account === 'moved')?.id ?? ''
+      await revokeKey(elsewhere, id, now)
+      expect((await refusal('/any', `Bearer ${key}`)).message).toBe('This key was revoked')
     })
 
     it('refuses missing, malformed, unknown and revoked credentials with messages that tell them apart', async () => {

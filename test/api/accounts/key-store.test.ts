@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey } from '../../../api/accounts/credentials.ts'
-import { createFirstKey, createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import {
+  createFindKey,
+  createFirstKey,
+  createKey,
+  findKey,
+  listKeys,
+  revokeKey,
+} from '../../../api/accounts/key-store.ts'
 import { openStore } from '../../../api/open-store.ts'
 import type { Store } from '../../../api/store.ts'
 import { TestStores } from '../../support/stores.ts'
@@ -53,6 +60,25 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     it.runIf(name === 'SQLite')('looks a key up through the unique index', async () => {
       const plan = await store.query('EXPLAIN QUERY PLAN SELECT id FROM api_keys WHERE key_hash = $1', ['x'])
       expect(JSON.stringify(plan)).toMatch(/SEARCH api_keys USING INDEX \S+ \(key_hash=\?\)/)
+    })
+  })
+
+  describe('createFindKey', () => {
+    it.runIf(name === 'SQLite')('asks for a key once, until something changes', async () => {
+      let asked = 0
+      const query: Store['query'] = (...args) => {
+        asked += 1
+        return store.query(...args)
+      }
+      const find = createFindKey({ ...store, query })
+      const key = await createKey(store, { account: 'asked', kind: 'inference', now })
+      const id = (await find(key))?.id ?? ''
+      expect(await find(key)).toMatchObject({ account: 'asked', revoked_at: null })
+      expect(asked).toBe(1)
+      await revokeKey(store, id, now)
+      expect((await find(key))?.revoked_at).toBe(now.toISOString())
+      expect(await find(makeKey('inference'))).toBeUndefined()
+      expect(asked).toBe(3)
     })
   })
 
