@@ -34,23 +34,26 @@ const FIND = `SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND id
 const LAST = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT 1`
 const NEXT = "SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1"
+// The clocks of several machines may differ; no job starts before it was made, or ends before it started.
+const STARTED_AT = 'CASE WHEN created_at > $2 THEN created_at ELSE $2 END'
+const FINISHED_AT = 'CASE WHEN started_at > $2 THEN started_at ELSE $2 END'
 const TAKE = `
-  UPDATE scim_sync_jobs SET status = 'running', runner = $1, started_at = $2
-  WHERE status = 'queued' AND id = $3
+  UPDATE scim_sync_jobs SET status = 'running', runner = $3, started_at = ${STARTED_AT}
+  WHERE status = 'queued' AND id = $1
   RETURNING ${COLUMNS}`
 const BEAT = `
   UPDATE scim_sync_jobs SET heartbeat = heartbeat + 1
   WHERE id = $1 AND status = 'running' AND runner = $2 RETURNING id`
 const SUCCEED = `
-  UPDATE scim_sync_jobs SET status = 'succeeded', synced_groups = $2, deleted_groups = $3, finished_at = $4
+  UPDATE scim_sync_jobs SET status = 'succeeded', synced_groups = $3, deleted_groups = $4, finished_at = ${FINISHED_AT}
   WHERE id = $1`
 const FAIL = `
-  UPDATE scim_sync_jobs SET status = 'failed', failure = $3, finished_at = $4
-  WHERE id = $1 AND status = 'running' AND runner = $2 RETURNING ${COLUMNS}`
+  UPDATE scim_sync_jobs SET status = 'failed', failure = $4, finished_at = ${FINISHED_AT}
+  WHERE id = $1 AND status = 'running' AND runner = $3 RETURNING ${COLUMNS}`
 const BEATING = "SELECT id, heartbeat FROM scim_sync_jobs WHERE status = 'running' AND runner <> $1"
 const FAIL_STILL = `
-  UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $3
-  WHERE id = $1 AND status = 'running' AND heartbeat = $2 RETURNING id`
+  UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = ${FINISHED_AT}
+  WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING id`
 
 // How long finished jobs can be read.
 const KEPT_MS = 90 * 86_400_000
@@ -113,7 +116,7 @@ export async function takeJob(
   { id, runner }: RunningJob,
   now: Date,
 ): Promise<Job | undefined> {
-  return jobOf(await queries.query(TAKE, [runner, now.toISOString(), id]))
+  return jobOf(await queries.query(TAKE, [id, now.toISOString(), runner]))
 }
 
 /** Shows that the job's process lives; false when the job is no longer its own. */
@@ -127,7 +130,7 @@ export async function succeedJob(
   id: string,
   { synced, deleted, now }: { readonly synced: number; readonly deleted: number; readonly now: Date },
 ): Promise<void> {
-  await queries.query(SUCCEED, [id, synced, deleted, now.toISOString()])
+  await queries.query(SUCCEED, [id, now.toISOString(), synced, deleted])
 }
 
 /** Ends a job that went wrong; undefined when it is no longer its process's own. */
@@ -136,7 +139,7 @@ export async function failJob(
   { id, runner }: RunningJob,
   { failure, now }: { readonly failure: Failure; readonly now: Date },
 ): Promise<Job | undefined> {
-  return jobOf(await queries.query(FAIL, [id, runner, failure, now.toISOString()]))
+  return jobOf(await queries.query(FAIL, [id, now.toISOString(), runner, failure]))
 }
 
 /** The running jobs of other processes, with their heartbeats. */
@@ -150,7 +153,7 @@ export async function failStillJob(
   { id, heartbeat }: z.infer<typeof heartbeatSchema>,
   now: Date,
 ): Promise<boolean> {
-  return (await queries.query(FAIL_STILL, [id, heartbeat, now.toISOString()])).length > 0
+  return (await queries.query(FAIL_STILL, [id, now.toISOString(), heartbeat])).length > 0
 }
 
 function jobOf([row]: readonly unknown[]): Job | undefined {

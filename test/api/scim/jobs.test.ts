@@ -43,6 +43,23 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(times.toSorted()).toEqual(times)
   })
 
+  it.each([
+    { status: 'succeeded', token: DIRECTORY_TOKEN },
+    { status: 'failed', token: 'refused' },
+  ])(
+    'that has $status did not start before it was made, however the clock goes',
+    async ({ status, token }) => {
+      await using directory = await startDirectory(groupsNamed('1'))
+      let seconds = 1_800_000_000
+      const clock = () => new Date((seconds -= 1) * 1000)
+      await using service = await startSyncApi(await fresh(), { clock, token })
+      const acme = await service.connect(directory.url)
+      const end = await acme.sync()
+      expect(end.status).toBe(status)
+      expect(new Set([end.started_at, end.finished_at])).toEqual(new Set([end.created_at]))
+    },
+  )
+
   it('is the answer to every POST while it is open, and a new one comes after it', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
