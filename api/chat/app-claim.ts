@@ -26,6 +26,8 @@ const LOCAL_HOST = /^[^.]*$|\.(?:localhost|local|internal|lan|test|home\.arpa)$/
 // emoji and of some scripts.
 const INVISIBLE = /(?!\u200C|\u200D|\uFE0F)[\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/gu
 const ONLY_JOINERS = /^(?:\s|\u200C|\u200D|\uFE0F)*$/u
+// The same bytes in UTF-8 and Latin-1.
+const PLAIN = /^[\x20-\x7E]*$/
 const SPACE = /[\s\p{Cc}\p{Z}]+/gu
 
 /** The app that the headers name; undefined when they name none that can be told from others. */
@@ -87,7 +89,7 @@ function readSubcategories(headers: RequestHeaders): Subcategory[] {
 function headerText(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name]
   const text = Array.isArray(value) ? value.join(', ') : value
-  if (text === undefined) return undefined
+  if (text === undefined || PLAIN.test(text)) return text
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'))
   } catch {
