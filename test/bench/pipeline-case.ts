@@ -2,18 +2,12 @@
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
-import { bundle } from '../../pipeline/bundle.ts'
-import { check } from '../../pipeline/check.ts'
 import { readConfig } from '../../pipeline/config.ts'
-import { gate } from '../../pipeline/gate.ts'
 import { load } from '../../pipeline/load.ts'
-import { publish } from '../../pipeline/publish.ts'
-import { rank } from '../../pipeline/rank.ts'
-import { resolve } from '../../pipeline/resolve.ts'
 import { runNightly } from '../../pipeline/run.ts'
 import { literal, openWarehouse } from '../../pipeline/warehouse.ts'
 import { reportMeasured, timed } from './measure.ts'
-import { prepareRun, silent } from './pipeline-run.ts'
+import { STAGES_AFTER_LOAD, prepareRun, silent } from './pipeline-run.ts'
 
 const dataDir = z.string()
 const asOf = z.iso.datetime().transform((time) => new Date(time))
@@ -28,7 +22,6 @@ const taskSchema = z.discriminatedUnion('kind', [
 ])
 export type Task = z.input<typeof taskSchema>
 
-const STAGES = { resolve, rank, check, gate, bundle, publish }
 const { memory } = readConfig(process.env)
 
 /** The least anybody could do with a day: one GROUP BY, nothing checked, nothing kept. */
@@ -66,7 +59,7 @@ async function loadDay(folder: string, time: Date): Promise<Record<string, numbe
 async function laterStages(folder: string, time: Date): Promise<Record<string, number>> {
   const run = await prepareRun(folder, time)
   const figures: Record<string, number> = {}
-  for (const [name, stage] of Object.entries(STAGES)) figures[name] = await timed(() => stage(run))
+  for (const [name, stage] of Object.entries(STAGES_AFTER_LOAD)) figures[name] = await timed(() => stage(run))
   return figures
 }
 

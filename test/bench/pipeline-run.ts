@@ -1,10 +1,19 @@
 /** A run in progress as the stages want it, for measuring them one by one. */
 import { join } from 'node:path'
+import { bundle } from '../../pipeline/bundle.ts'
+import { check } from '../../pipeline/check.ts'
 import { readConfig } from '../../pipeline/config.ts'
 import { FLOOR_DATE, lastCompletedDay, snapshotId } from '../../pipeline/contract.ts'
+import { gate } from '../../pipeline/gate.ts'
+import { publish } from '../../pipeline/publish.ts'
+import { rank } from '../../pipeline/rank.ts'
+import { resolve } from '../../pipeline/resolve.ts'
 import { USUAL_RUN } from '../../pipeline/run-options.ts'
 import type { Run } from '../../pipeline/stage.ts'
 import { dateValue, openWarehouse, setVariables, timeValue } from '../../pipeline/warehouse.ts'
+
+/** The stages after load, in their order. */
+export const STAGES_AFTER_LOAD = { resolve, rank, check, gate, bundle, publish }
 
 /** Progress that nobody sees. */
 export const silent = { step: () => undefined, finished: () => undefined, note: () => undefined }

@@ -211,11 +211,11 @@ function sizeRows(outcomes: readonly Outcome[]): string[][] {
       const fast = figure(published, 'fastBytes')
       return ratio(fast, figure(published, 'bytes') - fast)
     }),
-    row('stage rank s', ({ published }) => seconds(figure(published, 'rankMs'))),
+    row('resolve to publish s', ({ published }) => seconds(figure(published, 'publishMs'))),
     row('of it fast s', ({ published }) => seconds(figure(published, 'fastMs'))),
     row('fast s to the rest', ({ published }) => {
       const fast = figure(published, 'fastMs')
-      return ratio(fast, figure(published, 'rankMs') - fast)
+      return ratio(fast, figure(published, 'publishMs') - fast)
     }),
     row('e: service, listening', ({ memory }) => String(memory.started)),
     row('e: after uncached windows', ({ memory }) => String(memory.asked)),

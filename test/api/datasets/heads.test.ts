@@ -45,6 +45,14 @@ const INSERT_DAYS = `
     SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "tokens": "BIGINT"}]'), recursive := true)
   ) AS r`
 
+const COVER_DAYS = `
+  UPDATE coverage SET total_tokens = u.total_tokens
+  FROM (
+    SELECT d.day, CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total_tokens
+    FROM app_daily AS d GROUP BY d.day
+  ) AS u
+  WHERE u.day = coverage.day`
+
 /** How many apps, how many of them are heads per tag and block, and how many running totals there may be. */
 interface Size {
   readonly apps: number
@@ -83,6 +91,7 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share }: 
   const connection = await instance.connect()
   await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
   await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
+  await connection.run(COVER_DAYS)
   await fillFast(
     connection,
     { firstDay: FIRST_DAY, dataThrough: LAST_DAY },
