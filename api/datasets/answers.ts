@@ -14,7 +14,7 @@ import { readRanking } from './read-ranking.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** A question to a snapshot that is open. */
-export interface Question extends Place {
+interface Question extends Place {
   readonly snapshot: Snapshot
 }
 
