@@ -29,7 +29,8 @@ export async function openSqlite(path: string): Promise<Store> {
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
   // SQLite counts what others commit, not what its own connection does.
-  const changesOfOthers = database.prepare('PRAGMA data_version')
+  const countOfOthers = database.prepare('PRAGMA data_version')
+  const changesOfOthers = createOnceATurn(() => String(countOfOthers.get()?.['data_version']))
   let ownTransactions = 0
   const transaction: Store['transaction'] = (work) =>
     inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
@@ -41,11 +42,20 @@ export async function openSqlite(path: string): Promise<Store> {
     script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
     transaction,
     longTransaction: transaction,
-    version: () => `${String(changesOfOthers.get()?.['data_version'])} ${ownTransactions}`,
+    version: () => `${changesOfOthers()} ${ownTransactions}`,
     async close() {
       await grouped.settled()
       await inTurn(async () => database.close())
     },
+  }
+}
+
+/** Asks once for all who want to know in the same turn of the event loop: the answer takes a lock on the file. */
+function createOnceATurn(ask: () => string): () => string {
+  let answer: string | undefined
+  return () => {
+    if (answer === undefined) setImmediate(() => (answer = undefined))
+    return (answer ??= ask())
   }
 }
 

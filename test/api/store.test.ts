@@ -148,13 +148,16 @@ describe.each(stores.kinds)('Store.version on $name', ({ name, fresh }) => {
       await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 1'))
       seen.push(counter.store.version())
       await other.store.query('UPDATE counter SET n = 2')
+      await pause()
       seen.push(counter.store.version())
       await other.store.transaction((queries) => queries.query('UPDATE counter SET n = 3'))
+      await pause()
       seen.push(counter.store.version())
       expect(new Set(seen).size).toBe(4)
 
       await counter.store.query('UPDATE counter SET n = n + 1')
       await other.value()
+      await pause()
       expect(counter.store.version()).toBe(seen[3])
     },
   )
