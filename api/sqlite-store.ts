@@ -30,7 +30,7 @@ export async function openSqlite(path: string): Promise<Store> {
   const inTurn = createQueue()
   // SQLite counts what others commit, not what its own connection does.
   const countOfOthers = database.prepare('PRAGMA data_version')
-  const changesOfOthers = createOnceATurn(() => String(countOfOthers.get()?.['data_version']))
+  const changesOfOthers = createOnceATurn(() => unlessBusy(() => countOfOthers.get()?.['data_version']))
   let ownTransactions = 0
   const transaction: Store['transaction'] = (work) =>
     inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
@@ -42,7 +42,10 @@ export async function openSqlite(path: string): Promise<Store> {
     script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
     transaction,
     longTransaction: transaction,
-    version: () => `${changesOfOthers()} ${ownTransactions}`,
+    version() {
+      const ofOthers = changesOfOthers()
+      return ofOthers === undefined ? undefined : `${String(ofOthers)} ${ownTransactions}`
+    },
     async close() {
       await grouped.settled()
       await inTurn(async () => database.close())
@@ -51,11 +54,22 @@ export async function openSqlite(path: string): Promise<Store> {
 }
 
 /** Asks once for all who want to know in the same turn of the event loop: the answer takes a lock on the file. */
-function createOnceATurn(ask: () => string): () => string {
-  let answer: string | undefined
+function createOnceATurn(ask: () => unknown): () => unknown {
+  let asked: { readonly answer: unknown } | undefined
   return () => {
-    if (answer === undefined) setImmediate(() => (answer = undefined))
-    return (answer ??= ask())
+    if (asked === undefined) setImmediate(() => (asked = undefined))
+    asked ??= { answer: ask() }
+    return asked.answer
+  }
+}
+
+/** Undefined while another process holds a lock that even readers have to wait for. */
+function unlessBusy(ask: () => unknown): unknown {
+  try {
+    return ask()
+  } catch (error) {
+    if (isBusy(error)) return undefined
+    throw error
   }
 }
 

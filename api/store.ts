@@ -35,7 +35,7 @@ export interface Store extends Queries {
   /**
    * A text that is another one once anything has changed in the database, by whatever process, except through `query`
    * of this very store; what others change is seen with the next turn of the event loop. Undefined where only a
-   * question to the database could tell.
+   * question to the database could tell, and while that is locked.
    */
   version(): string | undefined
   /** Waits for what is under way and closes the connections. */

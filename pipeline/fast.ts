@@ -38,8 +38,8 @@ interface Days {
 }
 
 /**
- * Fills the schema `fast` of the attached snapshot, which is the current database and complete but for it. Where so many apps come and go
- * that no level fits, or everything is small, it stays empty.
+ * Fills the schema `fast` of the attached snapshot, which is the current database and complete but for it. Where so
+ * many apps come and go that no level fits, or everything is small, it stays empty.
  */
 export async function fillFast(
   connection: DuckDBConnection,
