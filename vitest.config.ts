@@ -7,9 +7,9 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // One fewer by default; but tests wait for the programs they start more than they work.
     maxWorkers: availableParallelism(),
-    // Tests start processes and databases of their own; a busy machine may be slow, never wrong.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    // Tests start processes and databases of their own; a busy machine may be slow, never wrong. These end what hangs.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
     env: {
       // A zone far from UTC on purpose: every date of the product is UTC, so none may change.
       TZ: 'Pacific/Kiritimati',
