@@ -30,7 +30,9 @@ export async function openSqlite(path: string): Promise<Store> {
   const inTurn = createQueue()
   // SQLite counts what others commit, not what its own connection does.
   const countOfOthers = database.prepare('PRAGMA data_version')
-  const changesOfOthers = createOnceATurn(() => unlessBusy(() => countOfOthers.get()?.['data_version']))
+  const changesOfOthers = createOnceATurn(() =>
+    unlessBusy(() => String(countOfOthers.get()?.['data_version'])),
+  )
   let ownTransactions = 0
   const transaction: Store['transaction'] = (work) =>
     inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
@@ -44,7 +46,7 @@ export async function openSqlite(path: string): Promise<Store> {
     longTransaction: transaction,
     version() {
       const ofOthers = changesOfOthers()
-      return ofOthers === undefined ? undefined : `${String(ofOthers)} ${ownTransactions}`
+      return ofOthers === undefined ? undefined : `${ofOthers} ${ownTransactions}`
     },
     async close() {
       await grouped.settled()
@@ -54,8 +56,8 @@ export async function openSqlite(path: string): Promise<Store> {
 }
 
 /** Asks once for all who want to know in the same turn of the event loop: the answer takes a lock on the file. */
-function createOnceATurn(ask: () => unknown): () => unknown {
-  let asked: { readonly answer: unknown } | undefined
+function createOnceATurn<Answer>(ask: () => Answer): () => Answer {
+  let asked: { readonly answer: Answer } | undefined
   return () => {
     if (asked === undefined) setImmediate(() => (asked = undefined))
     asked ??= { answer: ask() }
@@ -64,7 +66,7 @@ function createOnceATurn(ask: () => unknown): () => unknown {
 }
 
 /** Undefined while another process holds a lock that even readers have to wait for. */
-function unlessBusy(ask: () => unknown): unknown {
+function unlessBusy<Answer>(ask: () => Answer): Answer | undefined {
   try {
     return ask()
   } catch (error) {
