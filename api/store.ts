@@ -34,8 +34,8 @@ export interface Store extends Queries {
   longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /**
    * A text that is another one once anything has changed in the database, by whatever process, except through `query`
-   * of this very store; what others change is seen with the next turn of the event loop. Undefined where only a
-   * question to the database could tell, and while that is locked.
+   * and `script` of this very store; what others change is seen with the next turn of the event loop. Undefined where
+   * only a question to the database could tell, and while that is locked.
    */
   version(): string | undefined
   /** Waits for what is under way and closes the connections. */

@@ -64,11 +64,7 @@ async function addKey(queries: Queries, { account, kind, now }: NewKey): Promise
 
 /** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */
 export async function findKey(store: Store, key: string): Promise<StoredKey | undefined> {
-  return await findByHash(store, hashKey(key))
-}
-
-async function findByHash(store: Store, hash: string): Promise<StoredKey | undefined> {
-  const [row] = await store.query(FIND, [hash])
+  const [row] = await store.query(FIND, [hashKey(key)])
   return row === undefined ? undefined : storedKeySchema.parse(row)
 }
 
@@ -88,7 +84,7 @@ export function createFindKey(store: Store): FindKey {
     const current = store.version()
     if (current !== version || known.size >= REMEMBERED_KEYS) known.clear()
     version = current
-    const found = known.get(hash) ?? (await findByHash(store, hash))
+    const found = known.get(hash) ?? (await findKey(store, key))
     // What was asked of an older version may be out of date.
     if (found !== undefined && current !== undefined && current === version) known.set(hash, found)
     return found

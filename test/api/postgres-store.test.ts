@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OperatorError } from '../../api/errors.ts'
 import { openStore, type StoreSettings } from '../../api/open-store.ts'
 import { openPostgres } from '../../api/postgres-store.ts'
-import { makeKey, said, startProgram, startServer, until } from '../support/api.ts'
+import { makeKey, startAll, startProgram, startServer, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../support/postgres.ts'
 import { publishSnapshot } from '../support/snapshot.ts'
@@ -179,9 +179,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
   it('make one first key when they start together', async () => {
     const { url } = await database()
     const start = async () => {
-      const settings = { DATA_DIR: folders.make(), DATABASE_URL: url, PORT: '0' }
-      const program = startProgram('start.ts', [], settings)
-      const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
+      const { welcome, ...program } = await startAll({ DATA_DIR: folders.make(), DATABASE_URL: url })
       program.child.kill('SIGTERM')
       return { welcome, ending: await program.ended }
     }

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rankingsSchema, said, startProgram } from '../support/api.ts'
+import { rankingsSchema, startAll } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { hasProgram } from '../support/programs.ts'
 
@@ -12,8 +12,7 @@ afterAll(() => folders.removeAll())
 
 /** `npm start` over `dataDir`, once it has said where it listens; `stop` waits for its children too. */
 async function start(dataDir: string) {
-  const program = startProgram('start.ts', [], { DATA_DIR: dataDir, PORT: '0' })
-  const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
+  const { welcome, ...program } = await startAll({ DATA_DIR: dataDir })
   return {
     welcome,
     async stop() {

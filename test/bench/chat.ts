@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/ports.ts'
-import { makeKey, startProgram } from '../support/api.ts'
+import { makeKey, startServer } from '../support/api.ts'
 import {
   figure,
   inTemporaryFolder,
@@ -84,10 +84,8 @@ async function startOurs(folder: string, host: string): Promise<Target> {
   const MODELS_FILE = join(folder, 'models.json')
   const provider = { name: 'instant', base_url: host, model: 'bench' }
   writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
-  const environment = { DATA_DIR: join(folder, 'data'), PORT: String(await freePort()), MODELS_FILE }
-  const { child, output } = startProgram('server.ts', [], environment)
-  const origin = `http://127.0.0.1:${environment.PORT}`
-  await untilAnswering(`${origin}/healthz`, child, () => output.stderr)
+  const environment = { DATA_DIR: join(folder, 'data'), MODELS_FILE }
+  const { child, origin } = await startServer(environment)
   const headers = {
     authorization: `Bearer ${await makeKey(environment)}`,
     'http-referer': 'https://bench.example',

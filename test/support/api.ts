@@ -159,6 +159,13 @@ export async function startServer(environment: Readonly<Record<string, string>>)
   return { ...program, origin }
 }
 
+/** `npm start` on a free port, once it has said where it listens. */
+export async function startAll(environment: Readonly<Record<string, string>>) {
+  const program = startProgram('start.ts', [], { PORT: '0', ...environment })
+  const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
+  return { ...program, welcome }
+}
+
 /** A new inference key, made by `npm run keys`. */
 export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
   const args = ['create', '--account', 'a', '--kind', 'inference']
