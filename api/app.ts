@@ -1,5 +1,5 @@
 /** The Express application: gates that every request passes, the route table, and one shape for every fault. */
-import express, { type ErrorRequestHandler, type Express } from 'express'
+import express, { type ErrorRequestHandler, type Express, type IRoute } from 'express'
 import helmet from 'helmet'
 import type { Registry } from 'prom-client'
 import { authenticate } from './accounts/authenticate.ts'
@@ -40,23 +40,24 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   const findKey = createFindKey(store)
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    app.all(path, noteRoute(path))
-    for (const route of here) addRoute(app, route, findKey, clock)
-    if (here.some((route) => route.openToPages === true)) app.options(path, preflight(methodsOf(here)))
-    app.all(path, otherMethods(here))
+    // One layer for a path: each request is matched with every path that comes before its own.
+    const layer = app.route(path).all(noteRoute(path))
+    for (const route of here) addRoute(layer, route, findKey, clock)
+    if (here.some((route) => route.openToPages === true)) layer.options(preflight(methodsOf(here)))
+    layer.all(otherMethods(here))
   }
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
 }
 
-function addRoute(app: Express, route: Route, findKey: FindKey, clock: Clock): void {
+function addRoute(layer: IRoute, route: Route, findKey: FindKey, clock: Clock): void {
   const gates: Gate[] = [authenticate(findKey, route.access)]
   if (route.openToPages === true) gates.unshift(openToPages)
   if (route.limited === true) gates.unshift(stateLimits(clock))
   if (route.typedErrors === true) gates.unshift(typeErrors)
   const method = route.method === 'GET' ? 'get' : 'post'
-  app[method](route.path, ...gates, route.handle)
+  layer[method](...gates, route.handle)
 }
 
 function securityHeaders(): Gate {
@@ -69,6 +70,12 @@ function securityHeaders(): Gate {
     strictTransportSecurity: false,
     // Open data may be read from any page.
     crossOriginResourcePolicy: { policy: 'cross-origin' },
+    // For browsers and plug-ins that are gone.
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xPoweredBy: false,
+    xXssProtection: false,
   })
   return (request, reply, next) => {
     // Errors and states of the moment must not be cached; replies that may be say so themselves.
@@ -83,7 +90,7 @@ const refuseBadRequestLine: Gate = (request, _reply, next) => {
     throw new ApiError(400, 'The Host header is missing')
   }
   try {
-    decodeURIComponent(request.path)
+    if (request.path.includes('%')) decodeURIComponent(request.path)
   } catch {
     throw new ApiError(400, 'The path is not encoded correctly: a % must be followed by UTF-8 in hexadecimal')
   }

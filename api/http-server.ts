@@ -1,7 +1,9 @@
 /** The HTTP server around an application: its limits, its start and its graceful end. */
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Express } from 'express'
 import { OperatorError } from './errors.ts'
+import { createExpressServer } from './express-server.ts'
 import type { Log } from './log.ts'
 import { answerSocketFaults } from './socket-faults.ts'
 import { codeOf } from './system-errors.ts'
@@ -42,26 +44,20 @@ interface ListenOptions {
 }
 
 /**
- * Serves `listener` on host and port.
+ * Serves `app` on host and port.
  * @throws {OperatorError} when the address cannot be had.
  */
-export async function listen(
-  listener: RequestListener,
-  { host, port, log, limits }: ListenOptions,
-): Promise<HttpServer> {
-  const server = createServer(
-    {
-      maxHeaderSize: limits.headerBytes,
-      headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
-      // Refused by the application instead, in the one shape of errors.
-      requireHostHeader: false,
-    },
-    listener,
-  )
+export async function listen(app: Express, { host, port, log, limits }: ListenOptions): Promise<HttpServer> {
+  const server = createExpressServer(app, {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
+    // Refused by the application instead, in the one shape of errors.
+    requireHostHeader: false,
+  })
   // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
-  server.on('checkExpectation', listener)
+  server.on('checkExpectation', app)
   answerSocketFaults(server, log)
   await bind(server, host, port)
   return { origin: originOf(host, server.address()), close: () => closeGracefully(server, limits.stopMs) }

@@ -20,14 +20,14 @@ export function jsonText(body: unknown): string {
 
 /** Ends the reply with this body; a HEAD gets the same headers without it. */
 export function sendJson(reply: Reply, status: number, body: unknown): void {
-  sendBytes(reply, status, 'application/json; charset=utf-8', Buffer.from(jsonText(body)))
+  sendBody(reply, status, 'application/json; charset=utf-8', jsonText(body))
 }
 
-/** Ends the reply with these bytes; a HEAD gets the same headers without them. */
-export function sendBytes(reply: Reply, status: number, contentType: string, bytes: Buffer): void {
+/** Ends the reply with this body; a text, UTF-8, goes out in one piece with the headers. */
+export function sendBody(reply: Reply, status: number, contentType: string, body: Buffer | string): void {
   reply.status(status)
-  reply.set({ 'Content-Type': contentType, 'Content-Length': String(bytes.length) })
-  reply.end(bytes)
+  reply.set({ 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(body)) })
+  reply.end(body)
 }
 
 /** Ends the reply with the error envelope (CONTRACT 3). */

@@ -20,6 +20,7 @@ const ADDRESS_HEADER = 'http-referer'
 // With or without the prefix of a service in the middle.
 const TITLE_HEADER = /^x-(?:.+-)?title$/
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
+const TELLING_HEADER = /^(?:http-referer|x-(?:.+-)?(?:title|categories))$/i
 
 const LOCAL_HOST = /^[^.]*$|\.(?:localhost|local|internal|lan|test|home\.arpa)$/
 // What cannot be seen could make one name look like another, or turn the text around it. Joiners are part of
@@ -29,6 +30,13 @@ const ONLY_JOINERS = /^(?:\s|\u200C|\u200D|\uFE0F)*$/u
 // The same bytes in UTF-8 and Latin-1.
 const PLAIN = /^[\x20-\x7E]*$/
 const SPACE = /[\s\p{Cc}\p{Z}]+/gu
+
+/** Those of the headers that say something of the app: all that readAppClaim looks at. */
+export function appHeaders(headers: RequestHeaders): RequestHeaders {
+  const telling: Record<string, string | string[] | undefined> = {}
+  for (const name in headers) if (TELLING_HEADER.test(name)) telling[name] = headers[name]
+  return telling
+}
 
 /** The app that the headers name; undefined when they name none that can be told from others. */
 export function readAppClaim(headers: RequestHeaders): AppClaim | undefined {

@@ -2,8 +2,9 @@
 import { UNATTRIBUTED_APP_ID, utcDay } from '../../pipeline/contract.ts'
 import type { Clock } from '../call.ts'
 import type { Log } from '../log.ts'
+import { createMemo } from '../memo.ts'
 import type { Store } from '../store.ts'
-import { readAppClaim, type AppClaim } from './app-claim.ts'
+import { appHeaders, readAppClaim, type AppClaim } from './app-claim.ts'
 import {
   addsTo,
   findApp,
@@ -34,6 +35,9 @@ interface AttributionOptions {
 /** Apps kept in memory: a few hundred bytes each. */
 const CACHED_APPS = 10_000
 
+/** Claims kept in memory, by the headers that make them: a thousand bytes each at most. */
+const CACHED_CLAIMS = 1000
+
 /**
  * Opens the attribution over a store and the registry file under `dataDir`.
  * @throws {OperatorError} when the registry file was damaged.
@@ -42,6 +46,7 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   const { dataDir, store, visibility, clock, log } = options
   const file = await openRegistryFile(dataDir, store, log)
   const known = new Map<string, App>()
+  const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
   let fullDay: string | undefined
   let failing = false
 
@@ -76,7 +81,8 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
 
   return {
     async attribute(headers) {
-      const claim = readAppClaim(headers)
+      const telling = appHeaders(headers)
+      const claim = claims(JSON.stringify(telling), () => readAppClaim(telling))
       if (claim === undefined) return UNATTRIBUTED_APP_ID
       const cached = known.get(claim.identity)
       const app = cached === undefined || addsTo(cached, claim) ? await settleSafely(claim) : cached

@@ -3,8 +3,10 @@
  * time, so a file always ends with a whole line: what a failed write left is taken off.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, stat, type FileHandle } from 'node:fs/promises'
+import { stat } from 'node:fs'
+import { mkdir, open, readdir, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Clock } from '../call.ts'
 import { codeOf } from '../system-errors.ts'
 
@@ -46,6 +48,9 @@ interface DayFile {
 const OPEN_DAYS = 2
 
 const OPEN_TRIES = 5
+
+// The promises of node:fs/promises take half as long again, here for every write.
+const look = promisify(stat)
 
 /** Day files below `usageFolder`; folders and files are made with the first line they get. */
 export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
@@ -126,7 +131,7 @@ async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
     throw new Error(`Only ${bytesWritten} of ${bytes.length} bytes fitted into ${file.path}`)
   }
   // A file that was removed or moved still takes what is written, and nobody would find it.
-  const { ino } = await stat(file.path, { bigint: true })
+  const { ino } = await look(file.path, { bigint: true })
   if (ino !== file.inode) throw new Error(`Another file has taken the place of ${file.path}`)
   file.size += bytes.length
   file.dirty = true

@@ -89,19 +89,28 @@ export async function readJsonReply(reply: UpstreamReply, signal: AbortSignal): 
 }
 
 async function readText(reply: UpstreamReply, limit: number, signal: AbortSignal): Promise<string> {
-  const parts: Buffer[] = []
-  let bytes = 0
   try {
-    for await (const part of reply.body) {
-      bytes += part.length
-      if (bytes > limit) throw new AttemptFailure('invalidReply', { status: 200, code: 'reply_too_large' })
-      parts.push(part)
-    }
+    const parts = await readParts(reply.body, limit)
+    return Buffer.concat(parts).toString('utf8')
   } catch (error) {
     const failure = asFailure(error, signal)
     throw failure.kind === 'connection' ? new AttemptFailure('cut', { status: 200, cause: error }) : failure
   }
-  return Buffer.concat(parts).toString('utf8')
+}
+
+// By its events: an iterator would wait for a promise at each part.
+async function readParts(body: UpstreamReply['body'], limit: number): Promise<readonly Buffer[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>()
+  const parts: Buffer[] = []
+  let bytes = 0
+  body.on('data', (part: Buffer) => {
+    bytes += part.length
+    if (bytes <= limit) parts.push(part)
+    else body.destroy(new AttemptFailure('invalidReply', { status: 200, code: 'reply_too_large' }))
+  })
+  body.once('end', () => resolve(parts))
+  body.once('error', reject)
+  return await promise
 }
 
 async function readRefusal(reply: UpstreamReply, signal: AbortSignal): Promise<AttemptFailure> {

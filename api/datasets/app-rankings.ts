@@ -4,7 +4,7 @@ import type { Spend } from '../accounts/spend.ts'
 import type { Handler, Reply } from '../call.ts'
 import { isNotModified } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
-import { sendBytes } from '../respond.ts'
+import { sendBody } from '../respond.ts'
 import { useSnapshot, type Snapshots } from './choose-snapshot.ts'
 import type { Answers } from './answers.ts'
 import { FORMATS } from './formats.ts'
@@ -78,5 +78,5 @@ async function send(answers: Answers, request: Request, reply: Reply, answer: An
   }
   const { body, link } = await answers.get(question, encoding)
   reply.set({ ...headers, Link: link })
-  sendBytes(reply, 200, contentType, body)
+  sendBody(reply, 200, contentType, body)
 }

@@ -5,7 +5,7 @@ import { LICENCE, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Handler, Reply } from '../call.ts'
 import { isNotModified } from '../conditional.ts'
 import { ApiError } from '../errors.ts'
-import { jsonText, sendBytes } from '../respond.ts'
+import { jsonText, sendBody } from '../respond.ts'
 import { shorten } from '../shorten.ts'
 import { codeOf } from '../system-errors.ts'
 import { goneSnapshot, type Snapshots } from './choose-snapshot.ts'
@@ -97,7 +97,7 @@ function isHangUp(error: Error): boolean {
 function sendOpen(request: Request, reply: Reply, { etag, body }: { etag: string; body: Buffer }): void {
   reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
   if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBytes(reply, 200, JSON_TYPE, body)
+  else sendBody(reply, 200, JSON_TYPE, body)
 }
 
 function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Handler } from '../call.ts'
-import { jsonText, sendBytes } from '../respond.ts'
+import { jsonText, sendBody } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { html } from '../web/html.ts'
 import { keptExamples, openApiDocument } from './document.ts'
@@ -64,12 +64,12 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
 
 const reference: Handler = (_request, reply) => {
   reply.set({ 'Cache-Control': 'public, max-age=300', 'Content-Security-Policy': REFERENCE_POLICY })
-  sendBytes(reply, 200, 'text/html; charset=utf-8', Buffer.from(PAGE))
+  sendBody(reply, 200, 'text/html; charset=utf-8', PAGE)
 }
 
 function sendFor(seconds: number, contentType: string, bytes: Buffer): Handler {
   return (_request, reply) => {
     reply.set('Cache-Control', `public, max-age=${seconds}`)
-    sendBytes(reply, 200, contentType, bytes)
+    sendBody(reply, 200, contentType, bytes)
   }
 }

@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import type { Handler } from '../call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
-import { sendBytes } from '../respond.ts'
+import { sendBody } from '../respond.ts'
 import { html, type Html } from './html.ts'
 
 /** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
@@ -25,7 +25,7 @@ export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) =>
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
     reply.set('Cache-Control', 'public, max-age=300, must-revalidate')
-    sendBytes(reply, 200, 'application/atom+xml; charset=utf-8', Buffer.from(text))
+    sendBody(reply, 200, 'application/atom+xml; charset=utf-8', text)
   }
 }
 

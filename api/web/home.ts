@@ -11,7 +11,7 @@ import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import type { Snapshot } from '../datasets/snapshot.ts'
 import { isStale } from '../datasets/status.ts'
 import { ApiError } from '../errors.ts'
-import { queryString, sendBytes } from '../respond.ts'
+import { queryString, sendBody } from '../respond.ts'
 import { readPageData } from './page-data.ts'
 import { pageLinks } from './page-links.ts'
 import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
@@ -81,5 +81,5 @@ function sendPage(request: Request, reply: Reply, page: string): void {
     'Content-Security-Policy': CONTENT_SECURITY_POLICY,
   })
   if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBytes(reply, 200, 'text/html; charset=utf-8', body)
+  else sendBody(reply, 200, 'text/html; charset=utf-8', body)
 }

@@ -5,7 +5,7 @@ import type { Clock, Handler } from '../call.ts'
 import type { Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
-import { jsonText, sendBytes } from '../respond.ts'
+import { jsonText, sendBody } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { feed } from './feed.ts'
 import { home } from './home.ts'
@@ -45,7 +45,7 @@ function asset(name: string, contentType: string): Handler {
   const bytes = readFileSync(new URL(`assets/${name}`, import.meta.url))
   return (_request, reply) => {
     reply.set('Cache-Control', 'public, max-age=3600')
-    sendBytes(reply, 200, contentType, bytes)
+    sendBody(reply, 200, contentType, bytes)
   }
 }
 
@@ -62,11 +62,11 @@ function apiCatalog(origin: (request: Request) => string): Handler {
       },
     ]
     reply.set('Cache-Control', 'public, max-age=3600')
-    sendBytes(
+    sendBody(
       reply,
       200,
       'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
-      Buffer.from(jsonText({ linkset })),
+      jsonText({ linkset }),
     )
   }
 }

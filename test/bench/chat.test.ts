@@ -4,7 +4,9 @@ import { printedBy } from '../support/printed.ts'
 import { benchChat } from './chat.ts'
 
 it('whole replies and streams, straight and through both gateways', async () => {
-  const text = await printedBy((print) => benchChat(print, { runs: 1, concurrencies: [2], ms: 60 }))
+  const text = await printedBy((print) =>
+    benchChat(print, { runs: 1, concurrencies: [2], warmMs: 30, ms: 60 }),
+  )
   for (const name of ['whole, 2 at a time', 'stream, 2 at a time', 'this service', 'Portkey gateway']) {
     expect(text).toContain(name)
   }

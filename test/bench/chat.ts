@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/ports.ts'
-import { makeKey, startServer } from '../support/api.ts'
+import { makeKey } from '../support/api.ts'
 import {
   figure,
   inTemporaryFolder,
@@ -19,17 +19,21 @@ import {
   type Measured,
   type Print,
 } from './measure.ts'
-import { startPrintingPort, stop, untilAnswering } from './servers.ts'
+import { startPrintingPort, startService, stop, untilAnswering } from './servers.ts'
 
 /** How much there is of everything. */
 export interface ChatSizes {
   readonly runs: number
   readonly concurrencies: readonly number[]
+  /** Milliseconds for which each target is used, whole and streaming, before anything is measured. */
+  readonly warmMs: number
   /** Milliseconds of one measurement. */
   readonly ms: number
 }
 
-const SIZES: ChatSizes = { runs: 3, concurrencies: [1, 10, 100], ms: 2000 }
+const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmMs: 6000, ms: 2000 }
+
+const WARM_CONCURRENCY = 10
 
 /** Somewhere that chat requests can be sent to. */
 interface Target {
@@ -84,10 +88,9 @@ async function startOurs(folder: string, host: string): Promise<Target> {
   const MODELS_FILE = join(folder, 'models.json')
   const provider = { name: 'instant', base_url: host, model: 'bench' }
   writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
-  const environment = { DATA_DIR: join(folder, 'data'), MODELS_FILE }
-  const { child, origin } = await startServer(environment)
+  const { child, origin } = await startService(folder, { MODELS_FILE })
   const headers = {
-    authorization: `Bearer ${await makeKey(environment)}`,
+    authorization: `Bearer ${await makeKey({ DATA_DIR: folder })}`,
     'http-referer': 'https://bench.example',
   }
   return { name: 'this service', url: `${origin}/api/v1/chat/completions`, headers, process: child }
@@ -113,7 +116,17 @@ async function startGateway(host: string): Promise<Target> {
   }
 }
 
+/** Gateways run for weeks; an engine has compiled what is used most after some ten thousand requests. */
+async function warm(targets: readonly Target[], ms: number): Promise<void> {
+  for (const { url, headers } of targets) {
+    for (const stream of [false, true]) {
+      await measureInChild(LOAD, { url, headers, stream, concurrency: WARM_CONCURRENCY, ms })
+    }
+  }
+}
+
 async function measureAll(targets: readonly [Target, Target, Target], sizes: ChatSizes): Promise<string[][]> {
+  await warm(targets, sizes.warmMs)
   const rows: string[][] = []
   for (const stream of [false, true]) {
     for (const concurrency of sizes.concurrencies) {

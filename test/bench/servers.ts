@@ -1,8 +1,39 @@
 /** The servers of the bench, each in a process of its own. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../support/ports.ts'
+import { residentMegabytes } from './measure.ts'
+
+const SERVER = fileURLToPath(new URL('../../api/server.ts', import.meta.url))
+
+/**
+ * The service over `dataDir`, as `npm run serve` starts it. Its log goes into a file: a pipe would have to be read
+ * meanwhile, on the same processors.
+ */
+export async function startService(dataDir: string, environment: Readonly<Record<string, string>> = {}) {
+  const logFile = join(dataDir, 'service.log')
+  const log = openSync(logFile, 'w')
+  const port = await freePort()
+  const child = spawn(process.execPath, [SERVER], {
+    env: { ...process.env, DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: '', ...environment },
+    stdio: ['ignore', log, log],
+  })
+  const origin = `http://127.0.0.1:${port}`
+  const readLog = () => readFileSync(logFile, 'utf8')
+  await untilAnswering(`${origin}/healthz`, child, readLog)
+  return {
+    child,
+    origin,
+    log: readLog,
+    megabytes: () => residentMegabytes(child.pid),
+    [Symbol.asyncDispose]: () => stop(child),
+  }
+}
+export type RunningService = Awaited<ReturnType<typeof startService>>
 
 /** Starts a file that prints its port once it listens. */
 export async function startPrintingPort(

@@ -1,10 +1,8 @@
 /** The service under load beside a bare Express server: ready answers, 304s, and snapshots that change meanwhile. */
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { hashKey, makeKey } from '../../api/accounts/credentials.ts'
@@ -13,12 +11,11 @@ import { SNAPSHOT_FILE, SORTS, addDays, asOfFromId, snapshotId } from '../../pip
 import { currentSnapshot, pointAt } from '../../pipeline/snapshots.ts'
 import { timeValue } from '../../pipeline/warehouse.ts'
 import { until } from '../support/api.ts'
-import { freePort } from '../support/ports.ts'
-import { measureInChild, residentMegabytes, takeTurns, type Measured } from './measure.ts'
+import { measureInChild, takeTurns, type Measured } from './measure.ts'
 import type { BareTask } from './serving-bare.ts'
 import { LAST_DAY } from './serving-data.ts'
 import type { LoadTask } from './serving-load.ts'
-import { startPrintingPort, stop, untilAnswering } from './servers.ts'
+import { startPrintingPort, stop, type RunningService } from './servers.ts'
 
 /** How much load there is. */
 export interface LoadSizes {
@@ -32,15 +29,14 @@ export interface LoadSizes {
 
 const LOAD = new URL('serving-load.ts', import.meta.url)
 const BARE = new URL('serving-bare.ts', import.meta.url)
-const SERVER = fileURLToPath(new URL('../../api/server.ts', import.meta.url))
 const PATH = '/api/v1/datasets/app-rankings'
 const SECOND_MS = 1000
 
 /** Below the 30 of a minute. */
 const REQUESTS_PER_KEY = 25
 
-/** Enough for 12,000 requests a second, with the warming up. */
-const KEYS_PER_SECOND = 600
+/** Enough for 18,000 requests a second, with the warming up. */
+const KEYS_PER_SECOND = 900
 
 function load(task: LoadTask): Promise<Measured> {
   return measureInChild(LOAD, task)
@@ -74,28 +70,6 @@ async function keysFile(dataDir: string, seconds: number): Promise<string> {
   return file
 }
 
-/** The service over `dataDir`, as `npm run serve` starts it, with its log in a file. */
-export async function startService(dataDir: string) {
-  const logFile = join(dataDir, 'service.log')
-  const log = openSync(logFile, 'w')
-  const port = await freePort()
-  const child = spawn(process.execPath, [SERVER], {
-    env: { ...process.env, DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: '' },
-    stdio: ['ignore', log, log],
-  })
-  const origin = `http://127.0.0.1:${port}`
-  const readLog = () => readFileSync(logFile, 'utf8')
-  await untilAnswering(`${origin}/healthz`, child, readLog)
-  return {
-    origin,
-    url: `${origin}${PATH}`,
-    log: readLog,
-    megabytes: () => residentMegabytes(child.pid),
-    [Symbol.asyncDispose]: () => stop(child),
-  }
-}
-export type RunningService = Awaited<ReturnType<typeof startService>>
-
 async function startBare(task: BareTask) {
   const { child, port } = await startPrintingPort(BARE, JSON.stringify(task))
   return {
@@ -106,14 +80,14 @@ async function startBare(task: BareTask) {
 
 /** Asks the service for so many different windows, one after the other; none was asked before. */
 export async function askWindows(
-  { url }: RunningService,
+  { origin }: RunningService,
   { dataDir, count }: { readonly dataDir: string; readonly count: number },
 ): Promise<void> {
   const keys = await makeKeys(dataDir, Math.ceil(count / REQUESTS_PER_KEY))
   for (let index = 0; index < count; index += 1) {
     const key = keys[Math.floor(index / REQUESTS_PER_KEY)]
     const sort = SORTS[index % SORTS.length]
-    const address = `${url}?sort=${sort}&start_date=${addDays(LAST_DAY, -index - 1)}&end_date=${addDays(LAST_DAY, -index % 7)}`
+    const address = `${origin}${PATH}?sort=${sort}&start_date=${addDays(LAST_DAY, -index - 1)}&end_date=${addDays(LAST_DAY, -index % 7)}`
     const reply = await fetch(address, { headers: { authorization: `Bearer ${key}` } })
     if (reply.status !== 200)
       throw new Error(`${address} was answered ${reply.status}: ${await reply.text()}`)
@@ -133,7 +107,9 @@ export async function measureReady(
 ): Promise<readonly [Measured, Measured]> {
   const [key = ''] = await makeKeys(dataDir, 1)
   const accept: Record<string, string> = mode === 'gzip' ? { 'accept-encoding': 'gzip' } : {}
-  const reply = await request(service.url, { headers: { ...accept, authorization: `Bearer ${key}` } })
+  const reply = await request(`${service.origin}${PATH}`, {
+    headers: { ...accept, authorization: `Bearer ${key}` },
+  })
   const bodyFile = join(dataDir, `body-${mode}`)
   writeFileSync(bodyFile, Buffer.from(await reply.body.arrayBuffer()))
   const headers = Object.fromEntries(
@@ -158,7 +134,7 @@ export async function measureReady(
   return await takeTurns(
     runs,
     () => loadOn(bare.url),
-    () => loadOn(service.url),
+    () => loadOn(`${service.origin}${PATH}`),
   )
 }
 
@@ -199,7 +175,7 @@ export async function measureSwaps(
 ): Promise<Measured> {
   const seconds = ids.length + 1
   const loading = load({
-    url: service.url,
+    url: `${service.origin}${PATH}`,
     connections,
     seconds,
     headers: {},

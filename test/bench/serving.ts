@@ -14,9 +14,9 @@ import {
   copySnapshots,
   measureReady,
   measureSwaps,
-  startService,
   type LoadSizes,
 } from './serving-http.ts'
+import { startService } from './servers.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './serving-windows.ts'
 
 /** One dataset, and what is asked of it. */
