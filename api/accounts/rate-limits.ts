@@ -15,10 +15,7 @@ interface Policy {
   windowEnd(now: Date): Date
 }
 
-/**
- * The limits in force, in the order in which the headers state them and requests are counted: the narrower first,
- * so that a request which that one refuses never takes a place of the account's other keys.
- */
+/** The limits in force, in the order in which the headers state them. */
 export const POLICIES: readonly Policy[] = [
   {
     name: 'per-minute',
@@ -58,14 +55,26 @@ export interface RateLimiter {
   peek(caller: Caller, now: Date): Promise<Verdict>
 }
 
-// One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted.
+const TABLE = POLICIES.map(
+  (policy, index) => `('${policy.name}', $${2 * index + 2}, $${2 * index + 3}, ${policy.limit})`,
+)
+const LIMIT = POLICIES.map((policy) => `WHEN '${policy.name}' THEN ${policy.limit}`)
+
+// One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted:
+// against all limits, or, where one is used up, against none.
 const COUNT = `
-  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ($1, $2, $3, 1)
+  WITH asked (policy, subject, window_ends, allowed) AS (VALUES ${TABLE.join(', ')})
+  INSERT INTO quotas (policy, subject, window_ends, used)
+  SELECT a.policy, a.subject, a.window_ends, 1 FROM asked AS a
+  WHERE NOT EXISTS (
+    SELECT 1 FROM asked AS b JOIN quotas AS q ON q.policy = b.policy AND q.subject = b.subject
+    WHERE q.window_ends > $1 AND q.used >= b.allowed
+  )
   ON CONFLICT (policy, subject) DO UPDATE SET
-    used = CASE WHEN quotas.window_ends <= $4 THEN 1 ELSE quotas.used + 1 END,
-    window_ends = CASE WHEN quotas.window_ends <= $4 THEN excluded.window_ends ELSE quotas.window_ends END
-    WHERE quotas.window_ends <= $4 OR quotas.used < $5
-  RETURNING window_ends, used`
+    used = CASE WHEN quotas.window_ends <= $1 THEN 1 ELSE quotas.used + 1 END,
+    window_ends = CASE WHEN quotas.window_ends <= $1 THEN excluded.window_ends ELSE quotas.window_ends END
+    WHERE quotas.window_ends <= $1 OR quotas.used < CASE excluded.policy ${LIMIT.join(' ')} END
+  RETURNING policy, window_ends, used`
 const GIVE_BACK = `
   UPDATE quotas SET used = used - 1 WHERE policy = $1 AND subject = $2 AND window_ends = $3`
 const SUBJECTS = POLICIES.map((_policy, index) => `($${2 * index + 2}, $${2 * index + 3})`).join(', ')
@@ -73,9 +82,10 @@ const PEEK = `
   SELECT policy, window_ends, used FROM quotas
   WHERE window_ends > $1 AND (policy, subject) IN (VALUES ${SUBJECTS})`
 
-const windowSchema = z.object({ window_ends: z.iso.datetime(), used: z.number() })
-type Window = z.infer<typeof windowSchema>
-const namedWindowsSchema = z.array(windowSchema.extend({ policy: z.string() }))
+const windowsSchema = z.array(
+  z.object({ policy: z.string(), window_ends: z.iso.datetime(), used: z.number() }),
+)
+type Window = z.infer<typeof windowsSchema>[number]
 
 /** The rate limiter over a store. */
 export function createRateLimiter(store: Store): RateLimiter {
@@ -109,61 +119,59 @@ const REMEMBERED_CALLERS = 10_000
 
 /** The quotas of a caller that has used nothing, or is not known. */
 export function fullQuotas(now: Date): readonly Quota[] {
-  return POLICIES.map((policy) => quotaOf(policy, freshWindow(policy, now), now))
+  return POLICIES.map((policy) => fullQuota(policy, now))
 }
 
-// Undefined when a limit is used up. A process that dies before it gives back what the narrower limit counted
-// leaves one request too many there, until that window ends.
+// Undefined when a limit is used up.
 async function countAll(store: Store, caller: Caller, now: Date): Promise<readonly Quota[] | undefined> {
-  const counted: { policy: Policy; window: Window }[] = []
-  for (const policy of POLICIES) {
-    const window = await countOne(store, policy, caller, now)
-    if (window === undefined) {
-      for (const each of counted) await giveBack(store, each.policy, caller, each.window)
-      return undefined
-    }
-    counted.push({ policy, window })
-  }
-  return counted.map(({ policy, window }) => quotaOf(policy, window, now))
+  const places = POLICIES.flatMap((policy) => [policy.subject(caller), policy.windowEnd(now).toISOString()])
+  const windows = windowsSchema.parse(await store.query(COUNT, [now.toISOString(), ...places]))
+  if (windows.length === POLICIES.length) return quotasOf(windows, now)
+  // Where others write at the same time (PostgreSQL), one of them may have used up a limit since the statement looked.
+  // A process that dies before it gives back what it counted leaves one request too many there, until the window ends.
+  for (const window of windows) await giveBack(store, caller, window)
+  return undefined
 }
 
-async function countOne(
-  store: Store,
-  policy: Policy,
-  caller: Caller,
-  now: Date,
-): Promise<Window | undefined> {
-  const windowEnd = policy.windowEnd(now).toISOString()
-  const values = [policy.name, policy.subject(caller), windowEnd, now.toISOString(), policy.limit]
-  const [row] = await store.query(COUNT, values)
-  return row === undefined ? undefined : windowSchema.parse(row)
-}
-
-async function giveBack(store: Store, policy: Policy, caller: Caller, window: Window): Promise<void> {
-  await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
+async function giveBack(store: Store, caller: Caller, window: Window): Promise<void> {
+  const subject = policyOf(window).subject(caller)
+  await store.query(GIVE_BACK, [window.policy, subject, window.window_ends])
 }
 
 async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
   const subjects = POLICIES.flatMap((policy) => [policy.name, policy.subject(caller)])
-  const windows = namedWindowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects]))
-  const quotas = POLICIES.map((policy) => {
-    const window = windows.find((each) => each.policy === policy.name)
-    return quotaOf(policy, window ?? freshWindow(policy, now), now)
-  })
+  const windows = windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects]))
+  const quotas = quotasOf(windows, now)
   return { quotas, exhausted: longestWait(quotas.filter((quota) => quota.remaining === 0)) }
 }
 
-function freshWindow(policy: Policy, now: Date): Window {
-  return { window_ends: policy.windowEnd(now).toISOString(), used: 0 }
+function policyOf({ policy: name }: Window): Policy {
+  const policy = POLICIES.find((each) => each.name === name)
+  if (policy === undefined) throw new Error(`The table quotas holds an unknown policy: ${name}`)
+  return policy
 }
 
-function quotaOf(policy: Policy, window: Window, now: Date): Quota {
-  const seconds = Math.ceil((Date.parse(window.window_ends) - now.getTime()) / 1000)
+function quotasOf(windows: readonly Window[], now: Date): readonly Quota[] {
+  return POLICIES.map((policy) => {
+    const window = windows.find((each) => each.policy === policy.name)
+    return window === undefined ? fullQuota(policy, now) : quotaOf(policy, window, now)
+  })
+}
+
+function fullQuota(policy: Policy, now: Date): Quota {
+  return { policy, remaining: policy.limit, resetSeconds: secondsUntil(policy.windowEnd(now).getTime(), now) }
+}
+
+function quotaOf(policy: Policy, { window_ends, used }: Window, now: Date): Quota {
   return {
     policy,
-    remaining: Math.max(0, policy.limit - window.used),
-    resetSeconds: Math.max(1, seconds),
+    remaining: Math.max(0, policy.limit - used),
+    resetSeconds: secondsUntil(Date.parse(window_ends), now),
   }
+}
+
+function secondsUntil(time: number, now: Date): number {
+  return Math.max(1, Math.ceil((time - now.getTime()) / 1000))
 }
 
 // With both limits used up, waiting for the nearer end would only earn the other refusal.

@@ -24,8 +24,13 @@ export function createSpend(limiter: RateLimiter, clock: Clock): Spend {
 
 /** States the limits on replies that end before anything is counted, such as a 401: the quota is full. */
 export function stateLimits(clock: Clock): Gate {
+  let stated: { readonly second: number; readonly headers: Readonly<Record<string, string>> } | undefined
   return (_request, reply, next) => {
-    reply.set(quotaHeaders(fullQuotas(clock())))
+    const now = clock()
+    // What a full quota says changes with the second.
+    const second = Math.floor(now.getTime() / 1000)
+    if (stated?.second !== second) stated = { second, headers: quotaHeaders(fullQuotas(now)) }
+    reply.set(stated.headers)
     next()
   }
 }
