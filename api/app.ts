@@ -6,16 +6,16 @@ import { authenticate } from './accounts/authenticate.ts'
 import { createFindKey, type FindKey } from './accounts/key-store.ts'
 import { stateLimits } from './accounts/spend.ts'
 import type { CallLocals, Clock, Gate, Handler } from './call.ts'
-import { openToPages, preflight } from './cors.ts'
+import { openToPages, preflight } from './http/cors.ts'
 import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
 import { countReplies, noteRoute } from './metrics.ts'
-import { logRequests } from './request-log.ts'
+import { logRequests } from './http/request-log.ts'
 import { sendError } from './respond.ts'
-import { typeErrors } from './typed-errors.ts'
+import { typeErrors } from './http/typed-errors.ts'
 import type { Route } from './route.ts'
 import { shorten } from './shorten.ts'
-import type { Store } from './store.ts'
+import type { Store } from './store/store.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
@@ -84,7 +84,7 @@ function securityHeaders(): Gate {
   }
 }
 
-// The parser is told to let a missing Host through (http-server.ts), since its own reply would have no body.
+// The parser is told to let a missing Host through (http/http-server.ts), since its own reply would have no body.
 const refuseBadRequestLine: Gate = (request, _reply, next) => {
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     throw new ApiError(400, 'The Host header is missing')

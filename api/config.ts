@@ -4,8 +4,8 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE, usageSourceSettings } from '../pipeline/contract.ts'
-import { NEW_APP_VISIBILITIES } from './chat/app-store.ts'
-import { DATABASE_URL_FORM, isDatabaseUrl } from './database-url.ts'
+import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
+import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './errors.ts'
 
 /** How much the log tells, from most to least. */

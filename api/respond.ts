@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import type { Reply } from './call.ts'
 import { errorEnvelope, type ApiError } from './errors.ts'
-import { typedMetadata } from './typed-errors.ts'
+import { typedMetadata } from './http/typed-errors.ts'
 
 declare global {
   interface JSON {

@@ -17,7 +17,7 @@ import { sendJson } from './respond.ts'
 import type { Route } from './route.ts'
 import type { SyncJobs } from './scim/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
-import type { Store } from './store.ts'
+import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
 
 /** What the handlers stand on. */

@@ -2,7 +2,7 @@
 import { millisecondsInDay } from 'date-fns/constants'
 import { z } from 'zod'
 import type { Caller } from '../call.ts'
-import type { Store } from '../store.ts'
+import type { Store } from '../store/store.ts'
 
 interface Policy {
   readonly name: string

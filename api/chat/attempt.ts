@@ -1,7 +1,7 @@
 /** One try of one provider: its deadlines, and what is noted of it. */
 import type { Target } from './candidates.ts'
 import { AttemptFailure } from './failure.ts'
-import type { AttemptRecord } from './usage-record.ts'
+import type { AttemptRecord } from './records/usage-record.ts'
 
 export class Attempt {
   readonly target: Target

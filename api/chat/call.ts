@@ -2,7 +2,7 @@
 import type { Attempt } from './attempt.ts'
 import { AttemptFailure } from './failure.ts'
 import type { Candidate } from './observer.ts'
-import type { AttemptRecord, RecordUsage, UsageRecord } from './usage-record.ts'
+import type { AttemptRecord, RecordUsage, UsageRecord } from './records/usage-record.ts'
 import type { Usage } from './usage.ts'
 
 interface CallFacts {

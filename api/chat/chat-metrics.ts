@@ -2,8 +2,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract.ts'
 import type { Candidate, ChatObserver } from './observer.ts'
-import type { UsageLog } from './usage-log.ts'
-import type { UsageRecord } from './usage-record.ts'
+import type { UsageLog } from './records/usage-log.ts'
+import type { UsageRecord } from './records/usage-record.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
 

@@ -1,4 +1,4 @@
-import type { UsageRecord } from './usage-record.ts'
+import type { UsageRecord } from './records/usage-record.ts'
 
 /** A model of the configuration and one of its providers, both by name. */
 export interface Candidate {

@@ -1,6 +1,6 @@
 /** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
 import type { Handler } from '../call.ts'
-import { jsonReader } from '../json-body.ts'
+import { jsonReader } from '../http/json-body.ts'
 import { sendJson } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { STATUS_LEFT } from './call.ts'

@@ -4,7 +4,7 @@
  */
 import { Agent, errors, type Dispatcher } from 'undici'
 import { isObject, parseJson, type JsonObject } from '../json.ts'
-import { retryAfterMs } from '../retry-after.ts'
+import { retryAfterMs } from '../http/retry-after.ts'
 import { codeOf } from '../system-errors.ts'
 import { errorCode } from './completion.ts'
 import type { Provider } from './configuration.ts'

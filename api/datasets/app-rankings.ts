@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import type { Spend } from '../accounts/spend.ts'
 import type { Handler, Reply } from '../call.ts'
-import { isNotModified } from '../conditional.ts'
+import { isNotModified } from '../http/conditional.ts'
 import { ApiError } from '../errors.ts'
 import { sendBody } from '../respond.ts'
 import { useSnapshot, type Snapshots } from './choose-snapshot.ts'

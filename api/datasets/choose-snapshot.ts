@@ -1,6 +1,6 @@
 import { snapshotId, type Retraction } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
-import { badRequest, invalid } from '../query-parameters.ts'
+import { badRequest, invalid } from '../http/query-parameters.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
 import type { Snapshot } from './snapshot.ts'

@@ -16,7 +16,7 @@ import {
   type Fault,
   type ParameterTable,
   type Values,
-} from '../query-parameters.ts'
+} from '../http/query-parameters.ts'
 import { FORMAT_NAMES } from './formats.ts'
 
 const MAX_LIMIT = 100

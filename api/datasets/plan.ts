@@ -1,6 +1,6 @@
 /** What a rankings request will get, as far as it follows from its text alone: most of them were sent before. */
 import type { Request } from 'express'
-import type { Validators } from '../conditional.ts'
+import type { Validators } from '../http/conditional.ts'
 import { createMemo } from '../memo.ts'
 import { queryString } from '../respond.ts'
 import { keyOf } from './answers.ts'

@@ -1,5 +1,5 @@
 import type { Category, Sort, Subcategory } from '../../pipeline/contract.ts'
-import { badRequest, invalid } from '../query-parameters.ts'
+import { badRequest, invalid } from '../http/query-parameters.ts'
 import type { Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 

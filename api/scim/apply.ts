@@ -1,6 +1,6 @@
 /** Carries a plan out. Runs inside the transaction that also ends the job, so that all of it holds or none. */
 import { randomUUID } from 'node:crypto'
-import type { Queries } from '../store.ts'
+import type { Queries } from '../store/store.ts'
 import { inBatches, type Row } from './batches.ts'
 import { readMembers } from './group-store.ts'
 import type { Member } from './members.ts'

@@ -1,5 +1,5 @@
 /** Many rows in few statements. */
-import type { Queries } from '../store.ts'
+import type { Queries } from '../store/store.ts'
 
 /** The values of one row, in the order of its columns. */
 export type Row = readonly (string | number | null)[]

@@ -1,6 +1,6 @@
 /** How accounts reach their directories: one connection per account, without its token. */
 import { z } from 'zod'
-import type { Queries, Store } from '../store.ts'
+import type { Queries, Store } from '../store/store.ts'
 import { MEMBER_MODES } from './pull.ts'
 
 /** Where the token is found when a sync needs it. */

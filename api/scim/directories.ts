@@ -3,7 +3,7 @@ import { readSettings } from '../config.ts'
 import { EXIT_USAGE, failureText, onStopSignal } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
-import { openStore } from '../open-store.ts'
+import { openStore } from '../store/open-store.ts'
 import { COMMANDS, HELP } from './directory-commands.ts'
 import { FAILURES, SyncFailure } from './failures.ts'
 

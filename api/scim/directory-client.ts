@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
 import { parseJson } from '../json.ts'
-import { retryAfterMs } from '../retry-after.ts'
+import { retryAfterMs } from '../http/retry-after.ts'
 import { shorten } from '../shorten.ts'
 import { codeOf } from '../system-errors.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'

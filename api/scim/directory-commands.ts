@@ -3,7 +3,7 @@ import type { Clock } from '../call.ts'
 import type { Settings } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Store } from '../store.ts'
+import type { Store } from '../store/store.ts'
 import {
   findConnectionByName,
   listConnections,

@@ -1,6 +1,6 @@
 /** The synced groups in the store: read for a sync, and listed for the account's administrators. */
 import { z } from 'zod'
-import type { Queries } from '../store.ts'
+import type { Queries } from '../store/store.ts'
 import type { Member } from './members.ts'
 import type { OurGroup } from './plan.ts'
 

@@ -1,7 +1,7 @@
 /** Sync jobs in the store: at most one open job per account, and each step of its life one statement. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Queries, Store } from '../store.ts'
+import type { Queries, Store } from '../store/store.ts'
 import { FAILURES, readFailure, type Failure } from './failures.ts'
 
 const jobSchema = z.object({

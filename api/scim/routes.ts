@@ -9,10 +9,10 @@ import {
   wholeNumber,
   type ParameterTable,
   type Values,
-} from '../query-parameters.ts'
+} from '../http/query-parameters.ts'
 import { queryString, sendJson } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
-import type { Store } from '../store.ts'
+import type { Store } from '../store/store.ts'
 import { listGroups, listMembers, type PageWanted } from './group-store.ts'
 import { findJob, showJob, type Job } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'

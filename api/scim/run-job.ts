@@ -1,7 +1,7 @@
 /** One job from the moment it was taken in hand to its end. */
 import type { Clock } from '../call.ts'
 import type { Log } from '../log.ts'
-import type { Store } from '../store.ts'
+import type { Store } from '../store/store.ts'
 import { SyncFailure } from './failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from './observer.ts'

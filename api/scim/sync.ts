@@ -1,5 +1,5 @@
 /** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
-import type { Queries, Store } from '../store.ts'
+import type { Queries, Store } from '../store/store.ts'
 import type { Resolve } from './addresses.ts'
 import { applyPlan } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from './connection-store.ts'

@@ -1,7 +1,7 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { addDays } from '../../pipeline/contract.ts'
 import { parseParameters, type Parameters } from '../datasets/parameters.ts'
-import { badRequest } from '../query-parameters.ts'
+import { badRequest } from '../http/query-parameters.ts'
 
 /** Windows the page offers, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const

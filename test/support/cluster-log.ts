@@ -1,7 +1,7 @@
 /** The log that inserts usage records into a cluster, with its spool in sight and pauses that a test can wait for. */
 import { globSync, readFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
-import { CLUSTER_LOG_LIMITS, openClusterLog } from '../../api/chat/cluster-log.ts'
+import { CLUSTER_LOG_LIMITS, openClusterLog } from '../../api/chat/records/cluster-log.ts'
 import type { ClickHouseAddress } from '../../pipeline/contract.ts'
 import { memoryLog } from './api.ts'
 import { usageRecord } from './usage-records.ts'

@@ -1,5 +1,5 @@
 /** The stores on which a test of stored things runs: SQLite, and PostgreSQL where it is installed. */
-import type { StoreSettings } from '../../api/open-store.ts'
+import type { StoreSettings } from '../../api/store/open-store.ts'
 import { TemporaryFolders } from './nightly.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
 

@@ -1,7 +1,7 @@
 /** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { StoreSettings } from '../../api/open-store.ts'
+import type { StoreSettings } from '../../api/store/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
 import type { JobEffects } from '../../api/scim/run-job.ts'

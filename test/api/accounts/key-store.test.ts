@@ -8,8 +8,8 @@ import {
   listKeys,
   revokeKey,
 } from '../../../api/accounts/key-store.ts'
-import { openStore } from '../../../api/open-store.ts'
-import type { Store } from '../../../api/store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import type { Store } from '../../../api/store/store.ts'
 import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { findKey } from '../../../api/accounts/key-store.ts'
-import { openStore } from '../../../api/open-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
 import { startProgram } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 

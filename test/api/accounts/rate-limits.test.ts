@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
-import { openStore, type StoreSettings } from '../../../api/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { REPOSITORY } from '../../support/nightly.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
@@ -149,7 +149,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await using first = await openLimiter(settings)
       const program = `
       const { createRateLimiter } = await import('./api/accounts/rate-limits.ts')
-      const { openStore } = await import('./api/open-store.ts')
+      const { openStore } = await import('./api/store/open-store.ts')
       const { readSettings } = await import('./api/config.ts')
       const now = new Date(${NOON.getTime()})
       const store = await openStore(readSettings(process.env), now)

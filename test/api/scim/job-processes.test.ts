@@ -1,7 +1,7 @@
 /** Sync jobs and the processes that run them: these start, stop, die and live beside each other. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore } from '../../../api/open-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'

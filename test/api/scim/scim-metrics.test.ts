@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { findConnectionByName } from '../../../api/scim/connection-store.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
-import { openStore } from '../../../api/open-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
 import { DIRECTORY_TOKEN, groupsNamed, startDirectory, type Quirk } from '../../support/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { startSyncApi } from '../../support/sync.ts'

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore, type StoreSettings } from '../../../api/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../api/route.ts'
 import { putConnection } from '../../../api/scim/connection-store.ts'
 import { startServer, until } from '../../support/api.ts'

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore, type StoreSettings } from '../../../api/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { SyncFailure } from '../../../api/scim/failures.ts'
 import { requestJob, showJob, takeNextJob } from '../../../api/scim/job-store.ts'

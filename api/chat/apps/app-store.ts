@@ -1,0 +1,149 @@
+/**
+ * The apps that requests named, in the store: the place where an id is given out once, whichever of several
+ * processes gives it.
+ */
+import { z } from 'zod'
+import { SUBCATEGORIES, utcDay, type Subcategory } from '../../../pipeline/contract.ts'
+import type { Queries, Store } from '../../store/store.ts'
+import type { AppClaim } from './app-claim.ts'
+
+/** Whether apps that requests name are published. */
+export const NEW_APP_VISIBILITIES = ['public', 'hidden'] as const
+export type NewAppVisibility = (typeof NEW_APP_VISIBILITIES)[number]
+
+/** Ids from here on are given to apps that requests name; other producers of the registry keep below it. */
+export const FIRST_APP_ID = 1_000_000_000
+
+/** So many apps may be new on one UTC day: far more than there are, and a bound to what nonsense can do. */
+export const MAX_NEW_APPS_PER_DAY = 1000
+
+/** An app carries at most so many subcategories, however many requests name. */
+const MAX_SUBCATEGORIES = 10
+
+const subcategoriesSchema = z
+  .string()
+  .transform((text) => z.array(z.enum(SUBCATEGORIES)).parse(text === '' ? [] : text.split('|')))
+
+export const appSchema = z.object({
+  app_id: z.int(),
+  identity: z.string(),
+  /** The title; while none was sent, the identity. */
+  app_name: z.string(),
+  visibility: z.enum(NEW_APP_VISIBILITIES),
+  subcategories: subcategoriesSchema,
+  /** How often it changed since it was registered. */
+  revision: z.int(),
+  registered_at: z.iso.datetime(),
+})
+export type App = z.infer<typeof appSchema>
+
+const COLUMNS = 'app_id, identity, app_name, visibility, subcategories, revision, registered_at'
+const FIND = `SELECT ${COLUMNS} FROM apps WHERE identity = $1`
+const ALL = `SELECT ${COLUMNS} FROM apps ORDER BY app_id`
+const IDS = 'SELECT app_id FROM apps'
+const STATE = 'SELECT count(*) AS apps, coalesce(sum(revision), 0) AS revisions FROM apps'
+const LAST_ID = 'SELECT max(app_id) AS last FROM apps'
+const NEW_SINCE = 'SELECT count(*) AS apps FROM apps WHERE registered_at >= $1'
+const ADD = `INSERT INTO apps (${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+const CHANGE = 'UPDATE apps SET app_name = $2, subcategories = $3, revision = revision + 1 WHERE app_id = $1'
+
+const countSchema = z.object({ apps: z.coerce.number() })
+const stateSchema = z.object({ apps: z.coerce.number(), revisions: z.coerce.number() })
+
+/** The app with this identity. */
+export async function findApp(queries: Queries, identity: string): Promise<App | undefined> {
+  const [row] = await queries.query(FIND, [identity])
+  return row === undefined ? undefined : appSchema.parse(row)
+}
+
+/** All apps, in the order of their ids. */
+export async function listApps(store: Store): Promise<readonly App[]> {
+  return z.array(appSchema).parse(await store.query(ALL))
+}
+
+/** A text that changes whenever an app is added or changed, and never comes back. */
+export async function stateOfApps(store: Store): Promise<string> {
+  const [row] = await store.query(STATE)
+  const { apps, revisions } = stateSchema.parse(row)
+  return `${apps} ${revisions}`
+}
+
+/**
+ * What an app becomes by a claim: the first title names it, and subcategories add up. That a later title changes
+ * nothing keeps whoever knows the address of an app from renaming it for everybody; an operator may.
+ */
+function merge(app: App, claim: AppClaim): App {
+  const named = app.app_name !== app.identity
+  const further = claim.subcategories.filter((tag) => !app.subcategories.includes(tag))
+  return {
+    ...app,
+    app_name: named ? app.app_name : (claim.title ?? app.app_name),
+    subcategories: [...app.subcategories, ...further].slice(0, MAX_SUBCATEGORIES),
+  }
+}
+
+/** Whether a claim says something about the app that is not known yet. */
+export function addsTo(app: App, claim: AppClaim): boolean {
+  const merged = merge(app, claim)
+  return merged.app_name !== app.app_name || merged.subcategories.length > app.subcategories.length
+}
+
+interface Settling {
+  readonly visibility: NewAppVisibility
+  readonly now: Date
+}
+
+/** Finds the app of a claim, registers it when it is new, and keeps what the claim adds; undefined past the day's bound. */
+export async function settleApp(store: Store, claim: AppClaim, how: Settling): Promise<App | undefined> {
+  return await store.transaction(async (queries) => {
+    const app = await findApp(queries, claim.identity)
+    if (app === undefined) return await registerApp(queries, claim, how)
+    if (!addsTo(app, claim)) return app
+    const merged = merge(app, claim)
+    await queries.query(CHANGE, [app.app_id, merged.app_name, tagText(merged.subcategories)])
+    return { ...merged, revision: app.revision + 1 }
+  })
+}
+
+async function registerApp(
+  queries: Queries,
+  { identity, title, subcategories }: AppClaim,
+  { visibility, now }: Settling,
+): Promise<App | undefined> {
+  const [today] = await queries.query(NEW_SINCE, [`${utcDay(now)}T00:00:00.000Z`])
+  if (countSchema.parse(today).apps >= MAX_NEW_APPS_PER_DAY) return undefined
+  const [last] = await queries.query(LAST_ID)
+  const lastId = z.object({ last: z.int().nullable() }).parse(last).last
+  const app: App = {
+    app_id: lastId === null ? FIRST_APP_ID : lastId + 1,
+    identity,
+    app_name: title ?? identity,
+    visibility,
+    subcategories: [...subcategories],
+    revision: 0,
+    registered_at: now.toISOString(),
+  }
+  await addApp(queries, app)
+  return app
+}
+
+/** Adds those of the apps whose ids the store does not know; returns how many they were. */
+export async function restoreApps(store: Store, apps: readonly App[]): Promise<number> {
+  return await store.transaction(async (queries) => {
+    const rows = z.array(z.object({ app_id: z.int() })).parse(await queries.query(IDS))
+    const known = new Set(rows.map(({ app_id }) => app_id))
+    const missing = apps.filter(({ app_id }) => !known.has(app_id))
+    for (const app of missing) await addApp(queries, app)
+    return missing.length
+  })
+}
+
+async function addApp(queries: Queries, app: App): Promise<void> {
+  const { app_id, identity, app_name, visibility, subcategories, revision, registered_at } = app
+  const tags = tagText(subcategories)
+  await queries.query(ADD, [app_id, identity, app_name, visibility, tags, revision, registered_at])
+}
+
+function tagText(subcategories: readonly Subcategory[]): string {
+  return subcategories.join('|')
+}

@@ -1,0 +1,103 @@
+/** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
+import { UNATTRIBUTED_APP_ID, utcDay } from '../../../pipeline/contract.ts'
+import type { Clock } from '../../call.ts'
+import type { Log } from '../../log.ts'
+import { createMemo } from '../../memo.ts'
+import type { Store } from '../../store/store.ts'
+import { appHeaders, readAppClaim, type AppClaim } from './app-claim.ts'
+import {
+  addsTo,
+  findApp,
+  MAX_NEW_APPS_PER_DAY,
+  settleApp,
+  type App,
+  type NewAppVisibility,
+} from './app-store.ts'
+import { openRegistryFile } from './registry-file.ts'
+import type { AttributeRequest } from '../records/usage-record.ts'
+
+export interface Attribution {
+  /** Never rejects: a request whose app cannot be settled is attributed to none, and the log says why. */
+  readonly attribute: AttributeRequest
+  /** Writes the registry of new apps to its end. */
+  close(): Promise<void>
+}
+
+interface AttributionOptions {
+  readonly dataDir: string
+  readonly store: Store
+  /** Whether new apps are published. */
+  readonly visibility: NewAppVisibility
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Apps kept in memory: a few hundred bytes each. */
+const CACHED_APPS = 10_000
+
+/** Claims kept in memory, by the headers that make them: a thousand bytes each at most. */
+const CACHED_CLAIMS = 1000
+
+/**
+ * Opens the attribution over a store and the registry file under `dataDir`.
+ * @throws {OperatorError} when the registry file was damaged.
+ */
+export async function openAttribution(options: AttributionOptions): Promise<Attribution> {
+  const { dataDir, store, visibility, clock, log } = options
+  const file = await openRegistryFile(dataDir, store, log)
+  const known = new Map<string, App>()
+  const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
+  let fullDay: string | undefined
+  let failing = false
+
+  async function settle(claim: AppClaim): Promise<App | undefined> {
+    const now = clock()
+    const found = await findApp(store, claim.identity)
+    if (found !== undefined && !addsTo(found, claim)) return found
+    // A full day needs no transaction to be full.
+    if (found === undefined && fullDay === utcDay(now)) return undefined
+    const app = await settleApp(store, claim, { visibility, now })
+    if (app === undefined) {
+      fullDay = utcDay(now)
+      log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
+      return undefined
+    }
+    file.changed()
+    return app
+  }
+
+  async function settleSafely(claim: AppClaim): Promise<App | undefined> {
+    try {
+      const app = await settle(claim)
+      if (failing) log.info('apps are settled again')
+      failing = false
+      return app
+    } catch (error) {
+      if (!failing) log.error({ err: error }, 'apps cannot be settled; requests of new ones are unattributed')
+      failing = true
+      return known.get(claim.identity)
+    }
+  }
+
+  return {
+    async attribute(headers) {
+      const telling = appHeaders(headers)
+      const claim = claims(JSON.stringify(telling), () => readAppClaim(telling))
+      if (claim === undefined) return UNATTRIBUTED_APP_ID
+      const cached = known.get(claim.identity)
+      const app = cached === undefined || addsTo(cached, claim) ? await settleSafely(claim) : cached
+      if (app === undefined) return UNATTRIBUTED_APP_ID
+      remember(known, app)
+      return app.app_id
+    },
+    close: () => file.close(),
+  }
+}
+
+/** Keeps the apps that were asked for last. */
+function remember(known: Map<string, App>, app: App): void {
+  known.delete(app.identity)
+  known.set(app.identity, app)
+  const [oldest] = known.keys()
+  if (known.size > CACHED_APPS && oldest !== undefined) known.delete(oldest)
+}

@@ -1,0 +1,168 @@
+/**
+ * The apps of the store as a file of the registry, DATA_DIR/raw/apps/chat.ndjson (CONTRACT 7). It is written anew
+ * as a whole, aside, and put in place by a rename, so a nightly run never meets half a line. And it is the copy
+ * from which a lost store gets its ids back: an id must never pass from one app to another.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { SUBCATEGORIES } from '../../../pipeline/contract.ts'
+import { OperatorError } from '../../errors.ts'
+import type { Log } from '../../log.ts'
+import type { Store } from '../../store/store.ts'
+import { codeOf } from '../../system-errors.ts'
+import { appSchema, listApps, restoreApps, stateOfApps, type App } from './app-store.ts'
+
+const FILE = 'chat.ndjson'
+
+// New apps come in bursts, and each time the whole file is written.
+const PAUSE_MS = 1000
+
+// Another process may register apps in the same store, on a machine without our DATA_DIR.
+const LOOK_EVERY_MS = 60_000
+
+/** A line of the file; what the pipeline does not know it ignores. */
+const lineSchema = z.object({
+  app_id: appSchema.shape.app_id,
+  app_name: appSchema.shape.app_name,
+  visibility: appSchema.shape.visibility,
+  subcategories: z.array(z.enum(SUBCATEGORIES)),
+  alias_of: z.null(),
+  updated_at: z.iso.datetime(),
+  referer: appSchema.shape.identity,
+  registered_at: appSchema.shape.registered_at,
+  revision: appSchema.shape.revision,
+})
+type Line = z.infer<typeof lineSchema>
+
+export interface RegistryFile {
+  /** Says that the store has changed; the file follows, at once or within a second or so. */
+  changed(): void
+  /** Writes what is not written yet. */
+  close(): Promise<void>
+}
+
+/**
+ * Gives the store the apps that only the file knows, and keeps the file up to date from then on.
+ * @throws {OperatorError} when the file there is not one of ours.
+ */
+export async function openRegistryFile(dataDir: string, store: Store, log: Log): Promise<RegistryFile> {
+  const folder = join(dataDir, 'raw', 'apps')
+  const restored = await restoreApps(store, await readApps(join(folder, FILE)))
+  if (restored > 0)
+    log.warn({ apps: restored }, 'apps that the store did not know taken from the registry file')
+  const closing = new AbortController()
+  let wanted = false
+  let running: Promise<void> | undefined
+  let failed = false
+  let written: string | undefined
+
+  async function keepUp(): Promise<void> {
+    while (wanted && !closing.signal.aborted) {
+      wanted = false
+      await tryToWrite()
+      await sleep(PAUSE_MS, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
+    }
+    running = undefined
+  }
+
+  async function tryToWrite(): Promise<void> {
+    try {
+      written = await writeApps(folder, store, written)
+      if (failed) log.info('the registry file of new apps is written again')
+      failed = false
+    } catch (error) {
+      if (!failed) log.error({ err: error }, 'the registry file of new apps cannot be written; trying again')
+      failed = true
+      wanted = true
+    }
+  }
+
+  function changed(): void {
+    wanted = true
+    running ??= keepUp()
+  }
+
+  // What a process that died left undone.
+  changed()
+  const looking = setInterval(changed, LOOK_EVERY_MS).unref()
+  return {
+    changed,
+    async close() {
+      clearInterval(looking)
+      closing.abort()
+      await running
+      // The store has everything: what fails now, the next start makes up for.
+      if (wanted) await tryToWrite()
+    },
+  }
+}
+
+async function readApps(path: string): Promise<readonly App[]> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return ''
+    throw new OperatorError(`${path} cannot be read: ${String(error)}`, { cause: error })
+  })
+  try {
+    return text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => fromLine(lineSchema.parse(JSON.parse(line))))
+  } catch (error) {
+    throw new OperatorError(
+      `${path} is not as this service writes it: put it back as it was, or correct it. It tells which app has ` +
+        `which app_id\n${String(error)}`,
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * Writes until the file says what the store does, unless that was written already, and returns the store's state.
+ * It looks again after each write, since another process may have put an older state in its place meanwhile.
+ */
+async function writeApps(folder: string, store: Store, written: string | undefined): Promise<string> {
+  let done = written
+  for (;;) {
+    const state = await stateOfApps(store)
+    if (state === done) return state
+    const apps = await listApps(store)
+    if (apps.length > 0) {
+      await replaceFile(folder, apps.map((app) => `${JSON.stringify(toLine(app))}\n`).join(''))
+    }
+    done = state
+  }
+}
+
+async function replaceFile(folder: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const aside = join(folder, `.${FILE}-${process.pid}-${randomBytes(4).toString('hex')}`)
+  try {
+    await writeFile(aside, text, { flush: true })
+    await rename(aside, join(folder, FILE))
+  } finally {
+    await rm(aside, { force: true })
+  }
+}
+
+/**
+ * updated_at is the time of registration, and a millisecond later for each change: so every decision of an
+ * operator outranks whatever requests say of the app, then and later (CONTRACT 7: the newest row counts).
+ */
+function toLine({ identity, revision, registered_at, ...app }: App): Line {
+  const updated = new Date(Date.parse(registered_at) + revision)
+  return {
+    ...app,
+    alias_of: null,
+    updated_at: updated.toISOString(),
+    referer: identity,
+    registered_at,
+    revision,
+  }
+}
+
+function fromLine({ referer, alias_of: _none, updated_at: _made, ...app }: Line): App {
+  return { ...app, identity: referer }
+}

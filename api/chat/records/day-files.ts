@@ -1,0 +1,195 @@
+/**
+ * One file per UTC day, in folders `date=YYYY-MM-DD/`, to which this process alone appends. Others may read at any
+ * time, so a file always ends with a whole line: what a failed write left is taken off.
+ */
+import { randomBytes } from 'node:crypto'
+import { stat } from 'node:fs'
+import { mkdir, open, readdir, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Clock } from '../../call.ts'
+import { codeOf } from '../../system-errors.ts'
+
+/** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
+export interface DayFiles {
+  /**
+   * Hands the lines to the operating system in one write, at the end of the day's file.
+   * @throws when that failed; then nothing of them is in the file.
+   */
+  append(day: string, lines: readonly string[]): Promise<void>
+  /** Sees to it that what was written survives a power cut. */
+  sync(): Promise<void>
+  /** Closes the open files, synced or not; what is appended later goes into new ones. */
+  finish(): Promise<readonly FinishedFile[]>
+}
+
+/** A file to which its process does not append any more. */
+export interface FinishedFile {
+  readonly path: string
+  /** How many lines it has. */
+  readonly lines: number
+}
+
+/** The names these files have: time of the process's first record, process id, and a random part. */
+const DAY_FILE_NAME = /^chat-\d{8}T\d{6}Z-\d+-[\da-f]{8}\.ndjson$/
+
+interface DayFile {
+  readonly path: string
+  readonly handle: FileHandle
+  readonly inode: bigint
+  /** Whole lines that this process appended. */
+  lines: number
+  /** Bytes in whole lines. */
+  size: number
+  dirty: boolean
+}
+
+// Yesterday and today; a request that began before midnight belongs to yesterday (CONTRACT 7).
+const OPEN_DAYS = 2
+
+const OPEN_TRIES = 5
+
+// The promises of node:fs/promises take half as long again, here for every write.
+const look = promisify(stat)
+
+/** Day files below `usageFolder`; folders and files are made with the first line they get. */
+export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
+  const files = new Map<string, DayFile>()
+  let name: string | undefined
+
+  async function fileOf(day: string): Promise<DayFile> {
+    const known = files.get(day)
+    if (known !== undefined) return known
+    await closeOldest(files, OPEN_DAYS - 1)
+    name ??= newDayFileName(clock())
+    const file = await openFile(join(usageFolder, `date=${day}`), name)
+    files.set(day, file)
+    return file
+  }
+
+  return {
+    async append(day, lines) {
+      const file = await fileOf(day)
+      try {
+        await appendWhole(file, Buffer.from(lines.join('')))
+        file.lines += lines.length
+      } catch (error) {
+        files.delete(day)
+        // Nothing may ever follow half a line, so a file that keeps one is not used again.
+        if (!(await restore(file))) name = undefined
+        throw error
+      }
+    },
+    async sync() {
+      await Promise.all([...files.values()].map(syncFile))
+    },
+    async finish() {
+      const finished = [...files.values()]
+      files.clear()
+      name = undefined
+      await Promise.all(finished.map(({ handle }) => handle.close().catch(() => undefined)))
+      return finished.map(({ path, lines }) => ({ path, lines }))
+    },
+  }
+}
+
+/** A name that no other file has. */
+export function newDayFileName(now: Date): string {
+  const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  return `chat-${time}-${process.pid}-${randomBytes(4).toString('hex')}.ndjson`
+}
+
+async function openFile(folder: string, name: string): Promise<DayFile> {
+  const path = join(folder, name)
+  const handle = await openInFolder(folder, path)
+  try {
+    const { ino, size } = await handle.stat({ bigint: true })
+    return { path, handle, inode: ino, lines: 0, size: Number(size), dirty: false }
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+// An empty folder of a day long past may be cleared away between the two steps, or inside of the first.
+async function openInFolder(folder: string, path: string): Promise<FileHandle> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await mkdir(folder, { recursive: true })
+      return await open(path, 'a')
+    } catch (error) {
+      if (tries === OPEN_TRIES || codeOf(error) !== 'ENOENT') throw error
+    }
+  }
+}
+
+// On another thread: the requests that end meanwhile share the next write, and their replies leave together, which
+// under load is worth more than the time that a call without a thread would save.
+async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
+  const { bytesWritten } = await file.handle.write(bytes)
+  if (bytesWritten < bytes.length) {
+    throw new Error(`Only ${bytesWritten} of ${bytes.length} bytes fitted into ${file.path}`)
+  }
+  // A file that was removed or moved still takes what is written, and nobody would find it.
+  const { ino } = await look(file.path, { bigint: true })
+  if (ino !== file.inode) throw new Error(`Another file has taken the place of ${file.path}`)
+  file.size += bytes.length
+  file.dirty = true
+}
+
+/** Takes off what a failed write left behind, and closes the file; false when it could not be taken off. */
+async function restore(file: DayFile): Promise<boolean> {
+  try {
+    await file.handle.truncate(file.size)
+    return true
+  } catch {
+    return false
+  } finally {
+    // What was written before is either synced or as safe as the failing disk allows.
+    await file.handle.close().catch(() => undefined)
+  }
+}
+
+async function syncFile(file: DayFile): Promise<void> {
+  if (!file.dirty) return
+  file.dirty = false
+  await file.handle.datasync()
+}
+
+async function closeOldest(files: Map<string, DayFile>, keep: number): Promise<void> {
+  const superfluous = [...files.keys()].toSorted().slice(0, Math.max(0, files.size - keep))
+  for (const day of superfluous) {
+    const file = files.get(day)
+    files.delete(day)
+    if (file !== undefined) await closeFile(file)
+  }
+}
+
+async function closeFile(file: DayFile): Promise<void> {
+  try {
+    await syncFile(file)
+  } finally {
+    await file.handle.close()
+  }
+}
+
+/** The paths of all files in the folders of days below `usageFolder`, oldest day first. */
+export async function dayFilesIn(usageFolder: string): Promise<string[]> {
+  const paths: string[] = []
+  for (const day of await namesIn(usageFolder)) {
+    const folder = join(usageFolder, day)
+    for (const name of await namesIn(folder)) if (DAY_FILE_NAME.test(name)) paths.push(join(folder, name))
+  }
+  return paths
+}
+
+/** The names in a folder; none where there is no such folder, or where it is none. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).toSorted()
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return []
+    throw error
+  }
+}

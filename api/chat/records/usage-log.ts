@@ -1,0 +1,57 @@
+/** Writes usage records into the drop folder, for the next night to count (CONTRACT 6, 7). */
+import { join } from 'node:path'
+import type { Clock } from '../../call.ts'
+import type { Log } from '../../log.ts'
+import { createRecordWriter, WRITER_LIMITS, type WriterLimits } from './record-writer.ts'
+import { QUIET_MS, sealTornTails } from './torn-tails.ts'
+import type { RecordUsage } from './usage-record.ts'
+
+export interface UsageLog {
+  readonly record: RecordUsage
+  /** How many records are not yet where they are counted. */
+  waiting(): number
+  /** Writes what waits, as far as that is possible; no record may come after. */
+  close(): Promise<void>
+}
+
+interface UsageLogOptions {
+  readonly log: Log
+  readonly clock: Clock
+  readonly limits?: WriterLimits
+}
+
+/** Opens the writer over `dataDir` and seals what dead processes left half written. Never fails. */
+export async function openUsageLog(
+  dataDir: string,
+  { log, clock, limits = WRITER_LIMITS }: UsageLogOptions,
+): Promise<UsageLog> {
+  const folder = join(dataDir, 'raw', 'usage')
+  const sealing = await startSealing(folder, clock, log)
+  const writer = createRecordWriter(folder, { log, clock, limits })
+  return {
+    record: writer.record,
+    waiting: () => writer.waiting(),
+    async close() {
+      sealing.stop()
+      await writer.close()
+    },
+  }
+}
+
+/** Seals at once and, while there are half lines too young for that, again later. */
+async function startSealing(folder: string, clock: Clock, log: Log): Promise<{ stop(): void }> {
+  let timer: NodeJS.Timeout | undefined
+
+  async function look(): Promise<void> {
+    try {
+      const left = await sealTornTails(folder, clock(), log)
+      if (!left) clearInterval(timer)
+      else timer ??= setInterval(() => void look(), QUIET_MS).unref()
+    } catch (error) {
+      log.error({ err: error }, 'usage files of former processes cannot be looked over')
+    }
+  }
+
+  await look()
+  return { stop: () => clearInterval(timer) }
+}

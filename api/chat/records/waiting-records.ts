@@ -1,0 +1,68 @@
+/** Usage records that could not be written yet: kept in memory up to a limit, and told in the log once. */
+import type { Log } from '../../log.ts'
+
+/** The log line that carries a record for which there was no other place, in `usage_record`. */
+export const LAST_RESORT = 'a usage record could not be written; this is all that is left of it'
+
+/** Lines by the UTC day of their file. A day is failing from its first failed write to the next that succeeds. */
+export interface WaitingRecords {
+  isFailing(day: string): boolean
+  /** Keeps lines of a failing day; what is too much goes into the log as it is. */
+  add(day: string, lines: readonly string[]): void
+  /** Takes note of a write that failed, and keeps its lines. */
+  failed(day: string, lines: readonly string[], error: unknown): void
+  /** The lines that wait now; they stay until they are written. */
+  list(): ReadonlyMap<string, readonly string[]>
+  /** Takes note that the first `written` lines of a day are written. */
+  succeeded(day: string, written: number): void
+  count(): number
+  /** Puts all lines into the log. */
+  tellAll(): void
+}
+
+/** An empty waiting room for at most `maxBytes` of lines. */
+export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords {
+  const failing = new Set<string>()
+  const days = new Map<string, string[]>()
+  let bytes = 0
+
+  const tell = (line: string) => log.error({ usage_record: JSON.parse(line) }, LAST_RESORT)
+
+  function add(day: string, more: readonly string[]): void {
+    const lines = days.get(day) ?? []
+    days.set(day, lines)
+    for (const line of more) {
+      const size = Buffer.byteLength(line)
+      if (bytes + size > maxBytes) tell(line)
+      else {
+        bytes += size
+        lines.push(line)
+      }
+    }
+  }
+
+  return {
+    isFailing: (day) => failing.has(day),
+    add,
+    failed(day, more, error) {
+      if (!failing.has(day)) {
+        log.error({ day, err: error }, 'usage records cannot be written; they are kept and tried again')
+      }
+      failing.add(day)
+      add(day, more)
+    },
+    list: () => new Map([...days].map(([day, lines]) => [day, [...lines]])),
+    succeeded(day, written) {
+      const gone = days.get(day)?.splice(0, written) ?? []
+      bytes -= gone.reduce((sum, line) => sum + Buffer.byteLength(line), 0)
+      if (days.get(day)?.length === 0) days.delete(day)
+      failing.delete(day)
+      log.info({ day, records: gone.length }, 'usage records are written again')
+    },
+    count: () => [...days.values()].reduce((sum, lines) => sum + lines.length, 0),
+    tellAll() {
+      for (const lines of days.values()) lines.forEach(tell)
+      days.clear()
+    },
+  }
+}

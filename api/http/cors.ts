@@ -1,0 +1,45 @@
+/** Open data may be read by scripts of any page (CONTRACT 4.6). */
+import type { Gate, Handler, Reply } from '../call.ts'
+
+/** Headers of replies that a script may see beside the few that it always may. */
+const EXPOSED = [
+  'Accept-Ranges',
+  'Content-Location',
+  'Content-Range',
+  'ETag',
+  'Link',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Repr-Digest',
+  'Retry-After',
+  'X-Request-Id',
+].join(', ')
+
+const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Range, Range'
+const PREFLIGHT_SECONDS = 86_400
+
+/** Lets pages of every origin read the reply. */
+export const openToPages: Gate = (_request, reply, next) => {
+  allowEveryOrigin(reply)
+  next()
+}
+
+/** Answers the question a browser asks before it sends a request with such headers. */
+export function preflight(methods: string): Handler {
+  return (_request, reply) => {
+    allowEveryOrigin(reply)
+    reply
+      .status(204)
+      .set({
+        Allow: methods,
+        'Access-Control-Allow-Methods': methods,
+        'Access-Control-Allow-Headers': ALLOWED,
+        'Access-Control-Max-Age': String(PREFLIGHT_SECONDS),
+      })
+      .end()
+  }
+}
+
+function allowEveryOrigin(reply: Reply): void {
+  reply.set({ 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED })
+}

@@ -1,0 +1,102 @@
+/** The HTTP server around an application: its limits, its start and its graceful end. */
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Express } from 'express'
+import { OperatorError } from '../errors.ts'
+import { createExpressServer } from './express-server.ts'
+import type { Log } from '../log.ts'
+import { answerSocketFaults } from './socket-faults.ts'
+import { codeOf } from '../system-errors.ts'
+
+/** What one client may cost. */
+export interface HttpLimits {
+  /** Bytes of request line and headers together. */
+  readonly headerBytes: number
+  /** Milliseconds within which the headers must have arrived. */
+  readonly headersMs: number
+  /** Milliseconds within which the whole request must have arrived. */
+  readonly requestMs: number
+  /** Milliseconds that requests in flight get to finish when the service stops. */
+  readonly stopMs: number
+}
+
+/** The limits in force unless a test brings its own. */
+export const HTTP_LIMITS: HttpLimits = {
+  headerBytes: 16_384,
+  headersMs: 15_000,
+  requestMs: 60_000,
+  stopMs: 30_000,
+}
+
+/** A server that is accepting connections. */
+export interface HttpServer {
+  /** Where it listens, `http://host:port`, in a form that a client can use. */
+  readonly origin: string
+  /** Stops accepting, lets requests in flight finish, closes idle connections. */
+  close(): Promise<void>
+}
+
+interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly log: Log
+  readonly limits: HttpLimits
+}
+
+/**
+ * Serves `app` on host and port.
+ * @throws {OperatorError} when the address cannot be had.
+ */
+export async function listen(app: Express, { host, port, log, limits }: ListenOptions): Promise<HttpServer> {
+  const server = createExpressServer(app, {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
+    // Refused by the application instead, in the one shape of errors.
+    requireHostHeader: false,
+  })
+  // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
+  server.on('checkExpectation', app)
+  answerSocketFaults(server, log)
+  await bind(server, host, port)
+  return { origin: originOf(host, server.address()), close: () => closeGracefully(server, limits.stopMs) }
+}
+
+async function bind(server: Server, host: string, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen(port, host, resolve)
+  try {
+    await promise
+  } catch (error) {
+    throw new OperatorError(bindFault(error, host, port), { cause: error })
+  }
+  server.off('error', reject)
+}
+
+function bindFault(error: unknown, host: string, port: number): string {
+  const code = codeOf(error)
+  if (code === 'EADDRINUSE') return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`
+  if (code === 'EACCES') return `Port ${port} needs more rights than we have: set PORT to one above 1023`
+  return `Cannot listen on HOST ${host}, PORT ${port}: ${String(error)}`
+}
+
+function originOf(host: string, address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string') throw new TypeError('The server listens on no port')
+  // The addresses that stand for all of them are no place to send a request to.
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${address.port}`
+}
+
+async function closeGracefully(server: Server, stopMs: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  // A connection becomes idle when its reply has ended, and a kept-alive one would hold us up.
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+  const sweep = setInterval(() => server.closeIdleConnections(), 50)
+  const deadline = setTimeout(() => server.closeAllConnections(), stopMs)
+  server.close(() => resolve())
+  await promise
+  clearInterval(sweep)
+  clearTimeout(deadline)
+}

@@ -1,0 +1,26 @@
+/** Stable names of errors, for routes whose clients tell them apart by more than the status (CONTRACT 6). */
+import type { Gate } from '../call.ts'
+import type { ApiError } from '../errors.ts'
+
+const BY_STATUS: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'authentication',
+  408: 'timeout',
+  413: 'payload_too_large',
+  415: 'invalid_request',
+  429: 'rate_limit_exceeded',
+  500: 'server',
+  502: 'provider_unavailable',
+  503: 'provider_unavailable',
+}
+
+/** Makes every error of the route state its type. */
+export const typeErrors: Gate = (_request, reply, next) => {
+  reply.locals.typesErrors = true
+  next()
+}
+
+/** The metadata of an error with its type in it. */
+export function typedMetadata({ status, metadata }: ApiError): Readonly<Record<string, unknown>> {
+  return { error_type: BY_STATUS[status] ?? 'unmapped', ...metadata }
+}

@@ -1,0 +1,78 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '../config.ts'
+import { describeDatabase, isDatabaseUrl } from './database-url.ts'
+import { OperatorError } from '../errors.ts'
+import { openPostgres } from './postgres-store.ts'
+import { appliedMigrations, updateSchema } from './schema.ts'
+import { openSqlite } from './sqlite-store.ts'
+import type { Store } from './store.ts'
+
+/** The settings that say where the store is. */
+export type StoreSettings = Pick<Settings, 'DATA_DIR' | 'DATABASE_URL'>
+
+/**
+ * Opens the service's store and brings its tables up to date: the database of DATABASE_URL where that is set,
+ * otherwise the file `service.sqlite` in DATA_DIR, which is made where it is missing.
+ * @throws {OperatorError} when the database cannot be used or the folder cannot be written.
+ */
+export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: Date): Promise<Store> {
+  const upToDate = (store: Store) => updateSchema(store, now)
+  if (DATABASE_URL !== undefined) {
+    return await open(`DATABASE_URL: ${describeDatabase(DATABASE_URL)}`, DATABASE_URL, upToDate)
+  }
+  const name = `DATA_DIR "${DATA_DIR}"`
+  try {
+    mkdirSync(DATA_DIR, { recursive: true })
+  } catch (error) {
+    throw unusable(name, error)
+  }
+  return await open(name, join(DATA_DIR, 'service.sqlite'), upToDate)
+}
+
+/**
+ * Opens the store at `place`, the address of a database or the path of a file, and brings its tables up to date.
+ * @throws {OperatorError} when it cannot be used.
+ */
+export async function openStoreAt(place: string, now: Date): Promise<Store> {
+  return await open(describePlace(place), place, (store) => updateSchema(store, now))
+}
+
+/**
+ * Opens the store at `place` with the tables it has.
+ * @throws {OperatorError} when it cannot be used or is no store of this service.
+ */
+export async function openStoreAsItIs(place: string): Promise<Store> {
+  return await open(describePlace(place), place, appliedMigrations)
+}
+
+/** The place of a store, for messages: without user and password. */
+export function describePlace(place: string): string {
+  return isDatabaseUrl(place) ? describeDatabase(place) : `file "${place}"`
+}
+
+async function open(
+  name: string,
+  place: string,
+  prepare: (store: Store) => Promise<unknown>,
+): Promise<Store> {
+  let store: Store | undefined
+  try {
+    store = isDatabaseUrl(place) ? openPostgres(place) : await openSqlite(place)
+    await prepare(store)
+    return store
+  } catch (error) {
+    await store?.close()
+    throw unusable(name, error)
+  }
+}
+
+function unusable(name: string, error: unknown): OperatorError {
+  return new OperatorError(`${name} cannot be used: ${reasonOf(error)}`, { cause: error })
+}
+
+// A host with several addresses fails with one error for each, and no message of its own.
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ')
+  return error instanceof Error ? error.message : String(error)
+}

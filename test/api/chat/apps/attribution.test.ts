@@ -1,0 +1,331 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { afterAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { UNATTRIBUTED_APP_ID } from '../../../../pipeline/contract.ts'
+import { FIRST_APP_ID, MAX_NEW_APPS_PER_DAY } from '../../../../api/chat/apps/app-store.ts'
+import { openAttribution } from '../../../../api/chat/apps/attribution.ts'
+import { openUsageLog } from '../../../../api/chat/records/usage-log.ts'
+import { OperatorError } from '../../../../api/errors.ts'
+import { openStore } from '../../../../api/store/open-store.ts'
+import { memoryLog, until } from '../../../support/api.ts'
+import { runAt } from '../../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { usageRecord } from '../../../support/usage-records.ts'
+
+const NOON = new Date('2026-03-10T12:00:00Z')
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+interface Wanted {
+  readonly now?: Date
+  readonly visibility?: 'public' | 'hidden'
+}
+
+/** Attribution as one process of the service has it: with a store of its own over the shared folder. */
+async function open(dataDir: string, { now = NOON, visibility = 'public' }: Wanted = {}) {
+  const { log, messages } = memoryLog()
+  const store = await openStore({ DATA_DIR: dataDir }, now)
+  let time = now
+  const options = { dataDir, store, visibility, log, clock: () => time }
+  const attribution = await openAttribution(options).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
+  return {
+    store,
+    messages,
+    errors: () => messages().filter(({ level }) => level === 'error'),
+    setTime: (later: Date) => (time = later),
+    attribute: (address: string, title?: string, categories?: string) =>
+      attribution.attribute({
+        'http-referer': address,
+        ...(title === undefined ? {} : { 'x-title': title }),
+        ...(categories === undefined ? {} : { 'x-app-categories': categories }),
+      }),
+    async close() {
+      await attribution.close()
+      await store.close()
+    },
+  }
+}
+
+const rowSchema = z.looseObject({ app_id: z.int(), app_name: z.string(), updated_at: z.string() })
+
+function registryRows(dataDir: string) {
+  return readFileSync(join(dataDir, 'raw', 'apps', 'chat.ndjson'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => rowSchema.parse(JSON.parse(line)))
+}
+
+describe('openAttribution', () => {
+  it('registers an app with its first request and knows it ever after', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const id = await service.attribute('https://www.app.example/', 'The App', 'game,roleplay')
+    expect(id).toBe(FIRST_APP_ID)
+    expect(await service.attribute('http://app.example', 'The App')).toBe(id)
+    expect(await service.attribute('https://other.example')).toBe(id + 1)
+    await service.close()
+    expect(registryRows(dataDir)).toEqual([
+      {
+        app_id: id,
+        app_name: 'The App',
+        visibility: 'public',
+        subcategories: ['game', 'roleplay'],
+        alias_of: null,
+        updated_at: '2026-03-10T12:00:00.000Z',
+        referer: 'app.example',
+        registered_at: '2026-03-10T12:00:00.000Z',
+        revision: 0,
+      },
+      expect.objectContaining({ app_id: id + 1, app_name: 'other.example', subcategories: [] }),
+    ])
+
+    const again = await open(dataDir)
+    expect(await again.attribute('https://app.example')).toBe(id)
+    await again.close()
+  })
+
+  it('has the file in place while the service runs', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    await service.attribute('https://app.example')
+    await until(() => existsSync(join(dataDir, 'raw', 'apps', 'chat.ndjson')))
+    await service.attribute('https://second.example')
+    await until(() => registryRows(dataDir).length === 2)
+    await service.close()
+    expect(readdirSync(join(dataDir, 'raw', 'apps'))).toEqual(['chat.ndjson'])
+  })
+
+  it('writes no registry while no app is known', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    expect(await service.attribute('not an address', 'Title')).toBe(UNATTRIBUTED_APP_ID)
+    await service.close()
+    expect(readdirSync(dataDir)).not.toContain('raw')
+  })
+
+  it('takes the first title for the name, and no later one', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const id = await service.attribute('https://app.example')
+    await service.attribute('https://app.example', 'First')
+    await service.attribute('https://app.example', 'Second')
+    await service.close()
+    expect(registryRows(dataDir)).toEqual([
+      expect.objectContaining({ app_id: id, app_name: 'First', updated_at: '2026-03-10T12:00:00.001Z' }),
+    ])
+  })
+
+  it('adds up categories, to ten at most', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const pairs = [
+      'game,roleplay',
+      'legal,game',
+      'cli-agent,video-gen',
+      'image-gen,audio-gen',
+      'general-chat,cloud-agent',
+    ]
+    for (const pair of [...pairs, 'creative-writing,ide-extension', 'writing-assistant']) {
+      await service.attribute('https://app.example', undefined, pair)
+    }
+    await service.close()
+    expect(registryRows(dataDir)[0]?.['subcategories']).toEqual([
+      'game',
+      'roleplay',
+      'legal',
+      'cli-agent',
+      'video-gen',
+      'image-gen',
+      'audio-gen',
+      'general-chat',
+      'cloud-agent',
+      'creative-writing',
+    ])
+  })
+
+  it('registers new apps hidden where the setting says so', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir, { visibility: 'hidden' })
+    await service.attribute('https://app.example')
+    await service.close()
+    expect(registryRows(dataDir)[0]?.['visibility']).toBe('hidden')
+  })
+
+  it('gives an app one id, whichever process sees it first', async () => {
+    const dataDir = folders.make()
+    const services = await Promise.all([open(dataDir), open(dataDir), open(dataDir)])
+    const addresses = Array.from({ length: 40 }, (_, index) => `https://app-${index}.example`)
+    const ids = await Promise.all(
+      services.map((service, turn) =>
+        Promise.all(
+          addresses.map((_, index) => service.attribute(addresses[(index + 13 * turn) % 40] ?? '')),
+        ),
+      ),
+    )
+    const byAddress = addresses.map((_, index) => ids.map((row, turn) => row[(index - 13 * turn + 80) % 40]))
+    for (const row of byAddress) expect(new Set(row).size).toBe(1)
+    expect(new Set(ids.flat()).size).toBe(40)
+    await Promise.all(services.map((service) => service.close()))
+    expect(registryRows(dataDir)).toHaveLength(40)
+  })
+
+  it('bounds the new apps of a day, and lets known ones pass', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const first = await service.attribute('https://app-0.example')
+    for (let index = 1; index < MAX_NEW_APPS_PER_DAY; index += 1)
+      await service.attribute(`https://app-${index}.example`)
+    expect(await service.attribute('https://one-too-many.example')).toBe(UNATTRIBUTED_APP_ID)
+    expect(await service.attribute('https://another.example')).toBe(UNATTRIBUTED_APP_ID)
+    expect(await service.attribute('https://app-0.example')).toBe(first)
+    expect(service.messages().filter(({ level }) => level === 'warn')).toHaveLength(1)
+    service.setTime(new Date('2026-03-11T00:00:00Z'))
+    expect(await service.attribute('https://one-too-many.example')).toBe(first + MAX_NEW_APPS_PER_DAY)
+    await service.close()
+  })
+
+  it('takes titles of any characters and gives the pipeline a registry it can read', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), async (path, title) => {
+        await service.attribute(`https://app.example/${encodeURIComponent(path.toWellFormed())}`, title)
+      }),
+    )
+    await service.attribute('https://plain.example', '"quoted", |\\ and <b>bold</b>')
+    await service.close()
+    const rows = registryRows(dataDir)
+    writeRaw(
+      dataDir,
+      'usage/date=2026-03-10/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n${rows.map(({ app_id }) => `2026-03-10,${app_id},1,0\n`).join('')}`,
+    )
+    await runAt(dataDir, '2026-03-11T02:00:00Z')
+    const published = await queryCurrent(dataDir, 'SELECT app_id, app_name FROM apps ORDER BY app_id')
+    expect(published).toEqual(rows.map(({ app_id, app_name }) => ({ app_id: String(app_id), app_name })))
+  })
+})
+
+describe('what an operator decided', () => {
+  it('outranks what requests say of the app later', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const app_id = await service.attribute('https://app.example')
+    await service.attribute('https://other.example')
+    const decided = { app_name: 'Hidden', visibility: 'hidden', updated_at: '2026-03-10T12:00:01.000Z' }
+    writeRaw(dataDir, 'apps/decision.ndjson', `${JSON.stringify({ app_id, ...decided })}\n`)
+    service.setTime(new Date('2026-03-10T18:00:00Z'))
+    await service.attribute('https://app.example', 'A new title', 'game')
+    await service.close()
+    writeRaw(
+      dataDir,
+      'usage/date=2026-03-10/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n2026-03-10,${app_id},1,0\n`,
+    )
+    await runAt(dataDir, '2026-03-11T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps')).toEqual([{ app_name: 'other.example' }])
+  })
+})
+
+describe('when something fails', () => {
+  it('a request is unattributed rather than refused, and known apps stay known', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const id = await service.attribute('https://app.example')
+    await service.store.script('ALTER TABLE apps RENAME TO gone')
+    expect(await service.attribute('https://new.example')).toBe(UNATTRIBUTED_APP_ID)
+    expect(await service.attribute('https://newer.example')).toBe(UNATTRIBUTED_APP_ID)
+    expect(await service.attribute('https://app.example', 'A title')).toBe(id)
+    const told = service.errors().filter(({ msg }) => String(msg).startsWith('apps cannot be settled'))
+    expect(told).toHaveLength(1)
+    await service.store.script('ALTER TABLE gone RENAME TO apps')
+    expect(await service.attribute('https://new.example')).toBe(id + 1)
+    await service.close()
+  })
+
+  it('a registry that cannot be written is written later', async () => {
+    const dataDir = folders.make()
+    mkdirSync(join(dataDir, 'raw'))
+    writeFileSync(join(dataDir, 'raw', 'apps'), 'in the way')
+    await expect(open(dataDir)).rejects.toThrow(OperatorError)
+    rmSync(join(dataDir, 'raw', 'apps'))
+    const service = await open(dataDir)
+    writeFileSync(join(dataDir, 'raw', 'apps'), 'in the way')
+    await service.attribute('https://app.example')
+    await until(() => service.errors().length > 0)
+    rmSync(join(dataDir, 'raw', 'apps'))
+    await service.close()
+    expect(registryRows(dataDir)).toHaveLength(1)
+  })
+
+  it('a store that was lost gets its ids back from the file', async () => {
+    const dataDir = folders.make()
+    const before = await open(dataDir)
+    const ids = [
+      await before.attribute('https://a.example', 'A', 'game'),
+      await before.attribute('https://b.example'),
+    ]
+    await before.close()
+    for (const name of readdirSync(dataDir))
+      if (name.startsWith('service.sqlite')) rmSync(join(dataDir, name))
+
+    const after = await open(dataDir)
+    expect(await after.attribute('https://c.example')).toBe((ids[1] ?? 0) + 1)
+    expect([await after.attribute('https://a.example'), await after.attribute('https://b.example')]).toEqual(
+      ids,
+    )
+    await after.close()
+    expect(registryRows(dataDir).map(({ app_name }) => app_name)).toEqual(['A', 'b.example', 'c.example'])
+  })
+
+  it('what a dead process registered reaches the file with the next start', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    await service.attribute('https://app.example')
+    await service.close()
+    rmSync(join(dataDir, 'raw'), { recursive: true })
+    await (await open(dataDir)).close()
+    expect(registryRows(dataDir)).toHaveLength(1)
+  })
+
+  it('a damaged registry file stops the start and is named', async () => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'apps/chat.ndjson', '{"app_id":1}\n')
+    await expect(open(dataDir)).rejects.toThrow(/chat\.ndjson is not as this service writes it/)
+  })
+})
+
+describe('the closed circle', () => {
+  it('two apps send requests, and the next run ranks both with their exact totals', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const usage = await openUsageLog(dataDir, { log: memoryLog().log, clock: () => NOON })
+    const send = async (address: string, title: string, prompt_tokens: number, completion_tokens: number) => {
+      const app_id = await service.attribute(address, title, 'cli-agent')
+      await usage.record(usageRecord({ app_id, prompt_tokens, completion_tokens }))
+    }
+    await Promise.all([
+      ...Array.from({ length: 100 }, (_, index) => send('https://one.example', 'One', index, 1)),
+      ...Array.from({ length: 50 }, (_, index) => send('http://localhost:3000', 'Two', 3 * index, 2)),
+      ...Array.from({ length: 30 }, () => send('no address', 'Nobody', 1000, 1000)),
+    ])
+    await usage.close()
+    await service.close()
+
+    await runAt(dataDir, '2026-03-11T02:00:00Z')
+    const ranked = await queryCurrent(
+      dataDir,
+      `SELECT rank, app_name, total_requests, total_tokens FROM popular('2026-03-10', '2026-03-10', category := 'coding')`,
+    )
+    expect(ranked).toEqual([
+      { rank: '1', app_name: 'One', total_requests: '100', total_tokens: '5050' },
+      { rank: '2', app_name: 'Two', total_requests: '50', total_tokens: '3775' },
+    ])
+  })
+})

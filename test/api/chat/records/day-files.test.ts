@@ -1,0 +1,38 @@
+/** The files of days, whose folders others may clear away while they are empty. */
+import { globSync, readFileSync } from 'node:fs'
+import { rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { createDayFiles } from '../../../../api/chat/records/day-files.ts'
+import { addDays } from '../../../../pipeline/contract.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const DAYS = 300
+
+it('are made though their empty folders vanish again and again', async () => {
+  const root = folders.make()
+  const files = createDayFiles(root, () => new Date('2026-03-10T12:00:00Z'))
+  // Takes the folder away once, unless the file comes first.
+  const clear = async (day: number, { signal }: AbortController) => {
+    const folder = join(root, `date=${addDays('2026-03-10', -day)}`)
+    const gone = () =>
+      rmdir(folder).then(
+        () => true,
+        () => false,
+      )
+    while (!signal.aborted && !(await gone())) continue
+  }
+  for (let day = 0; day < DAYS; day += 1) {
+    const over = new AbortController()
+    const clearing = [clear(day, over), clear(day, over), clear(day, over)]
+    await files.append(addDays('2026-03-10', -day), [`${day}\n`])
+    over.abort()
+    await Promise.all(clearing)
+  }
+  await files.finish()
+  const lines = globSync(join(root, '*', '*')).map((path) => Number(readFileSync(path, 'utf8')))
+  expect(lines.toSorted((a, b) => a - b)).toEqual(Array.from({ length: DAYS }, (_, day) => day))
+})

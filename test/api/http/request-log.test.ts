@@ -1,0 +1,51 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { startApi, until } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+describe('the log', () => {
+  it('tells of each request who asked what and how it went', async () => {
+    await using api = await startApi(folders.make())
+    const key = await api.makeKey()
+    const response = await api.get('/datasets/app-rankings?limit=5', key)
+    const requestId = response.headers.get('X-Request-Id')
+    const line = await until(() =>
+      api.messages().find((entry) => entry['msg'] === 'request' && entry['request_id'] === requestId),
+    )
+    expect(line).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      msg: 'request',
+      request_id: requestId,
+      method: 'GET',
+      path: '/api/v1/datasets/app-rankings',
+      status: 503,
+      ms: expect.any(Number),
+      account_id: expect.stringMatching(/^[\da-f-]{36}$/),
+      key_id: expect.stringMatching(/^[\da-f-]{36}$/),
+    })
+  })
+
+  it('never holds a key, wherever a client puts it', async () => {
+    await using api = await startApi(folders.make())
+    const key = await api.makeKey()
+    await api.get('/datasets/app-rankings', key)
+    await api.get(`/datasets/app-rankings?limit=${key}&${key}=1`, key)
+    await api.get(`/${key}`, key)
+    await api.get('/status', undefined, { headers: { Authorization: key, 'X-Key': key } })
+    await until(() => api.messages().filter((entry) => entry['msg'] === 'request').length === 4)
+    const text = api.lines.join('')
+    expect(text).not.toContain(key)
+    expect(text).not.toContain(key.slice(-20))
+    expect(text.toLowerCase()).not.toContain('bearer')
+  })
+
+  it('gives each request an id of its own, whatever the client sends', async () => {
+    await using api = await startApi(folders.make())
+    const ask = () => api.get('/status', undefined, { headers: { 'X-Request-Id': 'mine' } })
+    const ids = (await Promise.all([ask(), ask()])).map((response) => response.headers.get('X-Request-Id'))
+    expect(new Set([...ids, 'mine']).size).toBe(3)
+  })
+})

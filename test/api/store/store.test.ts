@@ -1,0 +1,169 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { TestStores } from '../../support/stores.ts'
+
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+
+async function openCounter(settings: StoreSettings) {
+  const store = await openStore(settings, new Date())
+  await store.script(`
+    CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL);
+    INSERT INTO counter VALUES ('a', 0), ('b', 0) ON CONFLICT DO NOTHING`)
+  const value = async (name = 'a') =>
+    (await store.query('SELECT n FROM counter WHERE name = $1', [name]))[0]?.['n']
+  return { store, value, [Symbol.asyncDispose]: () => store.close() }
+}
+
+/** Lets whatever else is ready to run go first. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
+  it('binds $1, $2 … in any order and more than once', async () => {
+    await using counter = await openCounter(await fresh())
+    const rows = await counter.store.query('SELECT $2 AS b, $1 AS a, $2 AS c', ['x', null])
+    expect(rows.map((row) => ({ ...row }))).toEqual([{ a: 'x', b: null, c: null }])
+  })
+
+  it('gives counts, sums and truth values as numbers', async () => {
+    await using counter = await openCounter(await fresh())
+    await counter.store.query('UPDATE counter SET n = $1', [3_000_000_000])
+    const sql =
+      'SELECT count(*) AS rows, sum(n) AS sum, max(n) AS max, 1 = 1 AS yes, 1 = 2 AS no FROM counter'
+    const rows = await counter.store.query(sql)
+    expect(rows.map((row) => ({ ...row }))).toEqual([
+      { rows: 2, sum: 6_000_000_000, max: 3_000_000_000, yes: 1, no: 0 },
+    ])
+  })
+
+  it('refuses a whole number that JavaScript cannot hold', async () => {
+    await using counter = await openCounter(await fresh())
+    await counter.store.script('UPDATE counter SET n = 9007199254740993')
+    await expect(counter.value()).rejects.toThrow('9007199254740993')
+    expect(await counter.store.query('SELECT name FROM counter')).toHaveLength(2)
+  })
+
+  it.each([{ values: [] }, { values: ['x'] }, { values: ['x', 'y', 'z'] }])(
+    'refuses $values for two parameters',
+    async ({ values }) => {
+      await using counter = await openCounter(await fresh())
+      const sql = "SELECT 1 AS found WHERE $2 = 'y' AND $1 = 'x'"
+      await expect(counter.store.query(sql, values)).rejects.toThrow(/parameter/)
+      expect(await counter.store.query(sql, ['x', 'y'])).toHaveLength(1)
+    },
+  )
+
+  it('works on after a statement that fails', async () => {
+    await using counter = await openCounter(await fresh())
+    await expect(counter.store.query('SELECT 1 FROM nowhere')).rejects.toThrow('nowhere')
+    expect(await counter.value()).toBe(0)
+  })
+})
+
+describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
+  it.each(['transaction', 'longTransaction'] as const)(
+    'undoes all when the work of a %s throws',
+    async (kind) => {
+      await using counter = await openCounter(await fresh())
+      const failing = counter.store[kind](async (queries) => {
+        await queries.query('UPDATE counter SET n = 5')
+        throw new Error('no')
+      })
+      await expect(failing).rejects.toThrow('no')
+      expect(await counter.value()).toBe(0)
+    },
+  )
+
+  it('takes no query of others into what it undoes', async () => {
+    await using counter = await openCounter(await fresh())
+    let began: () => void = () => undefined
+    const beginning = new Promise<void>((resolve) => (began = resolve))
+    const failing = counter.store.transaction(async (queries) => {
+      await queries.query("UPDATE counter SET n = 5 WHERE name = 'a'")
+      began()
+      await pause()
+      throw new Error('no')
+    })
+    const other = beginning.then(() => counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'"))
+    await expect(failing).rejects.toThrow('no')
+    await other
+    expect([await counter.value('a'), await counter.value('b')]).toEqual([0, 7])
+  })
+
+  it('excludes the transactions of every store on the same database', async () => {
+    const settings = await fresh()
+    await using first = await openCounter(settings)
+    await using second = await openCounter(settings)
+    const addOne = ({ store }: typeof first) =>
+      store.transaction(async (queries) => {
+        const [row] = await queries.query("SELECT n FROM counter WHERE name = 'a'")
+        await pause()
+        await queries.query("UPDATE counter SET n = $1 WHERE name = 'a'", [Number(row?.['n']) + 1])
+      })
+    await Promise.all(Array.from({ length: 20 }, (_, index) => addOne(index % 2 ? first : second)))
+    expect(await first.value()).toBe(20)
+  })
+
+  it('is undone as a whole, or kept as a whole, when the work goes on after a statement failed', async () => {
+    await using counter = await openCounter(await fresh())
+    const kept = await counter.store
+      .transaction(async (queries) => {
+        await queries.query('UPDATE counter SET n = 5')
+        await queries.query('SELECT 1 FROM nowhere').catch(() => undefined)
+      })
+      .then(
+        () => true,
+        () => false,
+      )
+    expect(await counter.value()).toBe(kept ? 5 : 0)
+  })
+})
+
+describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
+  it('waits for the transaction under way', async () => {
+    const settings = await fresh()
+    {
+      const counter = await openCounter(settings)
+      const work = counter.store.transaction(async (queries) => {
+        await pause()
+        await queries.query('UPDATE counter SET n = 9')
+      })
+      await Promise.all([work, counter.store.close()])
+    }
+    await using counter = await openCounter(settings)
+    expect(await counter.value()).toBe(9)
+  })
+})
+
+describe.each(stores.kinds)('Store.version on $name', ({ name, fresh }) => {
+  it.runIf(name === 'SQLite')(
+    'is another one after a transaction, and after any change by others',
+    async () => {
+      const settings = await fresh()
+      await using counter = await openCounter(settings)
+      await using other = await openCounter(settings)
+      const seen = [counter.store.version()]
+      await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 1'))
+      seen.push(counter.store.version())
+      await other.store.query('UPDATE counter SET n = 2')
+      await pause()
+      seen.push(counter.store.version())
+      await other.store.transaction((queries) => queries.query('UPDATE counter SET n = 3'))
+      await pause()
+      seen.push(counter.store.version())
+      expect(new Set(seen).size).toBe(4)
+
+      await counter.store.query('UPDATE counter SET n = n + 1')
+      await other.value()
+      await pause()
+      expect(counter.store.version()).toBe(seen[3])
+    },
+  )
+
+  it.runIf(name === 'PostgreSQL')('is not known without asking', async () => {
+    await using counter = await openCounter(await fresh())
+    expect(counter.store.version()).toBeUndefined()
+  })
+})
