@@ -1,0 +1,127 @@
+/** Lines that a death of the process or a full disk cut in half: nothing that was acknowledged is lost with them. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, describe, expect, it } from 'vitest'
+import { until } from '../../../support/api.ts'
+import { fact, runAt } from '../../../support/in-process.ts'
+import { queryCurrent, REPOSITORY, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { hasProgram } from '../../../support/programs.ts'
+import { openLog, REGISTRY, requestIds } from '../../../support/usage-log.ts'
+import { readRecords, usageFiles } from '../../../support/usage-records.ts'
+
+const DAY = '2026-03-10'
+const NEXT_RUN = '2026-03-12T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** A process that writes records until its stdin ends and prints the id of each that was acknowledged. */
+const WRITER = `
+  import { setTimeout as sleep } from 'node:timers/promises'
+  const [modules, dataDir, day] = process.argv.slice(1)
+  const { openUsageLog } = await import(modules + '/api/chat/records/usage-log.ts')
+  const { createLog } = await import(modules + '/api/log.ts')
+  const { usageRecord } = await import(modules + '/test/support/usage-records.ts')
+  const usage = await openUsageLog(dataDir, { log: createLog('silent'), clock: () => new Date() })
+  let ended = false
+  process.stdin.resume().once('end', () => (ended = true))
+  while (!ended) {
+    await Promise.all(Array.from({ length: 20 }, async () => {
+      const record = usageRecord({ ts: day + 'T08:00:00.000Z' })
+      await usage.record(record)
+      process.stdout.write(record.request_id + '\\n')
+    }))
+    await sleep(5)
+  }
+  await usage.close()`
+
+/** Starts it, behind the words of another program where there are any. */
+function startWriter(dataDir: string, ...behind: readonly string[]) {
+  const node = [process.execPath, '--input-type=module', '--eval', WRITER, REPOSITORY, dataDir, DAY]
+  const [program = '', ...args] = [...behind, ...node]
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const acknowledged: string[] = []
+  const lines = createInterface({ input: child.stdout }).on('line', (line) => void acknowledged.push(line))
+  return { child, acknowledged, ended: once(lines, 'close') }
+}
+
+describe('a process that was killed', () => {
+  it('has lost nothing that it acknowledged, and its half line stops no run', async () => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+    const { child, acknowledged, ended } = startWriter(dataDir)
+    await until(() => acknowledged.length >= 300)
+    child.kill('SIGKILL')
+    await ended
+    const [name = ''] = usageFiles(dataDir, DAY)
+    const folder = join(dataDir, 'raw', 'usage', `date=${DAY}`)
+    const half = '{"ts":"2026-03-10T09:00:00.000Z","request_id":"ha'
+    appendFileSync(join(folder, name), half)
+
+    const usage = await openLog(dataDir, {}, new Date(Date.now() + 120_000))
+    expect(readFileSync(join(folder, `_torn-${name}`), 'utf8')).toBe(half)
+    expect(usage.told('half a usage record moved aside')).toHaveLength(1)
+    await usage.close()
+
+    const written = requestIds(readRecords(dataDir, DAY))
+    expect(written).toEqual(expect.arrayContaining(acknowledged))
+    const report = await runAt(dataDir, NEXT_RUN)
+    expect(fact(report, 'load', 'rows_rejected')).toBe(0)
+    expect(await queryCurrent(dataDir, 'SELECT requests, prompt_tokens FROM app_daily')).toEqual([
+      { requests: String(written.length), prompt_tokens: String(10 * written.length) },
+    ])
+  })
+
+  it.each([
+    { content: '', whole: '', aside: undefined },
+    { content: '{"a":1}\n', whole: '{"a":1}\n', aside: undefined },
+    { content: '{"a"', whole: '', aside: '{"a"' },
+    { content: '{"a":1}\n{"b', whole: '{"a":1}\n', aside: '{"b' },
+    { content: '{"a":1}\n\0\0\0', whole: '{"a":1}\n', aside: '\0\0\0' },
+    { content: `{"a":1}\n${'x'.repeat(200_000)}`, whole: '{"a":1}\n', aside: 'x'.repeat(200_000) },
+  ])('leaves whole lines: $whole', async ({ content, whole, aside }) => {
+    const dataDir = folders.make()
+    const name = 'chat-20260310T000000Z-4711-0123abcd.ndjson'
+    writeRaw(dataDir, `usage/date=${DAY}/${name}`, content)
+    const usage = await openLog(dataDir, {}, new Date(Date.now() + 120_000))
+    await usage.close()
+    const folder = join(dataDir, 'raw', 'usage', `date=${DAY}`)
+    expect(readFileSync(join(folder, name), 'utf8')).toBe(whole)
+    if (aside !== undefined) expect(readFileSync(join(folder, `_torn-${name}`), 'utf8')).toBe(aside)
+  })
+
+  it('leaves alone what is young and what is not ours', async () => {
+    const dataDir = folders.make()
+    const young = `usage/date=${DAY}/chat-20260310T000000Z-1-0123abcd.ndjson`
+    const foreign = `usage/date=${DAY}/chat.ndjson`
+    for (const path of [young, foreign]) writeRaw(dataDir, path, '{"a')
+    writeRaw(dataDir, 'usage/notes.txt', 'not a day')
+    const { mtime } = statSync(join(dataDir, 'raw', young))
+    await (await openLog(dataDir, {}, mtime)).close()
+    for (const path of [young, foreign]) expect(readFileSync(join(dataDir, 'raw', path), 'utf8')).toBe('{"a')
+    await (await openLog(dataDir, {}, new Date(Date.now() + 120_000))).close()
+    expect(readFileSync(join(dataDir, 'raw', young), 'utf8')).toBe('')
+    expect(readFileSync(join(dataDir, 'raw', foreign), 'utf8')).toBe('{"a')
+  })
+})
+
+describe.runIf(hasProgram('prlimit'))('a disk that is full in the middle of a line', () => {
+  it('leaves no half line, and every record is written once there is room', async () => {
+    const dataDir = folders.make()
+    // A larger file is refused, as on a full disk: the write that meets the limit comes back short.
+    const { child, acknowledged, ended } = startWriter(dataDir, 'prlimit', '--fsize=100001:unlimited')
+    const size = () =>
+      statSync(join(dataDir, 'raw', 'usage', `date=${DAY}`, usageFiles(dataDir, DAY)[0] ?? '')).size
+    await until(() => acknowledged.length > 1000)
+    expect(size()).toBeLessThan(100_002)
+    const lift = ['--pid', String(child.pid), '--fsize=unlimited:unlimited']
+    expect(spawnSync('prlimit', lift).status).toBe(0)
+    await until(() => size() > 1_000_000)
+    child.stdin.end()
+    await ended
+    expect(requestIds(readRecords(dataDir, DAY)).toSorted()).toEqual(acknowledged.toSorted())
+  })
+})

@@ -1,0 +1,74 @@
+/** The records of chat as the pipeline counts them. */
+import { afterAll, expect, it } from 'vitest'
+import { fact, queryWarehouse, runAt } from '../../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { openLog, REGISTRY } from '../../../support/usage-log.ts'
+import { failedRecord, usageRecord } from '../../../support/usage-records.ts'
+
+const DAY = '2026-03-10'
+const NEXT_RUN = '2026-03-12T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+it('takes the records as they are: unserved requests, unknown tokens, requests that name no app', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  writeRaw(
+    dataDir,
+    `usage/date=${DAY}/other.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${DAY},8,1,2\n`,
+  )
+  // What is left of a file whose only line was torn.
+  writeRaw(dataDir, `usage/date=${DAY}/chat-20260310T000000Z-1-0123abcd.ndjson`, '')
+  const usage = await openLog(dataDir)
+  const repeated = usageRecord()
+  const records = [
+    repeated,
+    repeated,
+    usageRecord({ prompt_tokens: null, completion_tokens: null, usage_missing: 'left by the caller' }),
+    failedRecord(),
+    failedRecord({ app_id: 8 }),
+    usageRecord({ app_id: 0, prompt_tokens: 1000, completion_tokens: 1 }),
+    usageRecord({ provider: '"quoted", with\ttabs and \u0001', usage_missing: 'line\nbreak \u2028 😀' }),
+  ]
+  await Promise.all(records.map((record) => usage.record(record)))
+  await usage.close()
+
+  const report = await runAt(dataDir, NEXT_RUN)
+  expect(await queryWarehouse(dataDir, 'SELECT file, row, reason FROM quarantine')).toEqual([])
+  expect(fact(report, 'load', 'rows_without_tokens')).toBe(3)
+  expect(fact(report, 'load', 'rows_duplicate')).toBe(1)
+  expect(
+    await queryCurrent(
+      dataDir,
+      'SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily ORDER BY 1',
+    ),
+  ).toEqual([
+    { app_id: '7', requests: '3', prompt_tokens: '20', completion_tokens: '10' },
+    { app_id: '8', requests: '1', prompt_tokens: '1', completion_tokens: '2' },
+  ])
+})
+
+it('lists no app whose requests were never served', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const usage = await openLog(dataDir)
+  await Promise.all([usage.record(failedRecord({ app_id: 8 })), usage.record(usageRecord())])
+  await usage.close()
+  await runAt(dataDir, NEXT_RUN)
+  const ranked = await queryCurrent(dataDir, `SELECT app_id FROM popular('${DAY}', '${DAY}')`)
+  expect(ranked).toEqual([{ app_id: '7' }])
+})
+
+it('counts a day again when a late record arrives', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const usage = await openLog(dataDir)
+  await usage.record(usageRecord())
+  await runAt(dataDir, NEXT_RUN)
+  await usage.record(usageRecord())
+  await usage.close()
+  await runAt(dataDir, '2026-03-12T03:00:00Z')
+  expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])
+})
