@@ -55,15 +55,15 @@ export interface RateLimiter {
   peek(caller: Caller, now: Date): Promise<Verdict>
 }
 
-const TABLE = POLICIES.map(
+const ASKED = POLICIES.map(
   (policy, index) => `('${policy.name}', $${2 * index + 2}, $${2 * index + 3}, ${policy.limit})`,
 )
-const LIMIT = POLICIES.map((policy) => `WHEN '${policy.name}' THEN ${policy.limit}`)
+const ALLOWED = POLICIES.map((policy) => `WHEN '${policy.name}' THEN ${policy.limit}`)
 
 // One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted:
 // against all limits, or, where one is used up, against none.
 const COUNT = `
-  WITH asked (policy, subject, window_ends, allowed) AS (VALUES ${TABLE.join(', ')})
+  WITH asked (policy, subject, window_ends, allowed) AS (VALUES ${ASKED.join(', ')})
   INSERT INTO quotas (policy, subject, window_ends, used)
   SELECT a.policy, a.subject, a.window_ends, 1 FROM asked AS a
   WHERE NOT EXISTS (
@@ -73,7 +73,7 @@ const COUNT = `
   ON CONFLICT (policy, subject) DO UPDATE SET
     used = CASE WHEN quotas.window_ends <= $1 THEN 1 ELSE quotas.used + 1 END,
     window_ends = CASE WHEN quotas.window_ends <= $1 THEN excluded.window_ends ELSE quotas.window_ends END
-    WHERE quotas.window_ends <= $1 OR quotas.used < CASE excluded.policy ${LIMIT.join(' ')} END
+    WHERE quotas.window_ends <= $1 OR quotas.used < CASE excluded.policy ${ALLOWED.join(' ')} END
   RETURNING policy, window_ends, used`
 const GIVE_BACK = `
   UPDATE quotas SET used = used - 1 WHERE policy = $1 AND subject = $2 AND window_ends = $3`
