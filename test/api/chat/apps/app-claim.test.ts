@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readAppClaim } from '../../../../api/chat/apps/app-claim.ts'
+import { appHeaders, readAppClaim } from '../../../../api/chat/apps/app-claim.ts'
 
 /** A text as Node's HTTP server hands over a header that holds it in UTF-8. */
 const onTheWire = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
@@ -160,5 +160,19 @@ describe('the categories', () => {
     expect(tags('game', 'X-App-Categories')).toEqual(['game'])
     expect(tags(['game', 'legal'])).toEqual(['game', 'legal'])
     expect(tags('game', 'categories')).toEqual([])
+  })
+})
+
+describe('appHeaders', () => {
+  it('keeps what the claim follows from, and nothing else', () => {
+    const telling = {
+      'http-referer': 'https://a.example',
+      'X-Title': 'A',
+      'x-some-service-title': 'Another',
+      'x-app-categories': 'game',
+    }
+    const sent = { authorization: 'Bearer secret', title: 'none', 'x-subtitle': 'none', ...telling }
+    expect(appHeaders(sent)).toEqual(telling)
+    expect(readAppClaim(appHeaders(sent))).toEqual(readAppClaim(sent))
   })
 })
