@@ -53,7 +53,11 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   async function settle(claim: AppClaim): Promise<App | undefined> {
     const now = clock()
     const found = await findApp(store, claim.identity)
-    if (found !== undefined && !addsTo(found, claim)) return found
+    if (found !== undefined && !addsTo(found, claim)) {
+      // Perhaps another request, or another process, registered it a moment ago.
+      await file.changed()
+      return found
+    }
     // A full day needs no transaction to be full.
     if (found === undefined && fullDay === utcDay(now)) return undefined
     const app = await settleApp(store, claim, { visibility, now })
@@ -62,7 +66,7 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
       log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
       return undefined
     }
-    file.changed()
+    await file.changed()
     return app
   }
 

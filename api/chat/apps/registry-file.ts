@@ -17,8 +17,11 @@ import { appSchema, listApps, restoreApps, stateOfApps, type App } from './app-s
 
 const FILE = 'chat.ndjson'
 
-// New apps come in bursts, and each time the whole file is written.
-const PAUSE_MS = 1000
+/** Pause before what failed is tried again, in milliseconds. */
+const RETRY_MS = 1000
+
+/** Other pauses are so many times as long as the work took: a file of many apps is not to be written all the time. */
+const PAUSES_PER_WORK = 4
 
 // Another process may register apps in the same store, on a machine without our DATA_DIR.
 const LOOK_EVERY_MS = 60_000
@@ -38,8 +41,11 @@ const lineSchema = z.object({
 type Line = z.infer<typeof lineSchema>
 
 export interface RegistryFile {
-  /** Says that the store has changed; the file follows, at once or within a second or so. */
-  changed(): void
+  /**
+   * Says that the store has changed. Resolves when the file says it too, so that no usage is recorded of an app that
+   * the next run would not know; or at once while the file cannot be written, which is tried again. Never rejects.
+   */
+  changed(): Promise<void>
   /** Writes what is not written yet. */
   close(): Promise<void>
 }
@@ -53,49 +59,80 @@ export async function openRegistryFile(dataDir: string, store: Store, log: Log):
   const restored = await restoreApps(store, await readApps(join(folder, FILE)))
   if (restored > 0)
     log.warn({ apps: restored }, 'apps that the store did not know taken from the registry file')
+  let failing = false
+  let written: string | undefined
+
+  async function tryToWrite(): Promise<boolean> {
+    try {
+      written = await writeApps(folder, store, written)
+      if (failing) log.info('the registry file of new apps is written again')
+      failing = false
+    } catch (error) {
+      if (!failing) log.error({ err: error }, 'the registry file of new apps cannot be written; trying again')
+      failing = true
+    }
+    return !failing
+  }
+
+  const writing = createGathered(tryToWrite)
+  // What a process that died left undone.
+  void writing.want()
+  const looking = setInterval(() => void writing.want(), LOOK_EVERY_MS).unref()
+  return {
+    changed: () => writing.want(),
+    async close() {
+      clearInterval(looking)
+      // The store has everything: what fails now, the next start makes up for.
+      await writing.close()
+    },
+  }
+}
+
+interface Gathered {
+  /** Resolves when work that began from now on is done; at once while it fails. */
+  want(): Promise<void>
+  /** Does what is wanted still, once. */
+  close(): Promise<void>
+}
+
+/** Does `work`, which tells whether it succeeded, once for all who want it meanwhile; what failed, again and again. */
+function createGathered(work: () => Promise<boolean>): Gathered {
   const closing = new AbortController()
   let wanted = false
-  let running: Promise<void> | undefined
   let failed = false
-  let written: string | undefined
+  let next = Promise.withResolvers<void>()
+  let running: Promise<void> | undefined
+
+  async function once(): Promise<void> {
+    wanted = false
+    const { resolve } = next
+    next = Promise.withResolvers<void>()
+    failed = !(await work())
+    wanted ||= failed
+    resolve()
+  }
 
   async function keepUp(): Promise<void> {
     while (wanted && !closing.signal.aborted) {
-      wanted = false
-      await tryToWrite()
-      await sleep(PAUSE_MS, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
+      const began = performance.now()
+      await once()
+      const pause = failed ? RETRY_MS : PAUSES_PER_WORK * (performance.now() - began)
+      await sleep(pause, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
     }
     running = undefined
   }
 
-  async function tryToWrite(): Promise<void> {
-    try {
-      written = await writeApps(folder, store, written)
-      if (failed) log.info('the registry file of new apps is written again')
-      failed = false
-    } catch (error) {
-      if (!failed) log.error({ err: error }, 'the registry file of new apps cannot be written; trying again')
-      failed = true
-      wanted = true
-    }
-  }
-
-  function changed(): void {
-    wanted = true
-    running ??= keepUp()
-  }
-
-  // What a process that died left undone.
-  changed()
-  const looking = setInterval(changed, LOOK_EVERY_MS).unref()
   return {
-    changed,
+    async want() {
+      wanted = true
+      const { promise } = next
+      running ??= keepUp()
+      if (!failed) await promise
+    },
     async close() {
-      clearInterval(looking)
       closing.abort()
       await running
-      // The store has everything: what fails now, the next start makes up for.
-      if (wanted) await tryToWrite()
+      if (wanted) await once()
     },
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -90,14 +90,23 @@ describe('openAttribution', () => {
     await again.close()
   })
 
-  it('has the file in place while the service runs', async () => {
+  it('has an app in the file before anything is attributed to it', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
-    await service.attribute('https://app.example')
-    await until(() => existsSync(join(dataDir, 'raw', 'apps', 'chat.ndjson')))
-    await service.attribute('https://second.example')
-    await until(() => registryRows(dataDir).length === 2)
+    const other = await open(dataDir)
+    const attributed = async (process: typeof service, address: string) => {
+      const app_id = await process.attribute(address)
+      expect(registryRows(dataDir)).toContainEqual(expect.objectContaining({ app_id }))
+    }
+    await attributed(service, 'https://first.example')
+    await attributed(service, 'https://second.example')
+    const addresses = Array.from({ length: 40 }, (_, index) => `https://app-${index % 20}.example`)
+    await Promise.all(
+      addresses.flatMap((address) => [service, other].map((each) => attributed(each, address))),
+    )
     await service.close()
+    await other.close()
+    expect(registryRows(dataDir)).toHaveLength(22)
     expect(readdirSync(join(dataDir, 'raw', 'apps'))).toEqual(['chat.ndjson'])
   })
 
@@ -179,8 +188,11 @@ describe('openAttribution', () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const first = await service.attribute('https://app-0.example')
-    for (let index = 1; index < MAX_NEW_APPS_PER_DAY; index += 1)
-      await service.attribute(`https://app-${index}.example`)
+    const others = Array.from(
+      { length: MAX_NEW_APPS_PER_DAY - 1 },
+      (_, index) => `https://app-${index + 1}.example`,
+    )
+    await Promise.all(others.map((address) => service.attribute(address)))
     expect(await service.attribute('https://one-too-many.example')).toBe(UNATTRIBUTED_APP_ID)
     expect(await service.attribute('https://another.example')).toBe(UNATTRIBUTED_APP_ID)
     expect(await service.attribute('https://app-0.example')).toBe(first)
