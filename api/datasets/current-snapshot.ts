@@ -24,7 +24,7 @@ interface FollowOptions {
   readonly prepare?: (snapshot: Snapshot) => Promise<void>
   /** Called with each snapshot that is served from then on. */
   readonly onOpen?: () => void
-  /** Pause between two looks at the pointer. */
+  /** Pause between two looks at the pointer; ten times as long after one that found a faulty snapshot. */
   readonly intervalMs?: number
 }
 
@@ -33,7 +33,9 @@ interface Holding {
   readonly lease: Lease
 }
 
-const LOOK_EVERY_MS = 1000
+// A look costs some microseconds, and whoever has just published wants to see it.
+const LOOK_EVERY_MS = 100
+const PAUSE_AFTER_FAULT = 10
 
 /** Opens the snapshot that `dataDir`'s pointer names and follows the pointer from then on. */
 export async function followSnapshots(
@@ -43,9 +45,11 @@ export async function followSnapshots(
   const pointer = join(dataDir, CURRENT_POINTER)
   let holding: Holding | undefined
   let lastFault: string | undefined
+  let lookAgainAt = 0
   let closed = false
 
   async function look(): Promise<void> {
+    if (closed || performance.now() < lookAgainAt) return
     try {
       const folder = snapshotFolder(pointer)
       if (folder === undefined || folder === holding?.folder) return
@@ -64,13 +68,14 @@ export async function followSnapshots(
       // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
       if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
       lastFault = String(error)
+      lookAgainAt = performance.now() + PAUSE_AFTER_FAULT * intervalMs
     }
   }
 
   let looking = look()
   await looking
   const timer = setInterval(() => {
-    looking = looking.then(() => (closed ? undefined : look()))
+    looking = looking.then(look)
   }, intervalMs)
   timer.unref()
 
