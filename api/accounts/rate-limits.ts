@@ -129,13 +129,15 @@ async function countAll(store: Store, caller: Caller, now: Date): Promise<readon
   if (windows.length === POLICIES.length) return quotasOf(windows, now)
   // Where others write at the same time (PostgreSQL), one of them may have used up a limit since the statement looked.
   // A process that dies before it gives back what it counted leaves one request too many there, until the window ends.
-  for (const window of windows) await giveBack(store, caller, window)
+  for (const policy of POLICIES) {
+    const window = windowOf(windows, policy)
+    if (window !== undefined) await giveBack(store, policy, caller, window)
+  }
   return undefined
 }
 
-async function giveBack(store: Store, caller: Caller, window: Window): Promise<void> {
-  const subject = policyOf(window).subject(caller)
-  await store.query(GIVE_BACK, [window.policy, subject, window.window_ends])
+async function giveBack(store: Store, policy: Policy, caller: Caller, window: Window): Promise<void> {
+  await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
 }
 
 async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
@@ -145,15 +147,13 @@ async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict
   return { quotas, exhausted: longestWait(quotas.filter((quota) => quota.remaining === 0)) }
 }
 
-function policyOf({ policy: name }: Window): Policy {
-  const policy = POLICIES.find((each) => each.name === name)
-  if (policy === undefined) throw new Error(`The table quotas holds an unknown policy: ${name}`)
-  return policy
+function windowOf(windows: readonly Window[], { name }: Policy): Window | undefined {
+  return windows.find((window) => window.policy === name)
 }
 
 function quotasOf(windows: readonly Window[], now: Date): readonly Quota[] {
   return POLICIES.map((policy) => {
-    const window = windows.find((each) => each.policy === policy.name)
+    const window = windowOf(windows, policy)
     return window === undefined ? fullQuota(policy, now) : quotaOf(policy, window, now)
   })
 }

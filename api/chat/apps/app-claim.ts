@@ -18,9 +18,8 @@ const MAX_CATEGORIES = 2
 
 const ADDRESS_HEADER = 'http-referer'
 // With or without the prefix of a service in the middle.
-const TITLE_HEADER = /^x-(?:.+-)?title$/
-const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
-const TELLING_HEADER = /^(?:http-referer|x-(?:.+-)?(?:title|categories))$/i
+const TITLE_HEADER = /^x-(?:.+-)?title$/i
+const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/i
 
 const LOCAL_HOST = /^[^.]*$|\.(?:localhost|local|internal|lan|test|home\.arpa)$/
 // What cannot be seen could make one name look like another, or turn the text around it. Joiners are part of
@@ -34,8 +33,12 @@ const SPACE = /[\s\p{Cc}\p{Z}]+/gu
 /** Those of the headers that say something of the app: all that readAppClaim looks at. */
 export function appHeaders(headers: RequestHeaders): RequestHeaders {
   const telling: Record<string, string | string[] | undefined> = {}
-  for (const name in headers) if (TELLING_HEADER.test(name)) telling[name] = headers[name]
+  for (const name in headers) if (isTelling(name)) telling[name] = headers[name]
   return telling
+}
+
+function isTelling(name: string): boolean {
+  return name === ADDRESS_HEADER || TITLE_HEADER.test(name) || CATEGORIES_HEADER.test(name)
 }
 
 /** The app that the headers name; undefined when they name none that can be told from others. */
@@ -63,7 +66,7 @@ function isLocal(host: string): boolean {
 }
 
 function readTitle(headers: RequestHeaders): string | undefined {
-  const names = Object.keys(headers).filter((name) => TITLE_HEADER.test(name.toLowerCase()))
+  const names = Object.keys(headers).filter((name) => TITLE_HEADER.test(name))
   for (const name of names.toSorted(shorterFirst)) {
     const title = cleanTitle(headerText(headers, name) ?? '')
     if (title !== '') return title
@@ -84,7 +87,7 @@ function cleanTitle(text: string): string {
 
 function readSubcategories(headers: RequestHeaders): Subcategory[] {
   const sent = Object.keys(headers)
-    .filter((name) => CATEGORIES_HEADER.test(name.toLowerCase()))
+    .filter((name) => CATEGORIES_HEADER.test(name))
     .toSorted(shorterFirst)
     .flatMap((name) => (headerText(headers, name) ?? '').split(','))
     .map((text) => text.trim().toLowerCase())

@@ -53,26 +53,22 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   async function settle(claim: AppClaim): Promise<App | undefined> {
     const now = clock()
     const found = await findApp(store, claim.identity)
-    if (found !== undefined && !addsTo(found, claim)) {
-      // Perhaps another request, or another process, registered it a moment ago.
-      await file.changed()
-      return found
-    }
+    if (found !== undefined && !addsTo(found, claim)) return found
     // A full day needs no transaction to be full.
     if (found === undefined && fullDay === utcDay(now)) return undefined
     const app = await settleApp(store, claim, { visibility, now })
     if (app === undefined) {
       fullDay = utcDay(now)
       log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
-      return undefined
     }
-    await file.changed()
     return app
   }
 
   async function settleSafely(claim: AppClaim): Promise<App | undefined> {
     try {
       const app = await settle(claim)
+      // One that was found may have been registered a moment ago, by another request or process.
+      if (app !== undefined) await file.changed()
       if (failing) log.info('apps are settled again')
       failing = false
       return app

@@ -59,19 +59,18 @@ export async function openRegistryFile(dataDir: string, store: Store, log: Log):
   const restored = await restoreApps(store, await readApps(join(folder, FILE)))
   if (restored > 0)
     log.warn({ apps: restored }, 'apps that the store did not know taken from the registry file')
-  let failing = false
   let written: string | undefined
 
-  async function tryToWrite(): Promise<boolean> {
+  async function tryToWrite(failedBefore: boolean): Promise<boolean> {
     try {
       written = await writeApps(folder, store, written)
-      if (failing) log.info('the registry file of new apps is written again')
-      failing = false
+      if (failedBefore) log.info('the registry file of new apps is written again')
+      return true
     } catch (error) {
-      if (!failing) log.error({ err: error }, 'the registry file of new apps cannot be written; trying again')
-      failing = true
+      if (!failedBefore)
+        log.error({ err: error }, 'the registry file of new apps cannot be written; trying again')
+      return false
     }
-    return !failing
   }
 
   const writing = createGathered(tryToWrite)
@@ -95,8 +94,11 @@ interface Gathered {
   close(): Promise<void>
 }
 
-/** Does `work`, which tells whether it succeeded, once for all who want it meanwhile; what failed, again and again. */
-function createGathered(work: () => Promise<boolean>): Gathered {
+/**
+ * Does `work` once for all who want it meanwhile; what failed, again and again. It is told whether it failed the last
+ * time, and tells whether it succeeded.
+ */
+function createGathered(work: (failedBefore: boolean) => Promise<boolean>): Gathered {
   const closing = new AbortController()
   let wanted = false
   let failed = false
@@ -107,7 +109,7 @@ function createGathered(work: () => Promise<boolean>): Gathered {
     wanted = false
     const { resolve } = next
     next = Promise.withResolvers<void>()
-    failed = !(await work())
+    failed = !(await work(failed))
     wanted ||= failed
     resolve()
   }
