@@ -54,8 +54,6 @@ export function age(paths: readonly string[]): void {
   for (const path of paths) utimesSync(path, new Date(0), new Date(0))
 }
 
-export const ids = (records: readonly { request_id: string }[]) => records.map(({ request_id }) => request_id)
-
 /** Records of a day, with ids of its name and their number. */
 export const numbered = (count: number, day = DAY) =>
   Array.from({ length: count }, (_, index) =>

@@ -19,8 +19,3 @@ export async function openLog(dataDir: string, limits: Partial<typeof WRITER_LIM
   })
   return { ...usage, lines, messages, told: (text: string) => messages().filter(({ msg }) => msg === text) }
 }
-
-/** The ids of the requests that left these records. */
-export function requestIds(records: readonly { readonly request_id: string }[]): string[] {
-  return records.map(({ request_id }) => request_id)
-}

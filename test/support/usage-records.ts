@@ -54,6 +54,11 @@ export function failedRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
   })
 }
 
+/** The ids of the requests that left these records. */
+export function requestIds(records: readonly { readonly request_id: string }[]): string[] {
+  return records.map(({ request_id }) => request_id)
+}
+
 const lineSchema = z.looseObject({ ts: z.string(), request_id: z.string() })
 
 /** Names of the files of a day that the pipeline reads. */

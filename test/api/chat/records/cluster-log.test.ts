@@ -10,7 +10,6 @@ import {
   AGAIN,
   DAY,
   HINDERED,
-  ids,
   NEVER,
   NEXT_DAY,
   numbered,
@@ -27,7 +26,7 @@ import {
   refuse,
   scriptClickHouse,
 } from '../../../support/scripted-clickhouse.ts'
-import { failedRecord, usageRecord } from '../../../support/usage-records.ts'
+import { failedRecord, requestIds, usageRecord } from '../../../support/usage-records.ts'
 import { answers, startUpstream } from '../../../support/upstream.ts'
 
 const TYPE_MISMATCH = 'Code: 53. DB::Exception: Type mismatch. (TYPE_MISMATCH) (version 26.1)'
@@ -47,7 +46,7 @@ describe('openClusterLog', () => {
     const usage = openLog(dataDir, server.address, NEVER)
     const records = numbered(3)
     for (const record of records) await usage.record(record)
-    expect(spooled(dataDir)).toEqual(ids(records))
+    expect(spooled(dataDir)).toEqual(requestIds(records))
     const [path = ''] = spoolFiles(dataDir)
     expect(JSON.parse(readFileSync(path, 'utf8').split('\n')[0] ?? '')).toEqual(records[0])
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
@@ -103,7 +102,7 @@ describe('openClusterLog', () => {
     const other = numbered(10, NEXT_DAY)
     await Promise.all([...records, ...other].map((record) => usage.record(record)))
     await until(() => usage.waiting() === 0 && server.ids().length === 3010)
-    expect(server.ids().filter((id) => id.startsWith(DAY))).toEqual(ids(records))
+    expect(server.ids().filter((id) => id.startsWith(DAY))).toEqual(requestIds(records))
     expect(server.inserts.length).toBeLessThan(100)
     for (const { rows } of server.inserts) {
       expect(new Set(rows.map((row) => String(row['ts']).slice(0, 10))).size).toBe(1)
@@ -119,7 +118,7 @@ describe('openClusterLog', () => {
     const written = records.map((record) => usage.record(record))
     await usage.close()
     await Promise.all(written)
-    expect(server.ids()).toEqual(ids(records))
+    expect(server.ids()).toEqual(requestIds(records))
     expect(spoolFiles(dataDir)).toEqual([])
   })
 })
@@ -146,13 +145,13 @@ describe('while the cluster is away', () => {
           await until(() => spoolFiles(dataDir).length > index / 20 && usage.waiting() > index)
       }
       await until(() => usage.waiting() === 60)
-      expect(spooled(dataDir).toSorted()).toEqual(ids(records).toSorted())
+      expect(spooled(dataDir).toSorted()).toEqual(requestIds(records).toSorted())
       await until(() => usage.told(HINDERED).length > 0)
 
       server.script.behaviour = undefined
       if (behaviour === undefined) await server.listen()
       await until(() => usage.told(AGAIN).length === 1)
-      expect(server.ids()).toEqual(ids(records))
+      expect(server.ids()).toEqual(requestIds(records))
       expect(spoolFiles(dataDir)).toEqual([])
       expect(usage.waiting()).toBe(0)
       expect(usage.told(HINDERED)).toHaveLength(1)
@@ -167,14 +166,14 @@ describe('while the cluster is away', () => {
     const first = openLog(dataDir, server.address)
     for (const record of records) await first.record(record)
     await first.close()
-    expect(spooled(dataDir).toSorted()).toEqual(ids(records).toSorted())
+    expect(spooled(dataDir).toSorted()).toEqual(requestIds(records).toSorted())
     expect(first.told(LAST_RESORT)).toEqual([])
 
     await server.listen()
     age(spoolFiles(dataDir))
     const second = openLog(dataDir, server.address)
     await until(() => server.ids().length === 20 && spoolFiles(dataDir).length === 0)
-    expect(server.ids().toSorted()).toEqual(ids(records).toSorted())
+    expect(server.ids().toSorted()).toEqual(requestIds(records).toSorted())
     await second.close()
   })
 
@@ -247,7 +246,7 @@ describe('what the cluster refuses', () => {
 
       server.script.behaviour = undefined
       await until(() => usage.told(AGAIN).length === 1)
-      expect(server.ids()).toEqual([...ids(records), 'bad'])
+      expect(server.ids()).toEqual([...requestIds(records), 'bad'])
       expect(spoolFiles(dataDir)).toEqual([])
       await usage.close()
     },

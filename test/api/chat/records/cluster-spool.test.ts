@@ -1,14 +1,12 @@
 /** Processes that share a spool lose nothing, leave each other's files alone and share out those of a dead one. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openSpool } from '../../../../api/chat/records/cluster-spool.ts'
 import { until } from '../../../support/api.ts'
 import { age, DAY, NEVER, openLog, spoolFiles, spoolFolder, spoolRoot } from '../../../support/cluster-log.ts'
-import { REPOSITORY, TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { startRecording } from '../../../support/recording.ts'
 import { scriptClickHouse } from '../../../support/scripted-clickhouse.ts'
 import { usageRecord } from '../../../support/usage-records.ts'
 
@@ -21,38 +19,15 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** A process that records until it is killed, and prints the id of each record that was acknowledged. */
-const WRITER = `
-  import { setTimeout as sleep } from 'node:timers/promises'
-  const [modules, dataDir, cluster] = process.argv.slice(1)
-  const { openClusterLog } = await import(modules + '/api/chat/records/cluster-log.ts')
-  const { createLog } = await import(modules + '/api/log.ts')
-  const { usageRecord } = await import(modules + '/test/support/usage-records.ts')
-  const usage = openClusterLog(dataDir, JSON.parse(cluster), { log: createLog('silent'), clock: () => new Date() })
-  for (;;) {
-    await Promise.all(Array.from({ length: 20 }, async () => {
-      const record = usageRecord()
-      await usage.record(record)
-      process.stdout.write(record.request_id + '\\n')
-    }))
-    await sleep(5)
-  }`
-
 describe('processes that share a spool', () => {
   it.each(['away', 'there'])('one that is killed while the cluster is %s loses nothing', async (cluster) => {
     if (cluster === 'there') await server.listen()
     const dataDir = folders.make()
-    const child = spawn(
-      process.execPath,
-      ['--input-type=module', '--eval', WRITER, REPOSITORY, dataDir, JSON.stringify(server.address)],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    const acknowledged: string[] = []
-    const lines = createInterface({ input: child.stdout }).on('line', (line) => void acknowledged.push(line))
+    const { child, acknowledged, ended } = startRecording(dataDir, { cluster: server.address })
     await until(() => acknowledged.length >= 300 && spoolFiles(dataDir).length > 0)
     if (cluster === 'there') await until(() => server.ids().length > 0)
     child.kill('SIGKILL')
-    await once(lines, 'close')
+    await ended
 
     if (cluster === 'away') await server.listen()
     age(spoolFiles(dataDir))

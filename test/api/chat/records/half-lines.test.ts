@@ -1,16 +1,15 @@
 /** Lines that a death of the process or a full disk cut in half: nothing that was acknowledged is lost with them. */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it } from 'vitest'
 import { until } from '../../../support/api.ts'
 import { fact, runAt } from '../../../support/in-process.ts'
-import { queryCurrent, REPOSITORY, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
 import { hasProgram } from '../../../support/programs.ts'
-import { openLog, REGISTRY, requestIds } from '../../../support/usage-log.ts'
-import { readRecords, usageFiles } from '../../../support/usage-records.ts'
+import { startRecording } from '../../../support/recording.ts'
+import { openLog, REGISTRY } from '../../../support/usage-log.ts'
+import { readRecords, requestIds, usageFiles } from '../../../support/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_RUN = '2026-03-12T02:00:00Z'
@@ -18,41 +17,11 @@ const NEXT_RUN = '2026-03-12T02:00:00Z'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A process that writes records until its stdin ends and prints the id of each that was acknowledged. */
-const WRITER = `
-  import { setTimeout as sleep } from 'node:timers/promises'
-  const [modules, dataDir, day] = process.argv.slice(1)
-  const { openUsageLog } = await import(modules + '/api/chat/records/usage-log.ts')
-  const { createLog } = await import(modules + '/api/log.ts')
-  const { usageRecord } = await import(modules + '/test/support/usage-records.ts')
-  const usage = await openUsageLog(dataDir, { log: createLog('silent'), clock: () => new Date() })
-  let ended = false
-  process.stdin.resume().once('end', () => (ended = true))
-  while (!ended) {
-    await Promise.all(Array.from({ length: 20 }, async () => {
-      const record = usageRecord({ ts: day + 'T08:00:00.000Z' })
-      await usage.record(record)
-      process.stdout.write(record.request_id + '\\n')
-    }))
-    await sleep(5)
-  }
-  await usage.close()`
-
-/** Starts it, behind the words of another program where there are any. */
-function startWriter(dataDir: string, ...behind: readonly string[]) {
-  const node = [process.execPath, '--input-type=module', '--eval', WRITER, REPOSITORY, dataDir, DAY]
-  const [program = '', ...args] = [...behind, ...node]
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  const acknowledged: string[] = []
-  const lines = createInterface({ input: child.stdout }).on('line', (line) => void acknowledged.push(line))
-  return { child, acknowledged, ended: once(lines, 'close') }
-}
-
 describe('a process that was killed', () => {
   it('has lost nothing that it acknowledged, and its half line stops no run', async () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-    const { child, acknowledged, ended } = startWriter(dataDir)
+    const { child, acknowledged, ended } = startRecording(dataDir)
     await until(() => acknowledged.length >= 300)
     child.kill('SIGKILL')
     await ended
@@ -112,7 +81,9 @@ describe.runIf(hasProgram('prlimit'))('a disk that is full in the middle of a li
   it('leaves no half line, and every record is written once there is room', async () => {
     const dataDir = folders.make()
     // A larger file is refused, as on a full disk: the write that meets the limit comes back short.
-    const { child, acknowledged, ended } = startWriter(dataDir, 'prlimit', '--fsize=100001:unlimited')
+    const { child, acknowledged, ended } = startRecording(dataDir, {
+      behind: ['prlimit', '--fsize=100001:unlimited'],
+    })
     const size = () =>
       statSync(join(dataDir, 'raw', 'usage', `date=${DAY}`, usageFiles(dataDir, DAY)[0] ?? '')).size
     await until(() => acknowledged.length > 1000)

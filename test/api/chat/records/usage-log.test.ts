@@ -4,8 +4,14 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { LAST_RESORT } from '../../../../api/chat/records/waiting-records.ts'
 import { until } from '../../../support/api.ts'
 import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { openLog, requestIds } from '../../../support/usage-log.ts'
-import { failedRecord, readRecords, usageFiles, usageRecord } from '../../../support/usage-records.ts'
+import { openLog } from '../../../support/usage-log.ts'
+import {
+  failedRecord,
+  readRecords,
+  requestIds,
+  usageFiles,
+  usageRecord,
+} from '../../../support/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_DAY = '2026-03-11'
