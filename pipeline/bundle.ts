@@ -10,9 +10,12 @@ import { croissant } from './bundle/croissant.ts'
 import { dataFileNames, dataPackage } from './bundle/data-package.ts'
 import { describeSnapshot } from './bundle/description.ts'
 import type { Description } from './bundle/description.ts'
-import { writeTable } from './bundle/table-files.ts'
+import { DAYS_FILE, appendMonths } from './bundle/months.ts'
+import { parquetOptions, writeTable } from './bundle/table-files.ts'
+import { DAYS_TABLE } from './bundle/tables.ts'
 import { citationText, licenceText, readmeText } from './bundle/texts.ts'
-import { SNAPSHOT_FILE } from './contract.ts'
+import { SNAPSHOT_FILE, addDays } from './contract.ts'
+import { keepParquet, takeOver } from './kept.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Writes the files that stand beside the DuckDB file of the snapshot in the build folder. */
@@ -22,18 +25,29 @@ export async function bundle(run: Run): Promise<StageResult> {
     publicUrl: run.config.publicUrl,
   })
   for (const table of description.tables) {
-    await writeTable(run.connection, description, { table, folder: run.buildFolder })
+    if (table.name === DAYS_TABLE) await writeDays(run, description)
+    else await writeTable(run.connection, description, { table, folder: run.buildFolder })
   }
   await closeSnapshot(run)
-  const data = await measureFiles(run, [SNAPSHOT_FILE, ...dataFileNames(description.tables)])
+  const data = measureFiles(run, [SNAPSHOT_FILE, ...dataFileNames(description.tables)])
   const texts = writeTexts(run, description, data)
-  const files = [...data, ...(await measureFiles(run, texts))]
+  const files = [...data, ...measureFiles(run, texts)]
   writeFileSync(join(run.buildFolder, 'SHA256SUMS'), sumsText(files))
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return {
     summary: `${files.length} files, ${(bytes / 1e6).toFixed(1)} MB`,
     facts: { files: files.length, bytes },
   }
+}
+
+/** Days that are kept are taken over as they are. */
+async function writeDays(run: Run, description: Description): Promise<void> {
+  const { first_day, data_through: last } = description.meta
+  const path = join(run.buildFolder, DAYS_FILE)
+  const kept = await keepParquet(run, first_day)
+  if (kept !== undefined) takeOver(kept.parquet, path)
+  const first = kept === undefined ? first_day : addDays(kept.through, 1)
+  await appendMonths(run.connection, path, { first, last }, parquetOptions(description))
 }
 
 /** From here on the DuckDB file is only read: a checksum of it holds. */
@@ -43,10 +57,8 @@ async function closeSnapshot({ connection }: Run): Promise<void> {
   await connection.run('DETACH snapshot')
 }
 
-async function measureFiles({ buildFolder }: Run, names: readonly string[]): Promise<FileFacts[]> {
-  const facts: FileFacts[] = []
-  for (const name of names) facts.push(await measureFile(buildFolder, name))
-  return facts
+function measureFiles({ buildFolder }: Run, names: readonly string[]): FileFacts[] {
+  return names.map((name) => measureFile(buildFolder, name))
 }
 
 function writeTexts(run: Run, description: Description, data: readonly FileFacts[]): string[] {

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { DataError } from './errors.ts'
 import type { Run, StageResult } from './stage.ts'
-import { sqlFile } from './warehouse.ts'
+import { execute, sqlFile } from './warehouse.ts'
 
 /** Offending rows shown per promise. */
 const ROWS_SHOWN = 5
@@ -15,6 +15,7 @@ export async function check(run: Run): Promise<StageResult> {
   const names = readdirSync(new URL('sql/checks/', import.meta.url))
     .filter((name) => name.endsWith('.sql'))
     .toSorted()
+  await execute(run.connection, 'check/day-totals.sql')
   const broken: string[] = []
   for (const [index, name] of names.entries()) {
     const sql = sqlFile(`checks/${name}`)

@@ -6,13 +6,13 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { GateSettings } from './config.ts'
-import { SNAPSHOT_FILE } from './contract.ts'
 import { BlockedError } from './errors.ts'
+import { attachSnapshot } from './history.ts'
 import { GATES } from './run-options.ts'
 import type { GateName } from './run-options.ts'
 import { listSnapshots } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, literal, queryRows, readRow, readRows } from './warehouse.ts'
+import { countSchema, queryRows, readRow, readRows } from './warehouse.ts'
 
 /** Fewer earlier weekdays than this say nothing about what is usual. */
 const FEWEST_WEEKS = 4
@@ -74,8 +74,7 @@ export async function gate(run: Run): Promise<StageResult> {
 
 async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
   if (previous === undefined) return judgeVolumes(run, null)
-  const file = literal(join(run.snapshotsFolder, previous, SNAPSHOT_FILE))
-  await run.connection.run(`ATTACH ${file} AS previous (READ_ONLY)`)
+  await attachSnapshot(run.connection, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
   const verdicts = [
     await judgeVolumes(run, await publishedThrough(run)),
     await judgeRows(run),

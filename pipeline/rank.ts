@@ -1,5 +1,5 @@
 /** Stage 3: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import {
@@ -8,17 +8,19 @@ import {
   DATASET_VERSION,
   FLOOR_DATE,
   LICENCE,
-  SNAPSHOT_FILE,
   addDays,
   subcategoriesOf,
   wholeSeconds,
 } from './contract.ts'
 import { DataError } from './errors.ts'
 import { fillFast } from './fast.ts'
+import { attachSnapshot, createSnapshot } from './history.ts'
+import type { Extent } from './history.ts'
+import type { Kept } from './kept.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, literal, queryRows, readRow, sqlFile } from './warehouse.ts'
+import { countSchema, execute, queryRows, readRow } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 4
@@ -43,14 +45,6 @@ const totalsRow = z.object({
   tokens_published: z.string(),
 })
 
-/** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
-type Extent = {
-  readonly firstDay: string
-  readonly dataThrough: string
-  readonly wide: boolean
-  readonly daysAtOnce: number
-}
-
 /**
  * Builds the snapshot, unless the newest one was made from the same input.
  * @throws DataError when there is no usage at all.
@@ -63,15 +57,22 @@ export async function rank(run: Run): Promise<StageResult> {
   if (newest !== undefined && (await readFingerprint(run, newest)) === fingerprint) {
     return keep(run, extent, newest)
   }
-  await createSnapshot(run)
-  await fillTables(run, extent, newest)
+  const kept = await createSnapshot(run, extent)
+  await fillTables(run, extent, { kept, newest })
   await fillRankings(run, extent.dataThrough)
   await fillFast(run.connection, extent)
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {
-    summary: `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, data through ${extent.dataThrough}`,
-    facts: { first_day: extent.firstDay, data_through: extent.dataThrough, ...totals },
+    summary:
+      `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, ` +
+      `data through ${extent.dataThrough}${kept === undefined ? '' : `, taken over through ${kept.through}`}`,
+    facts: {
+      first_day: extent.firstDay,
+      data_through: extent.dataThrough,
+      taken_over_through: kept?.through ?? null,
+      ...totals,
+    },
   }
 }
 
@@ -103,7 +104,7 @@ async function fingerprintOf(run: Run, sources: string | null): Promise<string> 
 }
 
 async function readFingerprint(run: Run, id: string): Promise<string | undefined> {
-  await attach(run, join(run.snapshotsFolder, id), 'newest (READ_ONLY)')
+  await attachSnapshot(run.connection, join(run.snapshotsFolder, id), 'newest (READ_ONLY)')
   const [meta] = await queryRows(run.connection, 'SELECT input_fingerprint FROM newest.meta', fingerprintRow)
   await run.connection.run('DETACH newest')
   return meta?.input_fingerprint
@@ -122,46 +123,27 @@ function keep(run: Run, extent: Extent, newest: string): StageResult {
   }
 }
 
-async function attach(run: Run, folder: string, alias: string): Promise<void> {
-  await run.connection.run(`ATTACH ${literal(join(folder, SNAPSHOT_FILE))} AS ${alias}`)
-}
-
-/** An empty snapshot in the storage version that every DuckDB since 0.10 opens. */
-async function createSnapshot(run: Run): Promise<void> {
-  mkdirSync(run.buildFolder, { recursive: true })
-  await attach(run, run.buildFolder, "snapshot (STORAGE_VERSION 'v1.0.0')")
-  await run.connection.run(`USE snapshot; ${sqlFile('snapshot.sql')}`)
-}
-
-async function fillTables(run: Run, extent: Extent, previous: string | undefined): Promise<void> {
+async function fillTables(
+  run: Run,
+  { dataThrough }: Extent,
+  { kept, newest }: { readonly kept: Kept | undefined; readonly newest: string | undefined },
+): Promise<void> {
   const { connection } = run
-  const dataThrough = { data_through: extent.dataThrough }
   for (const category of CATEGORIES) {
     for (const subcategory of subcategoriesOf(category)) {
       await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
     }
   }
-  if (extent.wide) await execute(connection, 'rank/widen.sql')
   await execute(connection, 'rank/apps.sql')
-  await fillDays(connection, extent)
-  if (previous !== undefined) {
-    await attach(run, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
-    await execute(connection, 'rank/restatements.sql')
+  if (newest !== undefined) {
+    await attachSnapshot(connection, join(run.snapshotsFolder, newest), 'previous (READ_ONLY)')
+    await execute(connection, 'rank/earlier-restatements.sql')
+    // Every snapshot since the kept days were written has the same.
+    const first_day = kept !== undefined && newest >= kept.id ? addDays(kept.through, 1) : FLOOR_DATE
+    await execute(connection, 'rank/restatements.sql', { first_day })
     await connection.run('DETACH previous')
   }
-  await execute(connection, 'rank/coverage.sql', dataThrough)
-}
-
-/** A few days at a time, in order: readers skip what lies outside their window. */
-async function fillDays(connection: Run['connection'], extent: Extent): Promise<void> {
-  const { firstDay, dataThrough, daysAtOnce } = extent
-  for (let first = firstDay; first <= dataThrough; first = addDays(first, daysAtOnce)) {
-    const last = addDays(first, daysAtOnce - 1)
-    await execute(connection, 'rank/app-daily.sql', {
-      first_day: first,
-      last_day: last < dataThrough ? last : dataThrough,
-    })
-  }
+  await execute(connection, 'rank/coverage.sql', { data_through: dataThrough })
 }
 
 async function describe(

@@ -52,10 +52,8 @@ export async function resolve(run: Run): Promise<StageResult> {
     unregisteredRow,
     UNATTRIBUTED,
   )
-  // They would stay in memory while the stages after this one need it.
-  await run.connection.run(
-    'DROP TABLE app_usage; DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks',
-  )
+  // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
+  await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks')
   const {
     tokens_hidden,
     tokens_unregistered,

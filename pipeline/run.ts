@@ -23,6 +23,7 @@ import {
   messageOf,
 } from './errors.ts'
 import { gate } from './gate.ts'
+import { forgetKept } from './kept.ts'
 import { load } from './load.ts'
 import { publish } from './publish.ts'
 import { rank } from './rank.ts'
@@ -203,9 +204,13 @@ async function record(run: Run, startedAt: Date, done: readonly Done[], failure?
   return told
 }
 
-/** Throws the half-built snapshot away and keeps the report of the failure. */
+/**
+ * Throws the half-built snapshot away and keeps the report of the failure. What the snapshot took over may be what
+ * failed, so the next one is written anew.
+ */
 async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
+  if (existsSync(run.buildFolder)) await forgetKept(run)
   rmSync(run.buildFolder, { recursive: true, force: true })
   await record(run, startedAt, done, failure)
 }

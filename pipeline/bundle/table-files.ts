@@ -31,8 +31,17 @@ const SELECTS: Record<FileFormat, (table: DescribedTable) => string> = {
 }
 
 const OPTIONS: Record<FileFormat, (description: Description) => string> = {
-  parquet: (description) => `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${keyValues(description)}})`,
+  parquet: parquetOptions,
   csv: () => '(FORMAT csv, HEADER)',
+}
+
+/**
+ * How DuckDB's COPY is to write Parquet.
+ * @param description what the file says of itself; a file that never travels says nothing.
+ */
+export function parquetOptions(description?: Description): string {
+  const about = description === undefined ? '' : `, KV_METADATA {${keyValues(description)}}`
+  return `(FORMAT parquet, COMPRESSION zstd${about})`
 }
 
 function csvCell({ name, type }: Field): string {

@@ -13,11 +13,14 @@ export type BundledTable = {
   readonly refersToApps?: boolean
 }
 
+/** The largest table by far; its file is written month by month. */
+export const DAYS_TABLE = 'app_daily'
+
 /** The tables of the bundle, the ones most people want first. */
 export const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'rankings', title: 'Rankings', formats: ['parquet', 'csv'], refersToApps: true },
   {
-    name: 'app_daily',
+    name: DAYS_TABLE,
     title: 'Usage per day and app',
     formats: ['parquet'],
     primaryKey: ['day', 'app_id'],

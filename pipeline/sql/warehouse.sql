@@ -60,3 +60,18 @@ CREATE TABLE IF NOT EXISTS runs (
   snapshot VARCHAR,
   report JSON NOT NULL
 );
+
+-- What of app_daily stands ready in DATA_DIR/kept/<id>, and up to which day in each of its two files; one row at most.
+-- They are whole when both reach as far, and as they were while their checksums are the same. `shape` is what else
+-- decides their bytes.
+CREATE TABLE IF NOT EXISTS kept_files (
+  id VARCHAR NOT NULL,
+  shape VARCHAR NOT NULL,
+  database_through DATE NOT NULL,
+  parquet_through DATE,
+  checksums VARCHAR
+);
+
+-- What they were made from: the figures of their days, and where usage counted then, of the apps that were published.
+CREATE TABLE IF NOT EXISTS kept_days (day DATE NOT NULL, content_hash VARCHAR NOT NULL);
+CREATE TABLE IF NOT EXISTS kept_apps (app_id BIGINT NOT NULL, canonical_id BIGINT NOT NULL);

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sqlFile } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
 import { REPOSITORY, TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
 
@@ -29,7 +30,10 @@ const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: st
     'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
     '"column_name":"requests","data_type":"HUGEINT"',
   ],
-  'no-negative-number': ['UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1', '"app_id":"1"'],
+  'no-negative-number': [
+    'UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1',
+    '"least_number":"-1"',
+  ],
   'one-row-per-app-day': [
     'INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1',
     '"app_above":',
@@ -79,7 +83,8 @@ beforeAll(async () => {
   await connection.run(`
     ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
     ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
-    SET VARIABLE floor = DATE '2025-01-01'`)
+    SET VARIABLE floor = DATE '2025-01-01';
+    SET VARIABLE last_day = DATE '2026-01-09'`)
 })
 
 afterAll(() => {
@@ -101,6 +106,8 @@ async function copies(): Promise<void> {
 }
 
 async function offendingRows(check: string): Promise<string> {
+  await connection.run(sqlFile('resolve/usage.sql'))
+  await connection.run(sqlFile('check/day-totals.sql'))
   const reader = await connection.runAndReadAll(readFileSync(join(CHECKS, `${check}.sql`), 'utf8'))
   return JSON.stringify(reader.getRowObjectsJson())
 }

@@ -17,6 +17,7 @@ import {
   writeRaw,
 } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
+import { addDays } from '../../pipeline/contract.ts'
 import { computeDataset } from '../support/oracle-reading.ts'
 import { publicDays } from '../support/oracle.ts'
 import { randomFrom } from '../support/random.ts'
@@ -80,9 +81,9 @@ async function measuredFolder(): Promise<{ dataDir: string; duration: number }> 
   return { dataDir, duration: performance.now() - start }
 }
 
-/** Adds a file to one of ten days. */
+/** Adds a file to one of ten days, two of them in a month that is settled and so kept. */
 function deliver(dataDir: string, number: number): void {
-  const day = `2026-01-${String(10 + (number % 10))}`
+  const day = addDays('2025-12-24', 4 * (number % 10))
   const rows = [1, 2, 3, 4].map((app) => `${day}T01:00:00Z,${app},${number + app},${app}`)
   writeRaw(
     dataDir,

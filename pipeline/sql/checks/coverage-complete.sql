@@ -1,17 +1,12 @@
 -- Coverage has one row for every day from the floor to the last day, and its totals are those of app_daily.
-WITH daily AS (
-  SELECT d.day, sum(d.requests) AS requests, sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
-  FROM snapshot.app_daily AS d
-  GROUP BY d.day
-),
-calendar AS (
+WITH calendar AS (
   SELECT CAST(unnest(range(getvariable('floor'), m.data_through + 1, INTERVAL 1 DAY)) AS DATE) AS day
   FROM snapshot.meta AS m
 )
 SELECT coalesce(k.day, c.day) AS day, c.status, c.total_requests, d.requests, c.total_tokens, d.tokens
 FROM calendar AS k
 FULL JOIN snapshot.coverage AS c ON c.day = k.day
-LEFT JOIN daily AS d ON d.day = k.day
+LEFT JOIN day_totals AS d ON d.day = k.day
 WHERE k.day IS NULL
   OR c.day IS NULL
   OR c.total_requests <> coalesce(d.requests, 0)

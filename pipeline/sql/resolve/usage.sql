@@ -1,9 +1,9 @@
--- All usage per app, known or not: the one look at the whole history in this stage.
+-- All usage per app, known or not: the one look at the whole history in this stage, for the checks too.
 CREATE OR REPLACE TEMP TABLE app_usage AS
 SELECT
   u.app_id,
   sum(u.requests) AS requests,
   sum(u.prompt_tokens) + sum(u.completion_tokens) AS tokens
-FROM usage_daily AS u
+FROM warehouse.usage_daily AS u
 WHERE u.day <= getvariable('last_day')
 GROUP BY u.app_id;

@@ -1,0 +1,56 @@
+/**
+ * The rows of app_daily as Parquet, month after month: each month has row groups of its own, so that a file can be
+ * carried on, and what was written in many nights is the same to the last byte as what is written in one.
+ */
+import { UTCDate } from '@date-fns/utc'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { endOfMonth } from 'date-fns/endOfMonth'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { addDays, utcDay } from '../contract.ts'
+import { literal } from '../warehouse.ts'
+import { appendParquet } from './append-parquet.ts'
+import { parquetOptions } from './table-files.ts'
+
+/** Name of the file in a snapshot. */
+export const DAYS_FILE = 'app_daily.parquet'
+
+/** Days from the first to the last, both inclusive, `YYYY-MM-DD`. */
+type Days = { readonly first: string; readonly last: string }
+
+/**
+ * Appends days of the attached snapshot to a Parquet file, which is made where it is missing.
+ * @param options of DuckDB's COPY.
+ */
+export async function appendMonths(
+  connection: DuckDBConnection,
+  path: string,
+  days: Days,
+  options = parquetOptions(),
+): Promise<void> {
+  const part = `${path}.part`
+  for (const { first, last } of monthsOf(days)) {
+    // Sorted once more: how rows come out of a table depends on how they went in, and with that the row groups.
+    await connection.run(
+      `COPY (
+        FROM snapshot.app_daily
+        WHERE day BETWEEN ${literal(first)} AND ${literal(last)}
+        ORDER BY day, app_id
+      ) TO ${literal(part)} ${options}`,
+    )
+    if (existsSync(path)) {
+      appendParquet(path, part)
+      rmSync(part)
+    } else renameSync(part, path)
+  }
+}
+
+/** The days cut at the ends of months. */
+function monthsOf({ first, last }: Days): Days[] {
+  const months: Days[] = []
+  for (let start = first; start <= last;) {
+    const end = utcDay(endOfMonth(new UTCDate(start)))
+    months.push({ first: start, last: end < last ? end : last })
+    start = addDays(end, 1)
+  }
+  return months
+}

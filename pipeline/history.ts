@@ -1,0 +1,84 @@
+/**
+ * The snapshot's file with its table app_daily, the history of all days: taken over as far as it is kept, written from
+ * the warehouse from there on.
+ */
+import { createHash } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { version } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { parquetOptions } from './bundle/table-files.ts'
+import { SNAPSHOT_FILE, addDays } from './contract.ts'
+import { findKept, keepDatabase, settledThrough, takeOver } from './kept.ts'
+import type { Kept } from './kept.ts'
+import type { Run } from './stage.ts'
+import { execute, literal, sqlFile } from './warehouse.ts'
+
+const SCHEMA_FILE = 'snapshot.sql'
+const WIDEN_FILE = 'rank/widen.sql'
+const ROWS_FILE = 'rank/app-daily.sql'
+
+/** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
+export type Extent = {
+  readonly firstDay: string
+  readonly dataThrough: string
+  readonly wide: boolean
+  readonly daysAtOnce: number
+}
+
+/**
+ * Attaches a new snapshot as `snapshot`, with its tables and macros, of which app_daily is filled.
+ * @returns what was taken over, undefined when nothing was.
+ */
+export async function createSnapshot(run: Run, extent: Extent): Promise<Kept | undefined> {
+  const { dataThrough } = extent
+  const shape = shapeOf(extent)
+  const kept = await findKept(run, { shape, dataThrough })
+  mkdirSync(run.buildFolder, { recursive: true })
+  await (kept === undefined ? createEmpty(run, extent) : attachCopy(run, kept))
+  const settled = settledThrough(dataThrough)
+  let first = kept === undefined ? extent.firstDay : addDays(kept.through, 1)
+  if (first <= settled) {
+    await fillDays(run, extent, first, settled)
+    await keepDatabase(run, { shape, through: settled, before: kept })
+    first = addDays(settled, 1)
+  }
+  await fillDays(run, extent, first, dataThrough)
+  return kept
+}
+
+/** What decides the bytes of the files besides the rows: their writer, and the SQL that makes them. */
+function shapeOf({ wide }: Extent): string {
+  const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE].map(sqlFile).join('') + parquetOptions()
+  return JSON.stringify([version(), createHash('sha256').update(sql).digest('hex'), wide])
+}
+
+/** In the storage version that every DuckDB since 0.10 opens. */
+async function createEmpty({ connection, buildFolder }: Run, { wide }: Extent): Promise<void> {
+  await attachSnapshot(connection, buildFolder, "snapshot (STORAGE_VERSION 'v1.0.0')")
+  await connection.run(`USE snapshot; ${sqlFile(SCHEMA_FILE)}`)
+  if (wide) await execute(connection, WIDEN_FILE)
+}
+
+async function attachCopy({ connection, buildFolder }: Run, kept: Kept): Promise<void> {
+  takeOver(kept.database, join(buildFolder, SNAPSHOT_FILE))
+  await attachSnapshot(connection, buildFolder, 'snapshot')
+  await connection.run('USE snapshot')
+}
+
+/** Attaches the DuckDB file of the snapshot in a folder; after the name there may be options, in braces. */
+export async function attachSnapshot(
+  connection: DuckDBConnection,
+  folder: string,
+  name: string,
+): Promise<void> {
+  await connection.run(`ATTACH ${literal(join(folder, SNAPSHOT_FILE))} AS ${name}`)
+}
+
+/** A few days at a time, in order: readers skip what lies outside their window. */
+async function fillDays(run: Run, { daysAtOnce }: Extent, from: string, through: string): Promise<void> {
+  for (let first = from; first <= through; first = addDays(first, daysAtOnce)) {
+    const last = addDays(first, daysAtOnce - 1)
+    await execute(run.connection, ROWS_FILE, { first_day: first, last_day: last < through ? last : through })
+  }
+}

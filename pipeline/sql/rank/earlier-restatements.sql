@@ -1,0 +1,2 @@
+-- What earlier snapshots said differently than those before them stays.
+INSERT INTO snapshot.restatements SELECT * FROM previous.restatements;

@@ -1,0 +1,155 @@
+/** Parquet files are joined without a look at their rows: a reader finds all of them, in their order. */
+import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { appendParquet } from '../../pipeline/bundle/append-parquet.ts'
+import { decodeStruct, encodeStruct } from '../../pipeline/bundle/thrift.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+
+/** Every kind of column: dictionaries with bloom filters, plain numbers, lists, structs, nulls, decimals. */
+const COLUMNS = `
+  i AS number,
+  'name ' || (i % 7) AS repeated,
+  uuid() AS distinct_text,
+  CASE WHEN i % 3 = 0 THEN i END AS sometimes,
+  [i, NULL, i + 1] AS list,
+  {'a': i, 'b': [to_days(CAST(i AS INTEGER))::VARCHAR]} AS struct,
+  (i * 1e20)::DECIMAL(38, 0) AS wide,
+  i % 2 = 0 AS flag,
+  i / 3 AS fraction,
+  TIMESTAMPTZ '2026-01-01' + to_minutes(CAST(i AS BIGINT)) AS time`
+
+const folders = new TemporaryFolders()
+const folder = folders.make()
+let instance: DuckDBInstance
+let connection: DuckDBConnection
+
+beforeAll(async () => {
+  instance = await DuckDBInstance.create(':memory:')
+  connection = await instance.connect()
+})
+
+afterAll(() => {
+  connection.closeSync()
+  instance.closeSync()
+  folders.removeAll()
+})
+
+/** A Parquet file with the numbers from `first` on, in row groups of 2048. */
+async function write(name: string, first: number, rows: number, columns = COLUMNS): Promise<string> {
+  const path = join(folder, name)
+  await connection.run(`COPY (SELECT ${columns} FROM range(${first}, ${first + rows}) AS t (i)) TO '${path}'
+    (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048, KV_METADATA {written_for: '${name}'})`)
+  return path
+}
+
+async function read(sql: string) {
+  return (await connection.runAndReadAll(sql)).getRowObjectsJson()
+}
+
+/** Joins copies of the files; gives the path of the result. */
+function joinFiles(name: string, [first = '', ...others]: readonly string[]): string {
+  const target = join(folder, name)
+  copyFileSync(first, target)
+  for (const other of others) appendParquet(target, other)
+  return target
+}
+
+describe('files that are joined', () => {
+  let parts: string[] = []
+  let joined = ''
+
+  beforeAll(async () => {
+    parts = [await write('a', 0, 5000), await write('b', 5000, 1), await write('c', 5001, 9000)]
+    joined = joinFiles('joined', parts)
+  })
+
+  it('hold the rows of all, in their order', async () => {
+    const list = parts.map((part) => `'${part}'`).join(', ')
+    expect(await read(`FROM read_parquet('${joined}')`)).toEqual(await read(`FROM read_parquet([${list}])`))
+  })
+
+  it('are found by their statistics and bloom filters, wherever a row lies', async () => {
+    for (const number of [0, 4999, 5000, 5001, 14_000]) {
+      const rows = await read(`SELECT repeated FROM read_parquet('${joined}') WHERE number = ${number}`)
+      expect(rows).toEqual([{ repeated: `name ${number % 7}` }])
+    }
+    const found = await read(`SELECT number FROM read_parquet('${joined}') WHERE repeated = 'name 3'`)
+    expect(found).toHaveLength(Array.from({ length: 14_001 }, (_, i) => i).filter((i) => i % 7 === 3).length)
+  })
+
+  it('number their row groups through', async () => {
+    const groups = await read(
+      `SELECT DISTINCT row_group_id::INT AS id, row_group_num_rows::INT AS rows
+       FROM parquet_metadata('${joined}') ORDER BY id`,
+    )
+    expect(groups.map((group) => group['rows'])).toEqual([2048, 2048, 904, 1, 2048, 2048, 2048, 2048, 808])
+  })
+
+  it('say of themselves what the last one says', async () => {
+    expect(
+      await read(`SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${joined}')`),
+    ).toEqual([{ key: 'written_for', value: 'c' }])
+  })
+
+  it('are the same bytes in whatever steps they were joined', () => {
+    const [first = '', ...rest] = parts
+    const two = joinFiles('two', [first, rest[0] ?? ''])
+    expect(readFileSync(joinFiles('stepwise', [two, rest[1] ?? ''])).equals(readFileSync(joined))).toBe(true)
+  })
+})
+
+it('a file without rows changes the metadata alone', async () => {
+  const some = await write('some', 0, 10)
+  const joined = joinFiles('with-none', [some, await write('none', 0, 0)])
+  expect(await read(`FROM read_parquet('${joined}')`)).toEqual(await read(`FROM read_parquet('${some}')`))
+  const behind = joinFiles('none-with', [await write('none', 0, 0), some])
+  expect(await read(`FROM read_parquet('${behind}')`)).toEqual(await read(`FROM read_parquet('${some}')`))
+})
+
+describe('refuses, and leaves the file as it was,', () => {
+  it.each([
+    ['another name', 'i AS other'],
+    ['another type', 'CAST(i AS INTEGER) AS number'],
+    ['one column more', 'i AS number, i AS more'],
+  ])('%s', async (_, columns) => {
+    const target = await write('target', 0, 10, 'i AS number')
+    const before = readFileSync(target)
+    const other = await write('other', 10, 10, columns)
+    expect(() => appendParquet(target, other)).toThrow(`${other} has other columns than ${target}`)
+    expect(readFileSync(target).equals(before)).toBe(true)
+  })
+
+  it.each([
+    ['a file cut short', (path: string) => truncateSync(path, 300)],
+    ['a file with hardly anything', (path: string) => truncateSync(path, 5)],
+    ['an empty file', (path: string) => truncateSync(path, 0)],
+    ['no Parquet', (path: string) => writeFileSync(path, 'ts,app_id\n'.repeat(100))],
+    ['a footer of nonsense', (path: string) => writeFileSync(path, nonsense())],
+    ['a footer longer than the file', (path: string) => writeFileSync(path, nonsense(1_000_000))],
+  ])('%s', async (_, damage) => {
+    const target = await write('target', 0, 10, 'i AS number')
+    const before = readFileSync(target)
+    const other = await write('other', 10, 10, 'i AS number')
+    damage(other)
+    expect(() => appendParquet(target, other)).toThrow(`${other} is no whole Parquet file`)
+    expect(readFileSync(target).equals(before)).toBe(true)
+  })
+})
+
+/** What ends as a Parquet file does, after a footer of ones that says to be so long. */
+function nonsense(length = 500): Buffer {
+  const tail = Buffer.alloc(8)
+  tail.writeUInt32LE(length)
+  tail.write('PAR1', 4)
+  return Buffer.concat([Buffer.from('PAR1'), Buffer.alloc(500, 0xff), tail])
+}
+
+it('a footer is written as it was read, to the last byte', async () => {
+  const bytes = readFileSync(await write('whole', 0, 5000))
+  const length = bytes.readUInt32LE(bytes.length - 8)
+  const footer = bytes.subarray(bytes.length - 8 - length, bytes.length - 8)
+  expect(footer.equals(encodeStruct(decodeStruct(footer)))).toBe(true)
+})
