@@ -63,28 +63,29 @@ export async function fillFast(
   await execute(connection, 'fast/outside.sql')
 }
 
-/** Finds the candidates of the first level that fits, none where no level does; gives the step of their totals. */
+/** Finds the heads of the first level that fits, none where no level does; gives the step of their totals. */
 async function findHeads(connection: DuckDBConnection, days: Days, rules: HeadRules): Promise<number> {
   const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
   const length = daysBetween(days.firstDay, days.dataThrough) + 1
   for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
-    await findCandidates(connection, days, level)
+    await findTops(connection, days, level)
     const { heads, app_days } = await readRow(connection, 'fast/rows.sql', rowsRow)
     const step = STEPS.find((each) => (heads * length) / each <= app_days * rules.share)
     if (step !== undefined) return step
   }
-  await execute(connection, 'fast/candidates.sql')
+  await execute(connection, 'fast/no-tops.sql')
+  await execute(connection, 'fast/heads.sql')
   return 1
 }
 
-async function findCandidates(connection: DuckDBConnection, days: Days, level: number): Promise<void> {
-  await execute(connection, 'fast/candidates.sql')
+async function findTops(connection: DuckDBConnection, days: Days, level: number): Promise<void> {
+  await execute(connection, 'fast/no-tops.sql')
   for (let first = blockOf(days.firstDay); first <= days.dataThrough; first = addDays(first, BLOCK_DAYS)) {
     const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
     await execute(connection, 'fast/block.sql', block)
     await execute(connection, 'fast/tops.sql', { ...block, level })
-    await execute(connection, 'fast/first-ones.sql', { first_day: first })
   }
+  await execute(connection, 'fast/heads.sql')
 }
 
 async function fillRunning(connection: DuckDBConnection, { firstDay, dataThrough }: Days): Promise<void> {

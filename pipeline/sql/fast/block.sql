@@ -2,8 +2,8 @@
 CREATE OR REPLACE TEMP TABLE fast_block AS
 SELECT
   d.app_id,
-  CAST(sum(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS total,
-  CAST(max(fast_tokens(d.prompt_tokens, d.completion_tokens)) AS DECIMAL(38, 0)) AS peak
+  fast_fit(sum(fast_tokens(d.prompt_tokens, d.completion_tokens))) AS total,
+  fast_fit(max(fast_tokens(d.prompt_tokens, d.completion_tokens))) AS peak
 FROM snapshot.app_daily AS d
 WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
 GROUP BY d.app_id;

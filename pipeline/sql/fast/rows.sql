@@ -1,4 +1,4 @@
--- How many candidates there are, and how many app-days in all.
+-- How many heads there are, and how many app-days in all.
 SELECT
-  (SELECT count(DISTINCT c.app_id) FROM fast_candidates AS c) AS heads,
+  (SELECT count(*) FROM fast_heads) AS heads,
   (SELECT count(*) FROM snapshot.app_daily) AS app_days;

@@ -1,6 +1,4 @@
 -- The heads, and the bounds on all others.
-CREATE OR REPLACE TEMP TABLE fast_heads AS SELECT DISTINCT c.app_id FROM fast_candidates AS c;
-
 CREATE TABLE snapshot.fast.apps AS
 SELECT a.* FROM snapshot.apps AS a SEMI JOIN fast_heads AS h ON h.app_id = a.app_id ORDER BY a.app_id;
 COMMENT ON TABLE snapshot.fast.apps IS 'The heads: apps that were among the first of one of their tags at some time.';

@@ -1,5 +1,4 @@
 DROP TABLE fast_heads;
-DROP TABLE fast_candidates;
 DROP TABLE fast_tops;
 DROP TABLE fast_tags;
 DROP TABLE IF EXISTS fast_block;
