@@ -19,9 +19,9 @@ steps AS (
   SELECT
     u.day,
     u.app_id,
-    sum(u.requests) AS requests,
-    sum(u.prompt_tokens) AS prompt_tokens,
-    sum(u.completion_tokens) AS completion_tokens
+    CAST(sum(u.requests) AS BIGINT) AS requests,
+    fast_fit(sum(u.prompt_tokens)) AS prompt_tokens,
+    fast_fit(sum(u.completion_tokens)) AS completion_tokens
   FROM usage AS u
   GROUP BY u.day, u.app_id
 ),
