@@ -16,7 +16,7 @@ interface HeadRules {
 
 // A page ends at rank 200 at most. The heads beyond it keep the bound on all others low, so that small excesses are
 // above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.
-const HEAD_RULES: HeadRules = { levels: [1000, 300], share: 1 / 8, appShare: 1 / 10 }
+const HEAD_RULES: HeadRules = { levels: [1000, 600, 300], share: 1 / 8, appShare: 1 / 10 }
 
 /** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
 const BLOCK_DAYS = 32

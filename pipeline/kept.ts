@@ -67,8 +67,9 @@ export async function findKept(
 
 /** Removes the kept files: the next snapshot is written from the warehouse alone. */
 export async function forgetKept(run: Run): Promise<void> {
-  await execute(run.connection, 'kept/forget.sql')
+  // The files first: they may be what fills the disk.
   rmSync(keptFolder(run), { recursive: true, force: true })
+  await execute(run.connection, 'kept/forget.sql')
 }
 
 /**

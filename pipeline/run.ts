@@ -210,7 +210,8 @@ async function record(run: Run, startedAt: Date, done: readonly Done[], failure?
  */
 async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
-  if (existsSync(run.buildFolder)) await forgetKept(run)
+  const isBuilt = existsSync(run.buildFolder)
   rmSync(run.buildFolder, { recursive: true, force: true })
+  if (isBuilt) await forgetKept(run)
   await record(run, startedAt, done, failure)
 }
