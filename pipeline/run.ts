@@ -212,6 +212,6 @@ async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   const isBuilt = existsSync(run.buildFolder)
   rmSync(run.buildFolder, { recursive: true, force: true })
-  if (isBuilt) await forgetKept(run)
+  if (isBuilt && failure.outcome === 'failed') await forgetKept(run)
   await record(run, startedAt, done, failure)
 }

@@ -10,6 +10,7 @@ import {
   readdirSync,
   rmSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -18,6 +19,7 @@ import { addDays } from '../../pipeline/contract.ts'
 import { settledThrough } from '../../pipeline/kept.ts'
 import { GATES } from '../../pipeline/run-options.ts'
 import type { Report } from '../../pipeline/run.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { fact, runAt } from '../support/in-process.ts'
 import {
   TemporaryFolders,
@@ -71,9 +73,12 @@ beforeAll(async () => {
 beforeEach(() => {
   dataDir = folders.make()
   today = FIRST_NIGHT
-  // With their times, by which the days are known again.
+  // With the times of the files, by which the days are known again.
   cpSync(template, dataDir, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
 })
+
+/** Files delivered so far; each has a time of its own in whole seconds, which a copy of it keeps. */
+let deliveries = 0
 
 function deliver(day: string, file = 'rows.csv', tokens = 100): void {
   const rows = [1, 2, 3, 4, 6, 7].map((app) => `${day},${app},${tokens * app + Number(day.slice(-2))},${app}`)
@@ -82,6 +87,9 @@ function deliver(day: string, file = 'rows.csv', tokens = 100): void {
     `usage/date=${day}/${file}`,
     `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
   )
+  deliveries += 1
+  const time = 1_770_000_000 + deliveries
+  utimesSync(join(dataDir, 'raw/usage', `date=${day}`, file), time, time)
 }
 
 function register(row: string): void {
@@ -102,6 +110,12 @@ function nextNight(): Promise<Report> {
 
 function takenOver(report: Report): unknown {
   return fact(report, 'rank', 'taken_over_through')
+}
+
+async function changeWarehouse(statement: string): Promise<void> {
+  const warehouse = await openWarehouse(dataDir, '1GB')
+  await warehouse.connection.run(statement)
+  warehouse.close()
 }
 
 /** The same input over an empty folder at the same time gives the same files. */
@@ -259,13 +273,25 @@ describe('what is kept, when', () => {
   })
 
   it('a run failed with it, is not taken over by the next', async () => {
-    const registry = readFileSync(join(dataDir, 'raw/apps/registry.csv'), 'utf8')
-    rmSync(join(dataDir, 'raw/apps/registry.csv'))
-    writeRaw(dataDir, 'apps/registry.csv', registry.replace('5,Unused,public,,,2025-01-01\n', ''))
-    await expect(runAt(dataDir, `${today}T03:00:00Z`)).rejects.toThrow('Unused')
+    const stray = (tokens: number) =>
+      changeWarehouse(
+        `UPDATE usage_daily SET prompt_tokens = prompt_tokens + ${tokens} WHERE day = '${LATE_DAY}'`,
+      )
+    await stray(1)
+    await expect(nextNight()).rejects.toThrow('tokens-conserved')
     expect(existsSync(join(dataDir, 'kept'))).toBe(false)
-    writeRaw(dataDir, 'apps/registry.csv', registry)
+    await stray(-1)
     expect(takenOver(await nextNight())).toBeNull()
+    await expectAsAnew()
+  })
+
+  it('a run was blocked with it, is taken over by the next', async () => {
+    const file = join(dataDir, 'raw/apps/registry.csv')
+    const registry = readFileSync(file, 'utf8')
+    writeFileSync(file, registry.replace('5,Unused,public,,,2025-01-01\n', ''))
+    await expect(runAt(dataDir, `${today}T03:00:00Z`)).rejects.toThrow('Unused')
+    writeFileSync(file, registry)
+    expect(takenOver(await nextNight())).toBe(SETTLED_THROUGH)
     await expectAsAnew()
   })
 
