@@ -120,6 +120,12 @@ export async function keepParquet(run: Run, firstDay: string): Promise<Kept | un
   return kept
 }
 
+/** How far the files go that are kept now, and whether the run itself began them; undefined when there are none. */
+export async function keptDays(run: Run): Promise<{ through: string; isNew: boolean } | undefined> {
+  const ledger = await readLedger(run)
+  return ledger && { through: ledger.database_through, isNew: ledger.id === snapshotId(run.asOf) }
+}
+
 /** Copies a file; where the file system can, both share what they have in common. */
 export function takeOver(path: string, target: string): void {
   copyFileSync(path, target, constants.COPYFILE_FICLONE)

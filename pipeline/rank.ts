@@ -16,6 +16,7 @@ import { DataError } from './errors.ts'
 import { fillFast } from './fast.ts'
 import { attachSnapshot, createSnapshot } from './history.ts'
 import type { Extent } from './history.ts'
+import { keptDays } from './kept.ts'
 import type { Kept } from './kept.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
@@ -60,7 +61,7 @@ export async function rank(run: Run): Promise<StageResult> {
   const kept = await createSnapshot(run, extent)
   await fillTables(run, extent, { kept, newest })
   await fillRankings(run, extent.dataThrough)
-  await fillFast(run.connection, extent)
+  await fillFast(run.connection, extent, { kept: await keptDays(run) })
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
   return {

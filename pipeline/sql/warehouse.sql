@@ -75,3 +75,17 @@ CREATE TABLE IF NOT EXISTS kept_files (
 -- What they were made from: the figures of their days, and where usage counted then, of the apps that were published.
 CREATE TABLE IF NOT EXISTS kept_days (day DATE NOT NULL, content_hash VARCHAR NOT NULL);
 CREATE TABLE IF NOT EXISTS kept_apps (app_id BIGINT NOT NULL, canonical_id BIGINT NOT NULL);
+
+-- What the schema `fast` of the next snapshots takes over of the kept days: the first apps of each tag in their blocks,
+-- for each level that was tried (see fast/no-tops.sql), and the tags that the apps had then.
+CREATE TABLE IF NOT EXISTS kept_tops (
+  level INTEGER NOT NULL,
+  first_day DATE NOT NULL,
+  last_day DATE NOT NULL,
+  tag VARCHAR NOT NULL,
+  by_total BIGINT[] NOT NULL,
+  by_peak BIGINT[] NOT NULL,
+  next_total DECIMAL(38, 0),
+  next_peak DECIMAL(38, 0)
+);
+CREATE TABLE IF NOT EXISTS kept_tags (app_id BIGINT NOT NULL, subcategories VARCHAR[] NOT NULL);

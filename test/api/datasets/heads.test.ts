@@ -2,10 +2,13 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CATEGORIES, SNAPSHOT_FILE, SORTS, SUBCATEGORIES, addDays } from '../../../pipeline/contract.ts'
 import { fillFast } from '../../../pipeline/fast.ts'
+import type { HeadRules } from '../../../pipeline/heads.ts'
+import { sqlFile } from '../../../pipeline/warehouse.ts'
 import { readHeads, readWhole } from '../../../api/datasets/read-ranking.ts'
 import type { RankingsQuery } from '../../../api/datasets/query.ts'
 import { openSnapshot } from '../../../api/datasets/snapshot.ts'
@@ -58,16 +61,22 @@ interface Size {
   readonly apps: number
   readonly level: number
   readonly share: number
+  /** Whether a night before found the heads of the first blocks, when some apps had other tags. */
+  readonly kept?: boolean
 }
 
 // Running totals for each day, and for one day in some.
 const SIZES: readonly Size[] = [
   { apps: 60, level: 6, share: 100 },
   { apps: 150, level: 15, share: 0.3 },
+  { apps: 100, level: 10, share: 100, kept: true },
 ]
 
+/** The first two blocks of days end before it. */
+const KEPT_THROUGH = addDays(FIRST_DAY, 80)
+
 /** A snapshot of `apps` apps of this shape, of which the first `level` per tag and block are heads. */
-async function makeSnapshot(shape: Shape, seed: number, { apps, level, share }: Size) {
+async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, kept = false }: Size) {
   const random = randomFrom(seed)
   const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
   const dataDir = folders.make()
@@ -92,15 +101,31 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share }: 
   await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
   await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
   await connection.run(COVER_DAYS)
+  const rules = { levels: [level], share, appShare: 100 }
+  if (kept) await fillNightBefore(connection, rules)
   await fillFast(
     connection,
     { firstDay: FIRST_DAY, dataThrough: LAST_DAY },
-    { levels: [level], share, appShare: 100 },
+    { rules, ...(kept && { kept: { through: KEPT_THROUGH, isNew: false } }) },
   )
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
   instance.closeSync()
   return { folder, snapshot: await openSnapshot(folder), remove: () => rmSync(dataDir, { recursive: true }) }
+}
+
+/** Fills the schema as of ten days later than what is kept, and takes it out again; then some apps get other tags. */
+async function fillNightBefore(connection: DuckDBConnection, rules: HeadRules): Promise<void> {
+  await connection.run(
+    `ATTACH ':memory:' AS warehouse; USE warehouse; ${sqlFile('warehouse.sql')} USE snapshot`,
+  )
+  await fillFast(
+    connection,
+    { firstDay: FIRST_DAY, dataThrough: addDays(KEPT_THROUGH, 10) },
+    { rules, kept: { through: KEPT_THROUGH, isNew: true } },
+  )
+  await connection.run('DROP SCHEMA snapshot.fast CASCADE')
+  await connection.run("UPDATE apps SET subcategories = ['game', 'legal'] WHERE app_id % 15 = 1")
 }
 
 const queries: fc.Arbitrary<RankingsQuery> = fc
@@ -121,7 +146,7 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
     subcategory,
   }))
 
-const PER_SHAPE = 300
+const PER_SHAPE = 450
 
 describe('readHeads', () => {
   const sure = new Map<string, number>()
@@ -138,7 +163,7 @@ describe('readHeads', () => {
             sure.set(name, (sure.get(name) ?? 0) + 1)
             expect(heads).toEqual(await readWhole(snapshot, query))
           }),
-          { numRuns: PER_SHAPE / 2 },
+          { numRuns: PER_SHAPE / SIZES.length },
         )
         snapshot.close()
         remove()
@@ -148,6 +173,59 @@ describe('readHeads', () => {
 
   it('is sure of itself where it should be', () => {
     expect(sure.get('steep') ?? 0).toBeGreaterThan(PER_SHAPE / 3)
+  })
+})
+
+describe('what a night before found of the kept days', () => {
+  const rules = { levels: [2], share: 100, appShare: 100 }
+  const kept = { through: KEPT_THROUGH, isNew: false }
+
+  /** The tags of an app on the night before. */
+  const tags = (app: string) => `CASE WHEN ${app} > 4 THEN ['game'] ELSE [] END`
+
+  /** The bounds of the first block on a night whose apps differ from those of the night before by `change`. */
+  async function boundsAfter(change: string) {
+    const instance = await DuckDBInstance.create(':memory:')
+    const connection = await instance.connect()
+    await connection.run(`ATTACH ':memory:' AS snapshot; USE snapshot; ${sqlFile('snapshot.sql')}`)
+    await connection.run(`
+      INSERT INTO apps SELECT i, 'App ' || i, ${tags('i')} FROM range(1, 9) AS t (i);
+      INSERT INTO app_daily
+      SELECT DATE '${FIRST_DAY}' + CAST(d AS INTEGER), i, 1, 1000 * i, 0
+      FROM range(${DAYS}) AS s (d), range(1, 9) AS t (i) ORDER BY ALL`)
+    await fillNightBefore(connection, rules)
+    await connection.run(`
+      UPDATE warehouse.kept_tops SET next_total = 7;
+      UPDATE apps SET subcategories = ${tags('app_id')};
+      ${change}`)
+    await fillFast(connection, { firstDay: FIRST_DAY, dataThrough: LAST_DAY }, { rules, kept })
+    const bounds = await connection.runAndReadAll(
+      'SELECT most_in_all FROM fast.outsiders ORDER BY first_day LIMIT 1',
+    )
+    const heads = await connection.runAndReadAll(
+      'SELECT CAST(app_id AS INTEGER) FROM fast.apps ORDER BY app_id',
+    )
+    connection.closeSync()
+    instance.closeSync()
+    return { bound: Number(bounds.getRowsJson()[0]?.[0]), heads: heads.getRowsJson().flat() }
+  }
+
+  it('is taken over', async () => {
+    expect(await boundsAfter('')).toEqual({ bound: 7, heads: [3, 4, 7, 8] })
+  })
+
+  it('is taken over, and an app with other tags is a head besides', async () => {
+    const change = "UPDATE apps SET subcategories = ['game'] WHERE app_id = 1"
+    expect(await boundsAfter(change)).toEqual({ bound: 7, heads: [1, 3, 4, 7, 8] })
+  })
+
+  it('is found anew when too many apps have other tags', async () => {
+    const { bound } = await boundsAfter("UPDATE apps SET subcategories = ['game'] WHERE app_id < 4")
+    expect(bound).toBeGreaterThan(7)
+  })
+
+  it('is found anew when nothing is there', async () => {
+    expect((await boundsAfter('DELETE FROM warehouse.kept_tops')).bound).toBeGreaterThan(7)
   })
 })
 

@@ -1,0 +1,105 @@
+/**
+ * The heads of a snapshot: the apps that can stand in a top 200. They are the first ones of each tag in blocks of days,
+ * and what the next one of a block has bounds all others there.
+ */
+import { z } from 'zod'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { FLOOR_DATE, addDays } from './contract.ts'
+import { countSchema, dateValue, execute, readRow } from './warehouse.ts'
+
+/** How the heads are chosen. */
+export interface HeadRules {
+  /** How many apps of each tag and block are heads: the first level that fits, from the largest. */
+  readonly levels: readonly number[]
+  /** Running totals at most, for each app-day of the snapshot. */
+  readonly share: number
+  /** Share of all apps above which the first ones of all tags together are not worth looking for. */
+  readonly appShare: number
+}
+
+/** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
+export const BLOCK_DAYS = 32
+
+/** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */
+const STEPS = [1, 2, 4, 8]
+
+const appsRow = z.object({ apps: countSchema, tags: countSchema })
+const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
+const knownRow = z.object({ tops: countSchema, retagged: countSchema })
+
+/** The days between which a snapshot has data, `YYYY-MM-DD`. */
+export interface Days {
+  readonly firstDay: string
+  readonly dataThrough: string
+}
+
+/** Days whose blocks are looked through once: what was found is kept in the warehouse, and taken over from there. */
+export interface KeptDays {
+  /** The last of them, `YYYY-MM-DD`. */
+  readonly through: string
+  /** Whether it is the present run that looks through them. */
+  readonly isNew: boolean
+}
+
+/** Where heads are looked for. */
+interface Search {
+  readonly connection: DuckDBConnection
+  readonly days: Days
+  readonly rules: HeadRules
+  readonly kept: KeptDays | undefined
+}
+
+/**
+ * Finds the heads of the first level that fits, none where no level does, and leaves them in the temporary tables
+ * fast_heads and fast_tops.
+ * @returns the days from one of their running totals to the next.
+ */
+export async function findHeads(search: Search): Promise<number> {
+  const { connection, days, rules, kept } = search
+  if (kept?.isNew === true) await execute(connection, 'fast/keep-tags.sql')
+  const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
+  const length = daysBetween(days.firstDay, days.dataThrough) + 1
+  for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
+    await findTops(search, level)
+    const { heads, app_days } = await readRow(connection, 'fast/rows.sql', rowsRow)
+    const step = STEPS.find((each) => (heads * length) / each <= app_days * rules.share)
+    if (step !== undefined) return step
+  }
+  await execute(connection, 'fast/no-tops.sql')
+  await execute(connection, 'fast/heads.sql')
+  return 1
+}
+
+async function findTops({ connection, days, kept }: Search, level: number): Promise<void> {
+  await execute(connection, 'fast/no-tops.sql')
+  const isKnown = kept?.isNew === false && (await takeTops(connection, level))
+  let first = blockOf(isKnown ? addDays(kept.through, 1) : days.firstDay)
+  for (; first <= days.dataThrough; first = addDays(first, BLOCK_DAYS)) {
+    const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
+    await execute(connection, 'fast/block.sql', block)
+    await execute(connection, 'fast/tops.sql', { ...block, level })
+  }
+  await execute(connection, 'fast/heads.sql')
+  if (kept?.isNew === true) await execute(connection, 'fast/keep-tops.sql', { level, through: kept.through })
+}
+
+/** Takes the tops of the kept days over, unless there are none or they say nothing of too many apps. */
+async function takeTops(connection: DuckDBConnection, level: number): Promise<boolean> {
+  await execute(connection, 'fast/retagged.sql')
+  const { tops, retagged } = await readRow(connection, 'fast/known.sql', knownRow, { level })
+  if (tops === 0 || retagged > level) {
+    await execute(connection, 'fast/no-tops.sql')
+    return false
+  }
+  await execute(connection, 'fast/take-tops.sql', { level })
+  return true
+}
+
+/** First day of the block that a day lies in. */
+export function blockOf(day: string): string {
+  return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(daysBetween(FLOOR_DATE, day) / BLOCK_DAYS))
+}
+
+function daysBetween(first: string, last: string): number {
+  return dateValue(last).days - dateValue(first).days
+}
