@@ -9,6 +9,7 @@ import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { parquetOptions } from './bundle/table-files.ts'
 import { SNAPSHOT_FILE, addDays } from './contract.ts'
+import { BLOCK_DAYS } from './heads.ts'
 import { findKept, keepDatabase, settledThrough, takeOver } from './kept.ts'
 import type { Kept } from './kept.ts'
 import type { Run } from './stage.ts'
@@ -47,10 +48,13 @@ export async function createSnapshot(run: Run, extent: Extent): Promise<Kept | u
   return kept
 }
 
-/** What decides the bytes of the files besides the rows: their writer, and the SQL that makes them. */
+/** What decides besides the rows what is kept of them: the writer of the files, and all that makes them. */
 function shapeOf({ wide }: Extent): string {
-  const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE].map(sqlFile).join('') + parquetOptions()
-  return JSON.stringify([version(), createHash('sha256').update(sql).digest('hex'), wide])
+  const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE, 'fast/block.sql', 'fast/tops.sql'].map(sqlFile).join('')
+  const made = createHash('sha256')
+    .update(sql + parquetOptions())
+    .digest('hex')
+  return JSON.stringify([version(), made, BLOCK_DAYS, wide])
 }
 
 /** In the storage version that every DuckDB since 0.10 opens. */

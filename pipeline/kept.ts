@@ -49,7 +49,7 @@ export function settledThrough(dataThrough: string): string {
 
 /**
  * The kept files, if they are whole and hold what would be written today; else they are forgotten.
- * @param shape whatever besides the rows decides the bytes of the files.
+ * @param shape whatever besides the rows decides what is kept of them.
  */
 export async function findKept(
   run: Run,

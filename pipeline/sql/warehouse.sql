@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS runs (
 
 -- What of app_daily stands ready in DATA_DIR/kept/<id>, and up to which day in each of its two files; one row at most.
 -- They are whole when both reach as far, and as they were while their checksums are the same. `shape` is what else
--- decides their bytes.
+-- decides what is kept.
 CREATE TABLE IF NOT EXISTS kept_files (
   id VARCHAR NOT NULL,
   shape VARCHAR NOT NULL,
