@@ -146,7 +146,7 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
     subcategory,
   }))
 
-const PER_SHAPE = 450
+const PER_SHAPE = 300
 
 describe('readHeads', () => {
   const sure = new Map<string, number>()
