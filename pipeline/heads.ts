@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
-import { countSchema, dateValue, execute, readRow } from './warehouse.ts'
+import { countSchema, dateValue, execute, readRow, sqlFile } from './warehouse.ts'
 
 /** How the heads are chosen. */
 export interface HeadRules {
@@ -19,6 +19,11 @@ export interface HeadRules {
 
 /** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
 export const BLOCK_DAYS = 32
+
+/** The SQL by which the first apps of each tag in a block are found; the table of tags is made with the schema. */
+const SCHEMA_FILE = 'fast/schema.sql'
+const BLOCK_FILE = 'fast/block.sql'
+const TOPS_FILE = 'fast/tops.sql'
 
 /** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */
 const STEPS = [1, 2, 4, 8]
@@ -76,8 +81,8 @@ async function findTops({ connection, days, kept }: Search, level: number): Prom
   let first = blockOf(isKnown ? addDays(kept.through, 1) : days.firstDay)
   for (; first <= days.dataThrough; first = addDays(first, BLOCK_DAYS)) {
     const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
-    await execute(connection, 'fast/block.sql', block)
-    await execute(connection, 'fast/tops.sql', { ...block, level })
+    await execute(connection, BLOCK_FILE, block)
+    await execute(connection, TOPS_FILE, { ...block, level })
   }
   await execute(connection, 'fast/heads.sql')
   if (kept?.isNew === true) await execute(connection, 'fast/keep-tops.sql', { level, through: kept.through })
@@ -93,6 +98,11 @@ async function takeTops(connection: DuckDBConnection, level: number): Promise<bo
   }
   await execute(connection, 'fast/take-tops.sql', { level })
   return true
+}
+
+/** What decides besides the rows and the tags which tops are found: kept ones hold as long as it is the same. */
+export function shapeOfTops(): string {
+  return [BLOCK_DAYS, sqlFile(SCHEMA_FILE), sqlFile(BLOCK_FILE), sqlFile(TOPS_FILE)].join('\n')
 }
 
 /** First day of the block that a day lies in. */

@@ -9,7 +9,7 @@ import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { parquetOptions } from './bundle/table-files.ts'
 import { SNAPSHOT_FILE, addDays } from './contract.ts'
-import { BLOCK_DAYS } from './heads.ts'
+import { shapeOfTops } from './heads.ts'
 import { findKept, keepDatabase, settledThrough, takeOver } from './kept.ts'
 import type { Kept } from './kept.ts'
 import type { Run } from './stage.ts'
@@ -50,11 +50,9 @@ export async function createSnapshot(run: Run, extent: Extent): Promise<Kept | u
 
 /** What decides besides the rows what is kept of them: the writer of the files, and all that makes them. */
 function shapeOf({ wide }: Extent): string {
-  const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE, 'fast/block.sql', 'fast/tops.sql'].map(sqlFile).join('')
-  const made = createHash('sha256')
-    .update(sql + parquetOptions())
-    .digest('hex')
-  return JSON.stringify([version(), made, BLOCK_DAYS, wide])
+  const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE].map(sqlFile)
+  const made = createHash('sha256').update(JSON.stringify([sql, parquetOptions(), shapeOfTops()]))
+  return JSON.stringify([version(), made.digest('hex'), wide])
 }
 
 /** In the storage version that every DuckDB since 0.10 opens. */

@@ -3,6 +3,7 @@
  * where each of them lies, is written anew.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { DataError, messageOf } from '../errors.ts'
 import { decodeStruct, encodeStruct } from './thrift.ts'
 import type { Field, List, Struct, Value } from './thrift.ts'
@@ -32,7 +33,7 @@ export function appendParquet(target: string, added: string): void {
   const open = (path: string, flags: string) => files.adopt(openSync(path, flags), closeSync)
   const before = readFooter(target, open(target, 'r+'))
   const more = readFooter(added, open(added, 'r'))
-  if (!sameValue(fieldOf(before.footer, FILE.schema), fieldOf(more.footer, FILE.schema))) {
+  if (!isDeepStrictEqual(fieldOf(before.footer, FILE.schema), fieldOf(more.footer, FILE.schema))) {
     throw new DataError(`${added} has other columns than ${target}, so its rows cannot be appended`)
   }
   const footer = encodeStruct(joinFooters(before, more))
@@ -150,13 +151,4 @@ function asList(value: Value): List {
 function asStruct(value: Value): Struct {
   if (typeof value !== 'object' || !('fields' in value)) throw new RangeError('the footer lacks a struct')
   return value
-}
-
-function sameValue(a: Value, b: Value): boolean {
-  return Buffer.from(encodeStruct(holding(a))).equals(encodeStruct(holding(b)))
-}
-
-/** Any list as the only field of a struct, to be encoded. */
-function holding(value: Value): Struct {
-  return { fields: [{ id: 1, type: 9, value }] }
 }

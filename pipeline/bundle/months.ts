@@ -10,9 +10,10 @@ import { addDays, utcDay } from '../contract.ts'
 import { literal } from '../warehouse.ts'
 import { appendParquet } from './append-parquet.ts'
 import { parquetOptions } from './table-files.ts'
+import { DAYS_TABLE } from './tables.ts'
 
 /** Name of the file in a snapshot. */
-export const DAYS_FILE = 'app_daily.parquet'
+export const DAYS_FILE = `${DAYS_TABLE}.parquet`
 
 /** Days from the first to the last, both inclusive, `YYYY-MM-DD`. */
 type Days = { readonly first: string; readonly last: string }
@@ -32,7 +33,7 @@ export async function appendMonths(
     // Sorted once more: how rows come out of a table depends on how they went in, and with that the row groups.
     await connection.run(
       `COPY (
-        FROM snapshot.app_daily
+        FROM snapshot.${DAYS_TABLE}
         WHERE day BETWEEN ${literal(first)} AND ${literal(last)}
         ORDER BY day, app_id
       ) TO ${literal(part)} ${options}`,

@@ -30,10 +30,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: st
     'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
     '"column_name":"requests","data_type":"HUGEINT"',
   ],
-  'no-negative-number': [
-    'UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1',
-    '"least_number":"-1"',
-  ],
+  'no-negative-number': ['UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1', '"app_id":"1"'],
   'one-row-per-app-day': [
     'INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1',
     '"app_above":',

@@ -30,7 +30,7 @@ import {
   runCommand,
   writeRaw,
 } from '../support/nightly.ts'
-import { randomFrom } from '../support/random.ts'
+import { randomFrom, seedFrom } from '../support/random.ts'
 
 const FIRST_NIGHT = '2026-03-10'
 
@@ -311,20 +311,19 @@ describe('restatements', () => {
     )
   }
 
+  /** A day that the first night had otherwise. */
+  const restated = (day: string) => [{ day, previous_as_of: '2026-03-10 02:00:00+00', apps_changed: '3' }]
+
   it('name the days that are not settled and changed, where the others are taken over', async () => {
     deliver(LATE_DAY, 'late.csv')
     expect(takenOver(await nextNight())).toBe(SETTLED_THROUGH)
-    expect(await restatedBy()).toEqual([
-      { day: LATE_DAY, previous_as_of: '2026-03-10 02:00:00+00', apps_changed: '3' },
-    ])
+    expect(await restatedBy()).toEqual(restated(LATE_DAY))
   })
 
   it('name a settled day that changed, once', async () => {
     deliver(SETTLED_DAY, 'late.csv')
     await nextNight()
-    expect(await restatedBy()).toEqual([
-      { day: SETTLED_DAY, previous_as_of: '2026-03-10 02:00:00+00', apps_changed: '3' },
-    ])
+    expect(await restatedBy()).toEqual(restated(SETTLED_DAY))
     await nextNight()
     expect(await restatedBy()).toEqual([])
   })
@@ -335,16 +334,12 @@ describe('restatements', () => {
     const ended = await runCommand(dataDir, 'retract', '20260311T020000Z', '--reason', 'A test')
     expect(ended.code).toBe(0)
     expect(takenOver(await nextNight())).toBe(SETTLED_THROUGH)
-    expect(await restatedBy()).toEqual([
-      { day: SETTLED_DAY, previous_as_of: '2026-03-10 02:00:00+00', apps_changed: '3' },
-    ])
+    expect(await restatedBy()).toEqual(restated(SETTLED_DAY))
   })
 })
 
 it('whatever comes in whatever order, each night publishes what it would anew', async () => {
-  const seed = Number(process.env['KEPT_SEED'] ?? Date.now() % 1_000_000)
-  process.stderr.write(`KEPT_SEED=${seed} repeats these nights\n`)
-  const random = randomFrom(seed)
+  const random = randomFrom(seedFrom('KEPT_SEED'))
   const pick = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)]
   const changes: readonly (() => unknown)[] = [
     () => deliver(pick(HISTORY) ?? '', 'late.csv', 1 + Math.floor(random() * 100)),

@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { addDays } from '../../pipeline/contract.ts'
 import {
   copyRaw,
   currentSnapshot,
@@ -17,10 +18,9 @@ import {
   writeRaw,
 } from '../support/nightly.ts'
 import type { TextRow } from '../support/nightly.ts'
-import { addDays } from '../../pipeline/contract.ts'
 import { computeDataset } from '../support/oracle-reading.ts'
 import { publicDays } from '../support/oracle.ts'
-import { randomFrom } from '../support/random.ts'
+import { randomFrom, seedFrom } from '../support/random.ts'
 
 /** The gate asks for 50; fewer moments keep the daily run of the tests short. */
 const KILLS = Number(process.env['KILLS'] ?? 15)
@@ -37,9 +37,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 it(`${KILLS} times killed, the snapshot is whole and the next run publishes`, async () => {
-  const seed = Number(process.env['KILL_SEED'] ?? Date.now() % 1_000_000)
-  process.stderr.write(`KILL_SEED=${seed} repeats these moments\n`)
-  const random = randomFrom(seed)
+  const random = randomFrom(seedFrom('KILL_SEED'))
   // The moments are spread evenly over a run, and a little beyond its end.
   const moments = Array.from({ length: KILLS }, (_, index) => (1.1 * (index + random())) / KILLS)
   const lanes = [moments.filter((_, index) => index % 2 === 0), moments.filter((_, index) => index % 2 === 1)]

@@ -3,7 +3,6 @@ CREATE OR REPLACE TEMP TABLE day_totals AS
 SELECT
   d.day,
   sum(d.requests) AS requests,
-  sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens,
-  min(least(d.requests, d.prompt_tokens, d.completion_tokens)) AS least_number
+  sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
 FROM snapshot.app_daily AS d
 GROUP BY d.day;
