@@ -6,6 +6,8 @@ import { clusterOf, DEFAULT_SCHEDULE, LOCAL_URL, usageSourceSettings } from './c
 import type { ClickHouseAddress } from './contract.ts'
 import { UsageError } from './errors.ts'
 
+const DUCKDB_SHARE = 0.7
+
 /** A number as decimal text, so that thresholds are compared exactly. */
 const positiveDecimal = z
   .string()
@@ -25,7 +27,7 @@ export const pipelineSettings = z.object({
     .string()
     .regex(/^\d+(\.\d+)? ?[KMGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
     .default('2GB')
-    .describe('Memory DuckDB may use in a run before it spills to disk'),
+    .describe('Memory a run keeps within: what does not fit is spilled to disk'),
   NIGHTLY_SCHEDULE: z
     .string()
     .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
@@ -72,6 +74,7 @@ export type Config = {
   readonly dataDir: string
   /** The cluster that counts raw usage; undefined where the drop folder does. */
   readonly usageSource: ClickHouseAddress | undefined
+  /** DuckDB's memory limit, such as `1.5GB`. */
   readonly memory: string
   readonly schedule: string
   readonly publisher: string
@@ -82,6 +85,14 @@ export type Config = {
   readonly successPing: string | undefined
 }
 
+/**
+ * What DuckDB's limit must be for the process to keep within `memory`: it holds up to a fifth beyond it in large sorts,
+ * and Node needs some too.
+ */
+function limitOf(memory: string): string {
+  return memory.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE))
+}
+
 /** The checked settings; an empty variable counts as not set. Throws a UsageError that lists every fault. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.entries(environment).filter(([, value]) => value !== '')
@@ -90,7 +101,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return {
     dataDir: resolve(settings.data.DATA_DIR),
     usageSource: clusterOf(settings.data),
-    memory: settings.data.PIPELINE_MEMORY,
+    memory: limitOf(settings.data.PIPELINE_MEMORY),
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
     publicUrl: settings.data.PUBLIC_URL,

@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { CATEGORIES, FLOOR_DATE, SORTS, addDays, subcategoriesOf } from './contract.ts'
 import type { Category, Subcategory } from './contract.ts'
 import type { Run } from './stage.ts'
-import { execute } from './warehouse.ts'
+import { execute, returnMemory } from './warehouse.ts'
 
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
 const WINDOWS = [1, 7, 30, 90] as const
@@ -33,6 +33,7 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
       await execute(connection, `rank/whole-${sort}.sql`, window)
       await execute(connection, 'rank/lists.sql', { window_days: days, ...window, sort })
     }
+    await returnMemory(connection)
     run.effects.progress.step('rank', index + 1, WINDOWS.length)
   }
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')

@@ -4,7 +4,7 @@ import { UNATTRIBUTED_APP_ID } from './contract.ts'
 import { DataError } from './errors.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from './registry.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, transaction } from './warehouse.ts'
+import { countSchema, execute, readRow, readRows, returnMemory, transaction } from './warehouse.ts'
 
 /** Faults shown in the message; a broken file may have thousands. */
 const FAULTS_SHOWN = 20
@@ -54,6 +54,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   )
   // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
   await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks')
+  await returnMemory(run.connection)
   const {
     tokens_hidden,
     tokens_unregistered,

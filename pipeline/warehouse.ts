@@ -36,6 +36,7 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   const warehouse = await connectTo(instance)
   try {
+    await setVariables(warehouse.connection, { memory_limit: memory })
     for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
       await execute(warehouse.connection, name)
     }
@@ -150,6 +151,14 @@ export async function setVariables(connection: DuckDBConnection, values: Paramet
   for (const [name, value] of Object.entries(values)) {
     await connection.run(`SET VARIABLE ${identifier(name)} = $1`, [value])
   }
+}
+
+/**
+ * Gives back to the system what DuckDB has freed, on the connection of an open warehouse: after a large sort some
+ * hundred MB, which the allocator would keep beside the limit. DuckDB asks it to when the limit is set.
+ */
+export async function returnMemory(connection: DuckDBConnection): Promise<void> {
+  await connection.run("SET memory_limit = getvariable('memory_limit')")
 }
 
 /** A UTC day, `YYYY-MM-DD`, as DuckDB DATE. */

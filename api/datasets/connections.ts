@@ -13,12 +13,20 @@ import { ApiError } from '../errors.ts'
 type SqlValue = string | number | null
 type SqlRow = Readonly<Record<string, unknown>>
 
+/** Runs one statement with `values` bound by name to `$name`. */
+type Query = (sql: string, values: Readonly<Record<string, SqlValue>>) => Promise<readonly SqlRow[]>
+
 export interface Connections {
   /**
-   * Runs one statement with `values` bound by name to `$name`.
+   * One statement on any connection.
    * @throws {ApiError} 503 when too many queries wait, or this one took too long.
    */
-  readonly query: (sql: string, values: Readonly<Record<string, SqlValue>>) => Promise<readonly SqlRow[]>
+  readonly query: Query
+  /**
+   * Statements that need the same connection, where nobody else asks meanwhile.
+   * @throws {ApiError} as a query; the time is for all of them together.
+   */
+  readonly inSession: <Result>(work: (query: Query) => Promise<Result>) => Promise<Result>
   /** Closes them; queries must have ended. */
   close(): void
 }
@@ -27,7 +35,7 @@ export interface ConnectionLimits {
   readonly connections: number
   /** Queries that may wait for a connection. */
   readonly waiting: number
-  /** Milliseconds that a query may take. */
+  /** Milliseconds that a query, or a session, may take. */
   readonly queryMs: number
 }
 
@@ -41,34 +49,40 @@ interface Connection {
   readonly prepared: Map<string, DuckDBPreparedStatement>
 }
 
-/** Connections that find unqualified names along `searchPath`; they are opened as they are needed. */
+/** Connections that begin with the statements of `setup`; they are opened as they are needed. */
 export function openConnections(
   instance: DuckDBInstance,
-  searchPath: string,
+  setup: string,
   limits: ConnectionLimits = CONNECTION_LIMITS,
 ): Connections {
   const pool = createPool(limits, async () => {
     const connection = await instance.connect()
-    await connection.run(`SET search_path = '${searchPath}'`)
+    await connection.run(setup)
     return { connection, prepared: new Map() }
   })
-  return {
-    async query(sql, values) {
-      const taken = await pool.take()
-      let late = false
-      const timer = setTimeout(() => {
-        late = true
-        taken.connection.interrupt()
-      }, limits.queryMs)
-      try {
+  const inSession: Connections['inSession'] = async (work) => {
+    const taken = await pool.take()
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      taken.connection.interrupt()
+    }, limits.queryMs)
+    try {
+      return await work(async (sql, values) => {
+        // Nothing ran that could have been interrupted where the time ended between two statements.
+        if (late) throw new Error('The time has ended')
         return await run(taken, sql, values)
-      } catch (error) {
-        throw late ? busy('The query took too long') : error
-      } finally {
-        clearTimeout(timer)
-        pool.give(taken)
-      }
-    },
+      })
+    } catch (error) {
+      throw late ? busy('The query took too long') : error
+    } finally {
+      clearTimeout(timer)
+      pool.give(taken)
+    }
+  }
+  return {
+    inSession,
+    query: (sql, values) => inSession((query) => query(sql, values)),
     close() {
       for (const { connection, prepared } of pool.all) {
         for (const statement of prepared.values()) statement.destroySync()
@@ -123,9 +137,8 @@ function createPool({ connections, waiting }: ConnectionLimits, open: () => Prom
 
 async function run(
   { connection, prepared }: Connection,
-  sql: string,
-  values: Readonly<Record<string, SqlValue>>,
-): Promise<readonly SqlRow[]> {
+  ...[sql, values]: Parameters<Query>
+): ReturnType<Query> {
   const statement = prepared.get(sql) ?? (await connection.prepare(sql))
   prepared.set(sql, statement)
   // A bare null has no type, and a macro's argument needs one.

@@ -1,5 +1,5 @@
 /** One published snapshot, opened for reading: its facts, read once, and its SQL. */
-import { realpathSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -39,10 +39,13 @@ export interface Snapshot extends SnapshotFacts {
   readonly query: Connections['query']
   /** Asks the macros over the heads alone; undefined in a snapshot that has none. */
   readonly queryHeads: Connections['query'] | undefined
+  /** A session of its own for the macros over some apps, see contenders-setup.sql. */
+  readonly amongContenders: Connections['inSession']
   /** Closes the file; queries must have ended. */
   close(): void
 }
 
+const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.meta.url), 'utf8')
 const HEADS = `
   SELECT table_name FROM duckdb_tables()
   WHERE schema_name = 'fast' AND table_name = 'apps' AND estimated_size > 0`
@@ -84,11 +87,11 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     autoload_known_extensions: 'false',
     enable_external_access: 'false',
   })
-  const whole = openConnections(instance, 'main')
-  const heads = openConnections(instance, 'fast,main')
+  const whole = openConnections(instance, "SET search_path = 'main'")
+  const heads = openConnections(instance, "SET search_path = 'fast,main'")
+  const contenders = openConnections(instance, AMONG_CONTENDERS)
   const close = () => {
-    whole.close()
-    heads.close()
+    for (const connections of [whole, heads, contenders]) connections.close()
     instance.closeSync()
   }
   try {
@@ -114,6 +117,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       attribution: meta.attribution,
       query,
       queryHeads: hasHeads ? heads.query : undefined,
+      amongContenders: contenders.inSession,
       close,
     }
   } catch (error) {

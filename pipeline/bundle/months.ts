@@ -7,7 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { endOfMonth } from 'date-fns/endOfMonth'
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { addDays, utcDay } from '../contract.ts'
-import { literal } from '../warehouse.ts'
+import { literal, returnMemory } from '../warehouse.ts'
 import { appendParquet } from './append-parquet.ts'
 import { parquetOptions } from './table-files.ts'
 import { DAYS_TABLE } from './tables.ts'
@@ -20,6 +20,7 @@ type Days = { readonly first: string; readonly last: string }
 
 /**
  * Appends days of the attached snapshot to a Parquet file, which is made where it is missing.
+ * @param connection to the warehouse.
  * @param options of DuckDB's COPY.
  */
 export async function appendMonths(
@@ -42,6 +43,7 @@ export async function appendMonths(
       appendParquet(path, part)
       rmSync(part)
     } else renameSync(part, path)
+    await returnMemory(connection)
   }
 }
 

@@ -46,23 +46,25 @@ export async function makeDay(
   )
 }
 
-/** Writes raw days that end on `last`, summed already: one row per app and day. */
+/** Writes raw days that end on `last`, a file each, summed already: one row per app and day. */
 export async function makeHistory(
   dataDir: string,
   last: string,
   size: { readonly days: number; readonly apps: number },
 ): Promise<void> {
-  const folder = join(dataDir, 'raw', 'usage')
-  mkdirSync(folder, { recursive: true })
-  await inMemory((connection) =>
-    connection.run(`COPY (
-      SELECT CAST(d.day AS DATE) AS date, d.day AS ts, a.app_id, 100 AS requests,
-        CAST(random() * 500000 AS BIGINT) AS prompt_tokens,
-        CAST(random() * 100000 AS BIGINT) AS completion_tokens
-      FROM range(DATE '${last}' - ${size.days - 1}, DATE '${last}' + 1, INTERVAL 1 DAY) AS d (day),
-        range(1, ${size.apps + 1}) AS a (app_id)
-    ) TO ${literal(folder)} (FORMAT parquet, PARTITION_BY (date))`),
-  )
+  await inMemory(async (connection) => {
+    for (let back = size.days - 1; back >= 0; back -= 1) {
+      const day = addDays(last, -back)
+      const path = dayFile(dataDir, day)
+      mkdirSync(dirname(path), { recursive: true })
+      await connection.run(`COPY (
+        SELECT TIMESTAMP '${day}' AS ts, a.app_id, 100 AS requests,
+          CAST(random() * 500000 AS BIGINT) AS prompt_tokens,
+          CAST(random() * 100000 AS BIGINT) AS completion_tokens
+        FROM range(1, ${size.apps + 1}) AS a (app_id)
+      ) TO ${literal(path)} (FORMAT parquet)`)
+    }
+  })
 }
 
 /** Writes a registry: most apps public, some hidden or aliases, two in three with one tag or two. */

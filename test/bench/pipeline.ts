@@ -63,7 +63,7 @@ export async function benchPipeline(
   { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
 ): Promise<void> {
   const { memory } = readConfig(process.env)
-  print(`\npipeline: medians of ${sizes.runs} runs that take turns; PIPELINE_MEMORY ${memory}; peaks in MB`)
+  print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
   if (large) return benchLarge(print, memory, sizes)
   await benchDay(print, sizes)
   await benchNight(print, sizes)

@@ -6,7 +6,7 @@ describe('readConfig', () => {
     expect(readConfig({})).toEqual({
       dataDir: expect.stringMatching(/^\/.*\/data$/),
       usageSource: undefined,
-      memory: '2GB',
+      memory: '1.4GB',
       schedule: '0 2 * * *',
       publisher: 'App Rankings',
       publicUrl: 'http://127.0.0.1:3000',
@@ -27,6 +27,14 @@ describe('readConfig', () => {
     ['GATE_VOLUME_LOW', 'half', 'a number such as 0.5'],
   ])('%s must not be %s', (name, value, allowed) => {
     expect(() => readConfig({ [name]: value })).toThrow(allowed)
+  })
+
+  it.each([
+    ['2GB', '1.4GB'],
+    ['512 MiB', '358.4 MiB'],
+    ['0.5TB', '0.35TB'],
+  ])('of PIPELINE_MEMORY %s DuckDB gets %s, so that the process keeps within it', (memory, limit) => {
+    expect(readConfig({ PIPELINE_MEMORY: memory }).memory).toBe(limit)
   })
 
   it('PUBLIC_URL must be an address of the web', () => {

@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONNECTION_LIMITS, openConnections, type Connections } from '../../../api/datasets/connections.ts'
@@ -13,7 +14,10 @@ afterAll(() => {
 })
 
 function open(limits: Partial<typeof CONNECTION_LIMITS> = {}): Connections {
-  const connections = openConnections(instance, 'main', { ...CONNECTION_LIMITS, ...limits })
+  const connections = openConnections(instance, "SET search_path = 'main'", {
+    ...CONNECTION_LIMITS,
+    ...limits,
+  })
   opened.push(connections)
   return connections
 }
@@ -25,6 +29,12 @@ const QUERY_MS = 1000
 const FOREVER = { rows: 1e13 }
 const AWHILE = { rows: 3e7 }
 
+const TOO_LONG = {
+  status: 503,
+  headers: { 'Retry-After': '2' },
+  message: expect.stringContaining('too long'),
+}
+
 describe('openConnections', () => {
   it('binds values by name, nulls too, whatever was bound before', async () => {
     const { query } = open()
@@ -35,12 +45,7 @@ describe('openConnections', () => {
 
   it('ends a query that takes too long with a 503, and goes on', async () => {
     const { query } = open({ connections: 1, queryMs: QUERY_MS })
-    const refusal = {
-      status: 503,
-      headers: { 'Retry-After': '2' },
-      message: expect.stringContaining('too long'),
-    }
-    await expect(query(HEAVY, FOREVER)).rejects.toMatchObject(refusal)
+    await expect(query(HEAVY, FOREVER)).rejects.toMatchObject(TOO_LONG)
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 
@@ -54,6 +59,30 @@ describe('openConnections', () => {
     })
     expect(await first).toBe('ended')
     expect(await Promise.all(waiting)).toEqual([[{ one: 1 }], [{ two: 2 }]])
+  })
+
+  it('keeps what a session leaves on its connection to itself while it lasts', async () => {
+    const { inSession, query } = open({ connections: 1 })
+    const sessions = ['a', 'b'].map((name) =>
+      inSession(async (ask) => {
+        await ask(`CREATE OR REPLACE TEMP TABLE mine AS SELECT '${name}' AS name`, {})
+        await sleep(20)
+        return await ask('SELECT name FROM mine', {})
+      }),
+    )
+    expect(await Promise.all(sessions)).toEqual([[{ name: 'a' }], [{ name: 'b' }]])
+    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+  })
+
+  it('gives all of a session the time of one query', async () => {
+    const { inSession, query } = open({ connections: 1, queryMs: QUERY_MS })
+    const session = inSession(async (ask) => {
+      await ask('SELECT 1 AS one', {})
+      await sleep(QUERY_MS + 50)
+      return await ask('SELECT 2 AS two', {})
+    })
+    await expect(session).rejects.toMatchObject(TOO_LONG)
+    expect(await query('SELECT 3 AS three', {})).toEqual([{ three: 3 }])
   })
 
   it('tells what is wrong with a statement, and goes on', async () => {

@@ -9,7 +9,7 @@ import { CATEGORIES, SNAPSHOT_FILE, SORTS, SUBCATEGORIES, addDays } from '../../
 import { fillFast } from '../../../pipeline/fast.ts'
 import type { HeadRules } from '../../../pipeline/heads.ts'
 import { sqlFile } from '../../../pipeline/warehouse.ts'
-import { readHeads, readWhole } from '../../../api/datasets/read-ranking.ts'
+import { readContenders, readHeads, readWhole } from '../../../api/datasets/read-ranking.ts'
 import type { RankingsQuery } from '../../../api/datasets/query.ts'
 import { openSnapshot } from '../../../api/datasets/snapshot.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -148,20 +148,25 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
 
 const PER_SHAPE = 300
 
-describe('readHeads', () => {
+describe('readHeads and readContenders', () => {
   const sure = new Map<string, number>()
 
   it.each(Object.entries(SHAPES))(
-    `gives the rows of the whole table, or none, for ${PER_SHAPE} windows of data that are %s`,
+    `give the rows of the whole table, or none, for ${PER_SHAPE} windows of data that are %s`,
     async (name, shape) => {
       for (const size of SIZES) {
         const { snapshot, remove } = await makeSnapshot(shape, size.apps + name.length, size)
         await fc.assert(
           fc.asyncProperty(queries, async (query) => {
             const heads = await readHeads(snapshot, query)
-            if (heads === undefined) return
-            sure.set(name, (sure.get(name) ?? 0) + 1)
-            expect(heads).toEqual(await readWhole(snapshot, query))
+            const whole = await readWhole(snapshot, query)
+            if (heads?.isSure === true) {
+              sure.set(name, (sure.get(name) ?? 0) + 1)
+              expect(heads.rows).toEqual(whole)
+            }
+            if (heads?.least !== undefined) {
+              expect(await readContenders(snapshot, query, heads.least)).toEqual(whole)
+            }
           }),
           { numRuns: PER_SHAPE / SIZES.length },
         )
@@ -171,7 +176,7 @@ describe('readHeads', () => {
     },
   )
 
-  it('is sure of itself where it should be', () => {
+  it('the heads are sure of themselves where they should be', () => {
     expect(sure.get('steep') ?? 0).toBeGreaterThan(PER_SHAPE / 3)
   })
 })
