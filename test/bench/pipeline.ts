@@ -36,7 +36,7 @@ export type Sizes = {
 }
 
 const SIZES: Sizes = {
-  runs: 3,
+  runs: 5,
   day: { rows: 20_000_000, apps: 1_000_000 },
   night: { histories: [30, 700], rows: 2_000_000, apps: 20_000 },
   large: { days: 400, apps: 1_000_000 },
