@@ -1,96 +1,61 @@
-/** Pages of a ranking, by the macros of the snapshot: everybody who shows rankings asks here. */
-import { readFileSync } from 'node:fs'
-import { z } from 'zod'
-import { rankingRowSchema, type RankingRow, type Sort } from '../../pipeline/contract.ts'
+/** From which apps a page of a ranking is read, so that it costs little and still is the page of all apps. */
+import type { RankingRow } from '../../pipeline/contract.ts'
 import type { RankingsQuery } from './query.ts'
+import { readBound, readContenders, readHeads, readWhole } from './ranking-pages.ts'
 import type { Snapshot } from './snapshot.ts'
 
-const SQL: Readonly<Record<Sort, string>> = {
-  popular: sqlFile('popular.sql'),
-  trending: sqlFile('trending.sql'),
+type Rows = readonly RankingRow[]
+
+/** One page of a ranking: everybody who shows rankings asks here. */
+export async function readRanking(snapshot: Snapshot, query: RankingsQuery): Promise<Rows> {
+  const last = recall(snapshot, query)
+  const expected = last === undefined ? undefined : await readExpected(snapshot, query, last)
+  return expected ?? (await readFromHeads(snapshot, query))
 }
-const FIND_CONTENDERS = sqlFile('contenders.sql')
 
-const digits = z.string().regex(/^\d+$/)
-const measuredRowSchema = rankingRowSchema.extend({ measure: digits })
-type MeasuredRow = z.infer<typeof measuredRowSchema>
-const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
-
-const OUTSIDE =
-  'SELECT CAST(tokens AS VARCHAR) AS tokens FROM fast.outside($start, $end, $category, $subcategory)'
+/** From the heads, where no other app can be on the page; where one can, they tell what it takes at least. */
+async function readFromHeads(snapshot: Snapshot, query: RankingsQuery): Promise<Rows> {
+  const [heads, bound] = await Promise.all([readHeads(snapshot, query), readBound(snapshot, query)])
+  const least = heads?.least
+  const isSure = bound === undefined || (least !== undefined && least > bound)
+  if (heads !== undefined && isSure) return heads.rows
+  if (least === undefined) return (await readWhole(snapshot, query)).rows
+  remember(snapshot, query, least)
+  return (await readContenders(snapshot, query, least)).rows
+}
 
 /**
- * One page of a ranking. The heads alone are asked where that is sure to give the same rows; where it is not, they
- * still tell which apps need to be looked at.
+ * From the apps that are expected on the page, where the heads are not expected to do: what it takes is seldom less
+ * than half of what it took `last`. Undefined where it is, which the page itself tells.
  */
-export async function readRanking(snapshot: Snapshot, query: RankingsQuery): Promise<readonly RankingRow[]> {
-  const heads = await readHeads(snapshot, query)
-  if (heads?.isSure === true) return heads.rows
-  return heads?.least === undefined
-    ? await readWhole(snapshot, query)
-    : await readContenders(snapshot, query, heads.least)
-}
-
-/** The page from all apps. */
-export async function readWhole(
+async function readExpected(
   snapshot: Snapshot,
-  { sort, ...values }: RankingsQuery,
-): Promise<readonly RankingRow[]> {
-  return pageOf(await snapshot.query(SQL[sort], values)).map(toRow)
+  query: RankingsQuery,
+  last: bigint,
+): Promise<Rows | undefined> {
+  const bound = await readBound(snapshot, query)
+  if (bound === undefined || bound < last) return undefined
+  const expected = last / 2n
+  const { rows, least } = await readContenders(snapshot, query, expected)
+  return least !== undefined && least >= expected ? rows : undefined
 }
 
-interface HeadsPage {
-  readonly rows: readonly RankingRow[]
-  /** Whether it is the page of all apps. */
-  readonly isSure: boolean
-  /** Tokens that each app on the page of all apps has inside the window at least; undefined for a page not full. */
-  readonly least: string | undefined
+/** What it last took to be on a page that the heads could not give, by snapshot and kind of page. */
+const taken = new WeakMap<Snapshot, Map<string, bigint>>()
+const KINDS_REMEMBERED = 1000
+
+function recall(snapshot: Snapshot, query: RankingsQuery): bigint | undefined {
+  return taken.get(snapshot)?.get(kindOf(query))
 }
 
-/**
- * The page from the heads; undefined in a snapshot that has none. It is the page of all apps where its last row is
- * above what any other app can have: its tokens, and so its growth, are at most the bound.
- */
-export async function readHeads(
-  { queryHeads }: Snapshot,
-  { sort, ...values }: RankingsQuery,
-): Promise<HeadsPage | undefined> {
-  if (queryHeads === undefined) return undefined
-  const { start, end, category, subcategory, limit } = values
-  const [rows, bounds] = await Promise.all([
-    queryHeads(SQL[sort], values),
-    queryHeads(OUTSIDE, { start, end, category, subcategory }),
-  ])
-  const page = pageOf(rows)
-  const [{ tokens: outside }] = boundSchema.parse(bounds)
-  // With more apps the last row can but rise, and whoever stands there has its growth in tokens at least.
-  const least = page[limit - 1]?.measure
-  const isSure = outside === null || (least !== undefined && BigInt(least) > BigInt(outside))
-  return { rows: page.map(toRow), isSure, least }
+function remember(snapshot: Snapshot, query: RankingsQuery, least: bigint): void {
+  const kinds = taken.get(snapshot) ?? new Map<string, bigint>()
+  taken.set(snapshot, kinds)
+  if (kinds.size >= KINDS_REMEMBERED) kinds.clear()
+  kinds.set(kindOf(query), least)
 }
 
-/** The page from the apps with at least `least` tokens inside the window, which must be all that can stand on it. */
-export async function readContenders(
-  { amongContenders }: Snapshot,
-  { sort, ...values }: RankingsQuery,
-  least: string,
-): Promise<readonly RankingRow[]> {
-  const { start, end } = values
-  return await amongContenders(async (query) => {
-    await query('TRUNCATE temp.apps', {})
-    await query(FIND_CONTENDERS, { start, end, least })
-    return pageOf(await query(SQL[sort], values)).map(toRow)
-  })
-}
-
-function pageOf(rows: unknown): readonly MeasuredRow[] {
-  return z.array(measuredRowSchema).parse(rows)
-}
-
-function toRow({ measure: _measure, ...row }: MeasuredRow): RankingRow {
-  return row
-}
-
-function sqlFile(name: string): string {
-  return readFileSync(new URL(name, import.meta.url), 'utf8')
+function kindOf({ sort, start, end, category, subcategory, limit, offset }: RankingsQuery): string {
+  const length = Date.parse(end) - Date.parse(start)
+  return JSON.stringify([sort, length, category, subcategory, offset + limit])
 }
