@@ -6,6 +6,7 @@ import { clusterOf, DEFAULT_SCHEDULE, LOCAL_URL, usageSourceSettings } from './c
 import type { ClickHouseAddress } from './contract.ts'
 import { UsageError } from './errors.ts'
 
+/** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
 
 /** A number as decimal text, so that thresholds are compared exactly. */
@@ -74,7 +75,7 @@ export type Config = {
   readonly dataDir: string
   /** The cluster that counts raw usage; undefined where the drop folder does. */
   readonly usageSource: ClickHouseAddress | undefined
-  /** DuckDB's memory limit, such as `1.5GB`. */
+  /** DuckDB's memory limit, such as `1.4GB`. */
   readonly memory: string
   readonly schedule: string
   readonly publisher: string
@@ -85,10 +86,7 @@ export type Config = {
   readonly successPing: string | undefined
 }
 
-/**
- * What DuckDB's limit must be for the process to keep within `memory`: it holds up to a fifth beyond it in large sorts,
- * and Node needs some too.
- */
+/** DuckDB's limit, with which the whole process keeps within `memory`: large sorts go beyond it, and Node needs some too. */
 function limitOf(memory: string): string {
   return memory.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE))
 }
