@@ -11,10 +11,11 @@ import {
 import { ApiError } from '../errors.ts'
 
 type SqlValue = string | number | null
+type SqlValues = Readonly<Record<string, SqlValue>>
 type SqlRow = Readonly<Record<string, unknown>>
 
 /** Runs one statement with `values` bound by name to `$name`. */
-type Query = (sql: string, values: Readonly<Record<string, SqlValue>>) => Promise<readonly SqlRow[]>
+type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
 
 export interface Connections {
   /**
@@ -137,8 +138,9 @@ function createPool({ connections, waiting }: ConnectionLimits, open: () => Prom
 
 async function run(
   { connection, prepared }: Connection,
-  ...[sql, values]: Parameters<Query>
-): ReturnType<Query> {
+  sql: string,
+  values: SqlValues,
+): Promise<readonly SqlRow[]> {
   const statement = prepared.get(sql) ?? (await connection.prepare(sql))
   prepared.set(sql, statement)
   // A bare null has no type, and a macro's argument needs one.

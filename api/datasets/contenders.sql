@@ -1,5 +1,4 @@
--- The apps with at least so many tokens in the window. The snapshot's own table is called by its full name, see
--- contenders-setup.sql.
+-- The apps with at least so many tokens in the window, see contenders-setup.sql.
 INSERT INTO temp.apps
 SELECT a.*
 FROM "app-rankings".main.apps AS a
