@@ -218,6 +218,7 @@ it.each(Object.entries(HARMLESS))('%s: the settled months are taken over', async
 it.each(Object.entries(HARMFUL))('%s: everything is written anew', async (_, change) => {
   change()
   expect(takenOver(await nextNight())).toBeNull()
+  await expectAsAnew()
 })
 
 it('what was written anew is taken over again', async () => {
