@@ -37,7 +37,7 @@ export interface Sizes extends LoadSizes {
 const SIZES: Sizes = {
   cases: [
     { apps: 10_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
-    { apps: 100_000, days: 730, windows: 12, plainEvery: 4, sqliteWindows: 1 },
+    { apps: 100_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
   ],
   large: { apps: 1_000_000, days: 730, windows: 12, plainEvery: 4, sqliteWindows: 0 },
   asked: 50,

@@ -181,11 +181,13 @@ describe('readRanking', () => {
 })
 
 describe('readRanking where the heads cannot tell', () => {
-  const [BURST, LATER] = [50, 60]
-  // On one day everybody's usage doubles; ten days later it hardly grows, but that of some small apps does.
+  const [BURST, LATER, LESS, LEAST] = [50, 60, 63, 95]
+  // On two days everybody's usage is twice as much; ten days later it hardly grows, but that of some small apps does. With
+  // each of the next two blocks everybody uses less.
   const burst: Shape = (app, day) => {
     if (app > 40) return day < LATER ? undefined : 1000 * app
-    return day === BURST || day === BURST + 1 ? 2e6 + app : 1e6 + day
+    if (day === BURST || day === BURST + 1) return 2e6 + app
+    return day < LESS ? 1e6 + day : day < LEAST ? 850_000 : 600_000
   }
   let made: Awaited<ReturnType<typeof makeSnapshot>>
 
@@ -222,6 +224,26 @@ describe('readRanking where the heads cannot tell', () => {
     expect(asked.splice(0)).toEqual(['bound', 'contenders'])
     await readRanking(snapshot, fastest(BURST, 6))
     expect(asked).toEqual(['heads', 'bound', 'contenders'])
+  })
+
+  it('spares the heads where others come near what the page is expected to take', async () => {
+    const { snapshot, asked } = observed()
+    await readRanking(snapshot, fastest(BURST))
+    asked.splice(0)
+    await readRanking(snapshot, fastest(LESS))
+    expect(asked.splice(0, 2)).toEqual(['bound', 'contenders'])
+    asked.splice(0)
+    await readRanking(snapshot, fastest(LEAST))
+    expect(asked.splice(0, 2)).toEqual(['bound', 'heads'])
+  })
+
+  it('expects what the newest page of its kind took', async () => {
+    const { snapshot, asked } = observed()
+    await readRanking(snapshot, fastest(BURST))
+    await readRanking(snapshot, fastest(BURST + 1))
+    asked.splice(0)
+    await readRanking(snapshot, fastest(LEAST))
+    expect(asked.splice(0, 2)).toEqual(['bound', 'contenders'])
   })
 
   it('asks once more when the page takes less than was expected', async () => {
