@@ -5,7 +5,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { execute, readRow } from '../warehouse.ts'
+import { execute, readRow, setVariables } from '../warehouse.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
@@ -54,6 +54,7 @@ async function countFiles(connection: DuckDBConnection, files: readonly RawFile[
   const selects = staged.length > 0 ? [STAGED_SELECT, ...parquet.selects] : parquet.selects
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
   const proven = staged.length === 0 && parquet.proven
+  await setVariables(connection, { aggregated: parquet.aggregated })
   await execute(connection, proven ? 'load/count-proven.sql' : 'load/count.sql')
   await execute(connection, 'load/rejected.sql')
   const repeats = (staged.length > 0 || parquet.identified) && (await mayRepeat(connection))

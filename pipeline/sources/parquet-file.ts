@@ -76,6 +76,8 @@ export type ParquetReading = {
   readonly selects: readonly string[]
   /** The footers prove that every row is good. */
   readonly proven: boolean
+  /** Some file has the column requests: its rows may stand for several each. */
+  readonly aggregated: boolean
   /** Some file has the column request_id. */
   readonly identified: boolean
 }
@@ -95,6 +97,7 @@ export async function readParquet(
   return {
     selects: groups.map(selectGroup),
     proven: provable && (await footersProve(connection, files)),
+    aggregated: groups.some(({ types }) => types.has('requests')),
     identified: groups.some(({ types }) => types.has('request_id')),
   }
 }

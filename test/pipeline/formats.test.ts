@@ -167,6 +167,27 @@ it('unsigned and decimal values past 2^63 keep every digit', async () => {
   ])
 })
 
+it('a row of Parquet stands for the requests it tells, and for one where its file tells none', async () => {
+  const some = folders.make()
+  writeRaw(some, 'apps/registry.csv', REGISTRY)
+  const rows = (day: string) =>
+    `SELECT TIMESTAMP '${day} 01:00:00' AS ts, 1 AS app_id, 2 AS prompt_tokens, 3 AS completion_tokens`
+  for (const [day, files] of [
+    ['2025-01-01', ['singles']],
+    ['2025-01-02', ['summed']],
+    ['2025-01-03', ['singles', 'summed']],
+  ] as const) {
+    for (const file of files) {
+      const sql = file === 'summed' ? `${rows(day)}, 70 AS requests` : `${rows(day)} FROM range(4)`
+      writeRaw(some, `usage/date=${day}/${file}.parquet`, await toParquet(sql))
+    }
+  }
+  await publish(some, AS_OF)
+  expect(await dailyOf(some, '2025-01-01')).toMatchObject([{ requests: '4', prompt_tokens: '8' }])
+  expect(await dailyOf(some, '2025-01-02')).toMatchObject([{ requests: '70', prompt_tokens: '2' }])
+  expect(await dailyOf(some, '2025-01-03')).toMatchObject([{ requests: '74', prompt_tokens: '10' }])
+})
+
 it.each(["it's one", 'br[ack]et * star?', 'a "double" #%20 ü\\n', '{curly},$dollar;'])(
   'a DATA_DIR and files named %s are read',
   async (name) => {
