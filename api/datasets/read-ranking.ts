@@ -34,7 +34,7 @@ async function readExpected(
   last: bigint,
 ): Promise<Rows | undefined> {
   const bound = await readBound(snapshot, query)
-  // Near the border it costs least to spare the heads: asked in vain, they make the page twice as slow.
+  // Near the border the heads are spared: asked in vain, they cost as much as the page itself.
   if (bound === undefined || bound * 4n < last * 3n) return undefined
   const expected = last / 2n
   const { rows, least } = await readContenders(snapshot, query, expected)

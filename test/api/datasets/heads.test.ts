@@ -182,8 +182,8 @@ describe('readRanking', () => {
 
 describe('readRanking where the heads cannot tell', () => {
   const [BURST, LATER, LESS, LEAST] = [50, 60, 63, 95]
-  // On two days everybody's usage is twice as much; ten days later it hardly grows, but that of some small apps does. With
-  // each of the next two blocks everybody uses less.
+  // On two days everybody's usage is twice as much; ten days later it hardly grows, but that of some small apps does. In
+  // each of the two blocks after that everybody uses less.
   const burst: Shape = (app, day) => {
     if (app > 40) return day < LATER ? undefined : 1000 * app
     if (day === BURST || day === BURST + 1) return 2e6 + app
