@@ -1,26 +1,59 @@
-/** What the entry files share: how a process ends. */
+/** What the entry files share: how a process speaks and ends. */
+import { isatty } from 'node:tty'
 import { OperatorError } from './errors.ts'
 
 /** Exit code for wrong usage or a start that failed (CONTRACT 9). */
 export const EXIT_USAGE = 2
 
+const STDIN = 0
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/**
- * Calls `stop` on the first SIGTERM or SIGINT. From then on the signals have their usual effect, so a second one
- * ends the process at once.
- */
-export function onStopSignal(stop: () => void): void {
-  const first = () => {
-    for (const signal of STOP_SIGNALS) process.off(signal, first)
-    stop()
-  }
-  for (const signal of STOP_SIGNALS) process.on(signal, first)
+// A message that nobody can read any more stops no work.
+process.stderr.on('error', () => undefined)
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader has had enough, as `head` does.
+  if (error.code === 'EPIPE') return
+  note(`Cannot write to stdout: ${error.message}`)
+  process.exitCode = EXIT_USAGE
+})
+
+/** Data, on stdout (CONTRACT 9). Where it cannot be written the process exits with 2. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
 }
 
-/** Calls `reload` on each SIGHUP. */
+/** A message, on stderr. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/**
+ * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once; of a Ctrl-C, npm passes on what
+ * the terminal has already sent us, so under npm the echo of a SIGINT does not count.
+ */
+export function onStopSignal(stop: () => void): void {
+  let echoes = process.env['npm_lifecycle_event'] ? 1 : 0
+  let stopping = false
+  const listener = (signal: NodeJS.Signals) => {
+    if (!stopping) {
+      stopping = true
+      return stop()
+    }
+    if (signal === 'SIGINT' && echoes-- > 0) return
+    for (const name of STOP_SIGNALS) process.off(name, listener)
+    process.kill(process.pid, signal)
+  }
+  for (const signal of STOP_SIGNALS) process.on(signal, listener)
+}
+
+/** Calls `reload` on each SIGHUP, but for the one that tells that our terminal was closed: that one is a SIGTERM. */
 export function onReloadSignal(reload: () => void): void {
-  process.on('SIGHUP', reload)
+  const inTerminal = isatty(STDIN)
+  process.on('SIGHUP', () => {
+    if (inTerminal && !isatty(STDIN)) process.kill(process.pid, 'SIGTERM')
+    else reload()
+  })
 }
 
 /** What to print of a failure: the sentence alone where the operator can put it right, all of it otherwise. */

@@ -1,17 +1,17 @@
 import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
 import type { Settings } from './config.ts'
 import { hideKeys } from './accounts/credentials.ts'
+import { LogLines } from './log-lines.ts'
 
 export type Log = Logger
 
 const STDERR = 2
 
-/** How long a line waits for others, and how many characters are written without waiting. */
-const GATHERING_MS = 10
-const GATHERED_CHARACTERS = 8192
-
 /** The log: one JSON object per line on stderr, since stdout belongs to data (CONTRACT 9). */
-export function createLog(level: Settings['LOG_LEVEL'], destination: DestinationStream = gatherLines()): Log {
+export function createLog(
+  level: Settings['LOG_LEVEL'],
+  destination: DestinationStream = new LogLines(STDERR),
+): Log {
   return pino(
     {
       level,
@@ -22,23 +22,6 @@ export function createLog(level: Settings['LOG_LEVEL'], destination: Destination
     },
     destination,
   )
-}
-
-// Handing over a line to be written costs more than making it, so those of a moment go out together. The last ones
-// are written at the exit of the process.
-function gatherLines(): DestinationStream {
-  const stderr = pino.destination({ dest: STDERR, sync: false, minLength: GATHERED_CHARACTERS })
-  let waiting: NodeJS.Timeout | undefined
-  const flush = () => {
-    waiting = undefined
-    stderr.flush()
-  }
-  return {
-    write(line) {
-      stderr.write(line)
-      waiting ??= setTimeout(flush, GATHERING_MS).unref()
-    },
-  }
 }
 
 // An error's text may quote what a client sent, and a client may send its key anywhere.

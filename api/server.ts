@@ -1,6 +1,6 @@
 /** Entry of `npm run serve`: the API alone. */
 import { readSettings } from './config.ts'
-import { EXIT_USAGE, failureText, onReloadSignal, onStopSignal } from './entry.ts'
+import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal } from './entry.ts'
 import { createLog } from './log.ts'
 import { serve } from './serve.ts'
 
@@ -10,6 +10,6 @@ try {
   onStopSignal(() => void service.close())
   onReloadSignal(() => void service.reload())
 } catch (error) {
-  process.stderr.write(`${failureText(error)}\n`)
+  note(failureText(error))
   process.exit(EXIT_USAGE)
 }

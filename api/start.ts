@@ -5,7 +5,7 @@
 import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './child-processes.ts'
 import { readSettings, type Settings } from './config.ts'
-import { EXIT_USAGE, failureText, onReloadSignal, onStopSignal } from './entry.ts'
+import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal, print } from './entry.ts'
 import { createLog, type Log } from './log.ts'
 import { BASE_PATH } from './route.ts'
 import { serve } from './serve.ts'
@@ -23,7 +23,7 @@ try {
   const settings = readSettings(process.env)
   await start(settings, createLog(settings.LOG_LEVEL))
 } catch (error) {
-  process.stderr.write(`${failureText(error)}\n`)
+  note(failureText(error))
   process.exit(EXIT_USAGE)
 }
 
@@ -50,7 +50,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
     onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),
   })
   running.defer(() => schedule.stop())
-  process.stdout.write(welcome(service.origin, firstKey))
+  print(welcome(service.origin, firstKey))
 }
 
 function isSuccess(ending: Ending): boolean {
@@ -61,5 +61,5 @@ function welcome(origin: string, firstKey: string | undefined): string {
   const address = `${origin}${BASE_PATH}`
   const keyLine = firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`
   const request = `curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${address}/datasets/app-rankings?limit=5'`
-  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\n\n`
+  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\n`
 }

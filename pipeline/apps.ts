@@ -3,6 +3,7 @@ import { alias, hide, rename, show, tag } from './apps/decisions.ts'
 import { history, list } from './apps/show-registry.ts'
 import type { AppsWorld } from './apps/world.ts'
 import type { Command } from './commands/command.ts'
+import { note, print } from './command-line.ts'
 import { readConfig } from './config.ts'
 import { isExpected, stackOf, UsageError } from './errors.ts'
 
@@ -28,14 +29,6 @@ on. It also outranks what chat requests say of the app from then on. Data goes t
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 Exit codes: 0 done, 1 the registry cannot be read, 2 wrong usage or a crash
 `
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
-
-function note(text: string): void {
-  process.stderr.write(`${text}\n`)
-}
 
 function findCommand([name, ...rest]: string[]): () => Promise<void> {
   const command = name === undefined ? undefined : COMMANDS[name]

@@ -1,7 +1,27 @@
-/** What the entries of the pipeline share: reading options, and dying of a signal with a word. */
+/** What the entries of the pipeline share: reading options, saying something, and dying of a signal with a word. */
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
 import { UsageError, messageOf } from './errors.ts'
+
+// A message that nobody can read any more stops no work.
+process.stderr.on('error', () => undefined)
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader has had enough, as `head` does.
+  if (error.code === 'EPIPE') return
+  note(`Cannot write to stdout: ${error.message}`)
+  process.exitCode = 2
+})
+
+/** Data, on stdout (CONTRACT 9). Where it cannot be written the process exits with 2. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** A message, on stderr. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
 
 /** Options and positionals of the command line; throws a UsageError for what is not known. */
 export function parseCommandLine<const T extends ParseArgsConfig>(

@@ -1,5 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
-import { onStopSignal } from './command-line.ts'
+import { onStopSignal, print } from './command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
@@ -50,10 +50,6 @@ GATE_VOLUME_HIGH, GATE_ROWS_LOST, NOTICE_WEBHOOK, SUCCESS_PING; see README.md
 Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and nothing was published, 2 wrong usage or a crash,
 75 another run is under way
 `
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
 
 /** The command and its arguments; without a command's name it is a run. */
 function findCommand(args: string[]): { command: Command; rest: string[] } {

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { onStopSignal, parseCommandLine } from './command-line.ts'
+import { note, onStopSignal, parseCommandLine, print } from './command-line.ts'
 import { readConfig } from './config.ts'
 import { isExpected, stackOf } from './errors.ts'
 
@@ -24,7 +24,7 @@ Settings (environment): NIGHTLY_SCHEDULE and those of the nightly run; see READM
 let running: ChildProcess | undefined
 
 function tell(text: string): void {
-  process.stderr.write(`schedule: ${text}\n`)
+  note(`schedule: ${text}`)
 }
 
 async function runOnce(): Promise<void> {
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
     options: { help: { type: 'boolean' }, 'catch-up': { type: 'boolean', default: true } },
     allowNegative: true,
   })
-  if (values.help === true) return void process.stdout.write(HELP)
+  if (values.help === true) return print(HELP.trimEnd())
   startSchedule(readConfig(process.env).schedule)
   if (values['catch-up']) await runOnce()
 }

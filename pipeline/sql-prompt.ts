@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
-import { parseCommandLine } from './command-line.ts'
+import { note, parseCommandLine, print } from './command-line.ts'
 import { readConfig } from './config.ts'
 import { UsageError, isExpected, messageOf, stackOf } from './errors.ts'
 import { withSnapshots } from './snapshot-reader.ts'
@@ -24,14 +24,6 @@ Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 const PROMPT = 'sql> '
 const CONTINUED = '  -> '
 
-function print(output: string): void {
-  process.stdout.write(`${output}\n`)
-}
-
-function tell(message: string): void {
-  process.stderr.write(`${message}\n`)
-}
-
 /** Prints what each of the statements gives. */
 async function answer(connection: DuckDBConnection, sql: string): Promise<void> {
   const statements = await connection.extractStatements(sql)
@@ -51,7 +43,7 @@ async function converse(connection: DuckDBConnection): Promise<void> {
     if (statement === '' && /^\.?(?:exit|quit|q)$/.test(line.trim())) break
     statement += `${line}\n`
     if (line.trimEnd().endsWith(';')) {
-      await answer(connection, statement).catch((error: unknown) => tell(messageOf(error)))
+      await answer(connection, statement).catch((error: unknown) => note(messageOf(error)))
       statement = ''
     }
     terminal.setPrompt(statement.trim() === '' ? PROMPT : CONTINUED)
@@ -65,7 +57,7 @@ async function main(): Promise<void> {
     options: { help: { type: 'boolean' } },
     allowPositionals: true,
   })
-  if (values.help === true) return void process.stdout.write(HELP)
+  if (values.help === true) return print(HELP.trimEnd())
   const config = readConfig(process.env)
   const id = currentSnapshot(config.dataDir)
   if (id === undefined) throw new UsageError('Nothing is published yet: npm run nightly makes a snapshot')
@@ -73,7 +65,7 @@ async function main(): Promise<void> {
     await connection.run('USE snapshot')
     if (positionals.length > 0) return answer(connection, positionals.join(' '))
     if (!process.stdin.isTTY) return answer(connection, await text(process.stdin))
-    tell(`Snapshot ${id}, read-only. End a statement with a semicolon; exit leaves`)
+    note(`Snapshot ${id}, read-only. End a statement with a semicolon; exit leaves`)
     await converse(connection)
   })
 }
@@ -82,6 +74,6 @@ try {
   await main()
 } catch (error) {
   const crash = !(error instanceof Error) || (!isExpected(error) && !/Error: /.test(error.message))
-  tell(crash ? stackOf(error) : error.message)
+  note(crash ? stackOf(error) : error.message)
   process.exitCode = 2
 }

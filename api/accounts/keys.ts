@@ -1,7 +1,7 @@
 /** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
 import { parseArgs } from 'node:util'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText } from '../entry.ts'
+import { EXIT_USAGE, failureText, note, print } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -123,12 +123,4 @@ function refuseArguments(args: readonly string[], usage: string): void {
 
 function isKeyKind(kind: string | undefined): kind is KeyKind {
   return KEY_KINDS.some((known) => known === kind)
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
-
-function note(line: string): void {
-  process.stderr.write(`${line}\n`)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createKey } from '../accounts/key-store.ts'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText } from '../entry.ts'
+import { EXIT_USAGE, failureText, note } from '../entry.ts'
 import { createLog } from '../log.ts'
 import { serve } from '../serve.ts'
 import { collectExamples } from './collect-examples.ts'
@@ -42,7 +42,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'openapi-'))
 try {
   await main(dataDir)
 } catch (error) {
-  process.stderr.write(`${failureText(error)}\n`)
+  note(failureText(error))
   process.exitCode = EXIT_USAGE
 } finally {
   rmSync(dataDir, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 /** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText, onStopSignal } from '../entry.ts'
+import { EXIT_USAGE, failureText, note, onStopSignal, print } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { openStore } from '../store/open-store.ts'
@@ -45,12 +45,4 @@ async function main([name, ...args]: readonly string[]): Promise<void> {
   } finally {
     await store.close()
   }
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
-
-function note(line: string): void {
-  process.stderr.write(`${line}\n`)
 }

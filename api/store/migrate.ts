@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { copyStore } from './copy-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './database-url.ts'
-import { EXIT_USAGE, failureText } from '../entry.ts'
+import { EXIT_USAGE, failureText, note, print } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { describePlace, openStoreAsItIs, openStoreAt } from './open-store.ts'
 
@@ -28,7 +28,7 @@ try {
 async function main(args: readonly string[]): Promise<void> {
   const { from, to, help } = readOptions(args)
   if (help === true) {
-    process.stdout.write(`${HELP}\n`)
+    print(HELP)
     return
   }
   if (from === undefined || to === undefined) throw new OperatorError(`Say from where and where to: ${USAGE}`)
@@ -43,7 +43,7 @@ async function move(from: string, to: string): Promise<void> {
   const target = await openStoreAt(to, new Date())
   closing.defer(() => target.close())
   const tables = await copyStore(source, target)
-  process.stdout.write(['table\trows', ...tables.map(({ name, rows }) => `${name}\t${rows}`), ''].join('\n'))
+  print(['table\trows', ...tables.map(({ name, rows }) => `${name}\t${rows}`)].join('\n'))
   const use = isDatabaseUrl(to)
     ? 'with DATABASE_URL set to it'
     : 'as service.sqlite in DATA_DIR, without DATABASE_URL'
@@ -77,8 +77,4 @@ function readOptions(args: readonly string[]): { from?: string; to?: string; hel
     const message = error instanceof Error ? error.message : String(error)
     throw new OperatorError(`${message}\nSay ${USAGE}`, { cause: error })
   }
-}
-
-function note(line: string): void {
-  process.stderr.write(`${line}\n`)
 }

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeKey, startProgram, startServer } from '../support/api.ts'
+import { halfRequest, untilClosing } from '../support/connections.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { publishSnapshot } from '../support/snapshot.ts'
 
@@ -35,40 +34,42 @@ describe('npm run serve', () => {
     'on %s finishes the request in flight, closes idle connections and exits with 0',
     async (signal) => {
       const server = await startServer({ DATA_DIR: folders.make() })
-      const { hostname, port } = new URL(server.origin)
-      const idle = connect(Number(port), hostname)
-      idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
-      await once(idle, 'data')
-
-      const busy = connect(Number(port), hostname)
-      let answer = ''
-      busy.setEncoding('utf8').on('data', (text: string) => (answer += text))
-      busy.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
-      // The half request must have arrived before the signal: a whole one sent after it has.
-      await fetch(`${server.origin}/healthz`)
+      const idle = await untilClosing(server.origin)
+      const busy = await halfRequest(server.origin)
       server.child.kill(signal)
-      await once(idle, 'close')
-      busy.write('\r\n')
-      await once(busy, 'close')
+      await idle.closed
+      const answer = await busy.finish()
       expect(answer).toMatch(/^HTTP\/1\.1 200 /)
       expect(answer).toMatch(/^Connection: close/im)
       expect(await server.ended).toMatchObject({ code: 0 })
     },
   )
 
-  it('ends at once on a second signal', async () => {
-    const server = await startServer({ DATA_DIR: folders.make() })
-    const { hostname, port } = new URL(server.origin)
-    const idle = connect(Number(port), hostname)
-    idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
-    await once(idle, 'data')
-    const busy = connect(Number(port), hostname).on('error', () => undefined)
-    busy.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
-    await fetch(`${server.origin}/healthz`)
-    server.child.kill('SIGTERM')
-    await once(idle, 'close')
-    server.child.kill('SIGTERM')
-    expect(await server.ended).toMatchObject({ code: null, signal: 'SIGTERM' })
+  it.each([
+    ['SIGTERM', 'SIGTERM'],
+    ['SIGTERM', 'SIGINT'],
+    ['SIGINT', 'SIGINT'],
+  ] as const)('on %s and then %s ends at once', async (first, second) => {
+    const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: '' })
+    const idle = await untilClosing(server.origin)
+    await halfRequest(server.origin)
+    server.child.kill(first)
+    await idle.closed
+    server.child.kill(second)
+    expect(await server.ended).toMatchObject({ code: null, signal: second })
+  })
+
+  it('under npm, which passes on the Ctrl-C that we have had, ends at once on the next', async () => {
+    const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: 'serve' })
+    const idle = await untilClosing(server.origin)
+    const busy = [await halfRequest(server.origin), await halfRequest(server.origin)]
+    await halfRequest(server.origin)
+    server.child.kill('SIGINT')
+    await idle.closed
+    server.child.kill('SIGINT')
+    for (const request of busy) expect(await request.finish()).toMatch(/^HTTP\/1\.1 200 /)
+    server.child.kill('SIGINT')
+    expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' })
   })
 
   it('exits with 2 and one line that names PORT when the port is taken', async () => {

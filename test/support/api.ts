@@ -118,7 +118,18 @@ export function startProgram(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ) {
-  const child = spawn(process.execPath, [join(REPOSITORY, 'api', program), ...args], {
+  return startCommand(process.execPath, [join(REPOSITORY, 'api', program), ...args], { environment })
+}
+
+/** Starts any command, `detached` as the first of a process group, which is what a terminal sends its signals to. */
+export function startCommand(
+  command: string,
+  args: readonly string[],
+  { environment, detached = false }: { environment: Readonly<Record<string, string>>; detached?: boolean },
+) {
+  const child = spawn(command, args, {
+    cwd: REPOSITORY,
+    detached,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
