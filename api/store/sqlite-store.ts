@@ -8,6 +8,7 @@ import type { Queries, Store } from './store.ts'
 const BUSY_TIMEOUT_MS = 10_000
 const BUSY_PAUSE_MS = 2
 const SQLITE_BUSY = 5
+const SQLITE_FULL = 13
 
 // Single statements, which count requests, spare a sync each: a power cut may lose those since the log was last synced,
 // which happens at every thousandth page of it. What is done in a transaction, keys above all, is lost by none.
@@ -20,7 +21,7 @@ export async function openSqlite(path: string): Promise<Store> {
   // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    await whenFree(async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_NOW_AND_THEN}`))
+    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_NOW_AND_THEN}`))
   } catch (error) {
     database.close()
     throw error
@@ -41,7 +42,7 @@ export async function openSqlite(path: string): Promise<Store> {
 
   return {
     query: grouped.query,
-    script: (sql) => inTurn(() => whenFree(() => queries.script(sql))),
+    script: (sql) => inTurn(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
     version() {
@@ -70,7 +71,7 @@ function unlessBusy<Answer>(ask: () => Answer): Answer | undefined {
   try {
     return ask()
   } catch (error) {
-    if (isBusy(error)) return undefined
+    if (isOfKind(error, SQLITE_BUSY)) return undefined
     throw error
   }
 }
@@ -95,9 +96,11 @@ function createGrouped(
     const group = waiting
     waiting = []
     if (group.length === 0) return
-    last = inTurn(() => whenFree(() => runGroup(database, queries, group))).catch((error: unknown) => {
-      for (const { reject } of group) reject(error)
-    })
+    last = inTurn(() => whenFree(database, () => runGroup(database, queries, group))).catch(
+      (error: unknown) => {
+        for (const { reject } of group) reject(error)
+      },
+    )
   }
 
   return {
@@ -123,8 +126,9 @@ async function runGroup(database: DatabaseSync, queries: Queries, group: readonl
         const rows = await queries.query(sql, values)
         settle.push(() => resolve(rows))
       } catch (error) {
-        // A lock, or a fault that ended the transaction, concerns all of them.
-        if (isBusy(error) || database.isTransaction !== group.length > 1) throw error
+        // A lock, a full disk, or a fault that ended the transaction concerns all of them.
+        if (isOfKind(error, SQLITE_BUSY, SQLITE_FULL) || database.isTransaction !== group.length > 1)
+          throw error
         settle.push(() => reject(error))
       }
     }
@@ -178,9 +182,10 @@ async function runTransaction<Result>(
   database.exec(SYNC_EACH)
   try {
     // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
-    await whenFree(() => queries.script('BEGIN IMMEDIATE'))
+    await whenFree(database, () => queries.script('BEGIN IMMEDIATE'))
     const result = await work(queries)
     database.exec('COMMIT')
+    beginLogAnew(database)
     return result
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
@@ -190,21 +195,36 @@ async function runTransaction<Result>(
   }
 }
 
-// Runs one statement once no other process is writing. A statement that met a lock has done nothing yet.
-async function whenFree<Result>(statement: () => Promise<Result>): Promise<Result> {
+// Runs one statement once no other process is writing. A statement that met a lock, or a full disk, has done nothing
+// yet. On a full disk there is room where the log can be written from its start again.
+async function whenFree<Result>(database: DatabaseSync, statement: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
+  let full = false
   for (;;) {
     try {
       return await statement()
     } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline) throw error
-      await sleep(BUSY_PAUSE_MS)
+      if (!full && isOfKind(error, SQLITE_FULL)) {
+        full = true
+        beginLogAnew(database)
+      } else if (isOfKind(error, SQLITE_BUSY) && performance.now() < deadline) await sleep(BUSY_PAUSE_MS)
+      else throw error
     }
   }
 }
 
-function isBusy(error: unknown): boolean {
+// Moves what stands in the log to its place in the file. Made while the disk has room, that gives the file the size
+// it needs, so that requests are counted on a full disk too.
+function beginLogAnew(database: DatabaseSync): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(RESTART)')
+  } catch {
+    // The log is as good as it was.
+  }
+}
+
+function isOfKind(error: unknown, ...kinds: readonly number[]): boolean {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false
   // The low byte is the kind; what stands above it tells more of it, such as "busy: being recovered".
-  return (error.errcode & 0xff) === SQLITE_BUSY
+  return kinds.includes(error.errcode & 0xff)
 }

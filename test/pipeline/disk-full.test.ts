@@ -1,9 +1,9 @@
-/** A disk that fills up in the middle of a night: a small one of its own, where the machine lets a test mount one. */
-import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+/** A disk that fills up in the middle of a night. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TemporaryFolders, currentSnapshot, runNightly } from '../support/nightly.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/two-nights.ts'
 
 const SIZE = '48m'
@@ -11,24 +11,17 @@ const APPS = 20_000
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
-const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', dataDir]).status === 0
-if (!mounted) process.stderr.write('No disk can be mounted here: the test of a full one is skipped\n')
+const disk = mountSmallDisk(dataDir, SIZE)
 
 afterAll(() => {
-  if (mounted) spawnSync('umount', ['-l', dataDir])
+  disk?.unmount()
   folders.removeAll()
 })
 
-/** Leaves so many bytes free. */
-function fillUp(free: number): void {
-  const { bavail, bsize } = statfsSync(dataDir)
-  writeFileSync(join(dataDir, 'filler'), Buffer.alloc(Math.max(0, bavail * bsize - free), 1))
-}
-
-const runIf = it.runIf(mounted)
+const runIf = it.runIf(disk !== undefined)
 
 beforeAll(async () => {
-  if (mounted) await publishFirstNight(dataDir, APPS)
+  if (disk !== undefined) await publishFirstNight(dataDir, APPS)
 })
 
 // From nothing at all to room for a part of what a night writes: each stops the run at another place.
@@ -37,9 +30,9 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
   async (free) => {
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
-    fillUp(free)
+    disk?.fillUp(free)
     const ended = await runNightly(dataDir, '--as-of', SECOND_NIGHT)
-    rmSync(join(dataDir, 'filler'))
+    disk?.makeRoom()
     expect(ended.stderr).toContain('There is no space left; free some and run again')
     expect(ended.stderr).toContain(dataDir)
     expect(ended.stderr).not.toMatch(/^\s+at /m)

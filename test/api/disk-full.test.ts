@@ -1,0 +1,44 @@
+/** A disk that fills up while the API serves: reading goes on, and so does counting. */
+import { afterAll, expect, it } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
+
+const RANKINGS = '/datasets/app-rankings'
+const MINUTES = 16
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+const disk = mountSmallDisk(dataDir, '48m')
+
+afterAll(() => {
+  disk?.unmount()
+  folders.removeAll()
+})
+
+it.runIf(disk !== undefined)('rankings are served and counted as before', async () => {
+  await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
+  })
+  let now = new Date('2026-11-20T03:00:00Z')
+  await using api = await startApi(dataDir, { clock: () => now })
+  const key = await api.makeKey()
+  expect((await api.get(RANKINGS, key)).status).toBe(200)
+
+  disk?.fillUp()
+  for (let minute = 1; minute <= MINUTES; minute += 1) {
+    now = new Date(now.getTime() + 60_000)
+    for (let request = 1; request <= 30; request += 1) {
+      const reply = await api.get(RANKINGS, key)
+      expect(reply.status).toBe(200)
+      expect(reply.headers.get('RateLimit')).toContain(`"per-minute";r=${30 - request};`)
+    }
+    expect((await api.get(RANKINGS, key)).status).toBe(429)
+  }
+  now = new Date(now.getTime() + 60_000)
+  expect((await api.get(RANKINGS, key)).headers.get('RateLimit')).toContain('"per-day";r=18;')
+})
