@@ -21,7 +21,8 @@ export const pipelineSettings = z.object({
     .string()
     // DuckDB takes what follows a `?` for options, not for a name.
     .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
-    .default('data')
+    // Checked as well: the working directory is a part of the path.
+    .prefault('data')
     .describe('Folder of the raw input, the warehouse and the snapshots'),
   ...usageSourceSettings,
   PIPELINE_MEMORY: z

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 
 describe('readConfig', () => {
@@ -35,6 +35,13 @@ describe('readConfig', () => {
     ['0.5TB', '0.35TB'],
   ])('of PIPELINE_MEMORY %s DuckDB gets %s, so that the process keeps within it', (memory, limit) => {
     expect(readConfig({ PIPELINE_MEMORY: memory }).memory).toBe(limit)
+  })
+
+  it('refuses a working directory whose name DuckDB would take for options', () => {
+    const cwd = vi.spyOn(process, 'cwd').mockReturnValue('/tmp/what?')
+    expect(() => readConfig({})).toThrow('must not contain "?"')
+    expect(() => readConfig({ DATA_DIR: '/tmp/data' })).not.toThrow()
+    cwd.mockRestore()
   })
 
   it('PUBLIC_URL must be an address of the web', () => {
