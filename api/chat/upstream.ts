@@ -42,6 +42,8 @@ export function createUpstream(): Upstream {
           ...provider.headers,
           'content-type': 'application/json',
           accept: 'application/json, text/event-stream',
+          // Without this a provider may pick any coding, and a proxy on the way sometimes does.
+          'accept-encoding': 'identity',
         },
         body,
         signal,

@@ -224,8 +224,10 @@ describe('secrets', () => {
     expect(first?.authorization).toBe('Bearer alpha-secret')
     expect(second?.authorization).toBe('Bearer beta-secret')
     for (const headers of [first, second]) {
+      expect(headers?.['accept-encoding']).toBe('identity')
       expect(Object.keys(headers ?? {}).toSorted()).toEqual([
         'accept',
+        'accept-encoding',
         'authorization',
         'connection',
         'content-length',
