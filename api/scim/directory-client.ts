@@ -104,7 +104,12 @@ async function ask(agent: Agent, options: ClientOptions, path: string): Promise<
       origin: url.origin,
       path,
       method: 'GET',
-      headers: { Accept: ACCEPT, Authorization: `Bearer ${token}`, 'User-Agent': 'app-rankings-scim' },
+      headers: {
+        Accept: ACCEPT,
+        'Accept-Encoding': 'identity',
+        Authorization: `Bearer ${token}`,
+        'User-Agent': 'app-rankings-scim',
+      },
       signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
     })
     return await judge(reply)

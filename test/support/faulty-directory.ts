@@ -28,6 +28,8 @@ export interface Asked {
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
+  /** The content codings it may answer with. */
+  readonly codings: string | string[] | undefined
   /** How many requests for the same path came before. */
   readonly before: number
 }
@@ -81,7 +83,8 @@ export async function startDirectory(groups: DirectoryGroup[], options: Director
     const url = new URL(request.url ?? '/', 'http://directory')
     const path = url.pathname.replace(BASE, '')
     const before = asked.filter((other) => other.path === path).length
-    const now = { path, query: url.searchParams, authorization: request.headers.authorization, before }
+    const { authorization, 'accept-encoding': codings } = request.headers
+    const now = { path, query: url.searchParams, authorization, codings, before }
     asked.push(now)
     send(response, options.quirk?.(now) ?? usualReply(groups, now, options))
   })
