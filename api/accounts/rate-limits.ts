@@ -55,32 +55,42 @@ export interface RateLimiter {
   peek(caller: Caller, now: Date): Promise<Verdict>
 }
 
-const ASKED = POLICIES.map(
-  (policy, index) => `('${policy.name}', $${2 * index + 2}, $${2 * index + 3}, ${policy.limit})`,
+/** The places of a policy's values in COUNT, after the time of the request. */
+const PLACES = POLICIES.map(({ name, limit }, index) => {
+  const first = 3 * index + 2
+  return { name, limit, subject: `$${first}`, windowEnds: `$${first + 1}`, latestEnd: `$${first + 2}` }
+})
+const ASKED = PLACES.map(
+  ({ name, limit, subject, windowEnds, latestEnd }) =>
+    `('${name}', ${subject}, ${windowEnds}, ${latestEnd}, ${limit})`,
 )
-const ALLOWED = POLICIES.map((policy) => `WHEN '${policy.name}' THEN ${policy.limit}`)
+const ALLOWED = PLACES.map(({ name, limit }) => `WHEN '${name}' THEN ${limit}`)
+const LATEST_END = PLACES.map(({ name, latestEnd }) => `WHEN '${name}' THEN ${latestEnd}`)
+const IS_OVER = `(quotas.window_ends <= $1 OR quotas.window_ends > CASE excluded.policy ${LATEST_END.join(' ')} END)`
 
 // One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted:
 // against all limits, or, where one is used up, against none.
 const COUNT = `
-  WITH asked (policy, subject, window_ends, allowed) AS (VALUES ${ASKED.join(', ')})
+  WITH asked (policy, subject, window_ends, latest_end, allowed) AS (VALUES ${ASKED.join(', ')})
   INSERT INTO quotas (policy, subject, window_ends, used)
   SELECT a.policy, a.subject, a.window_ends, 1 FROM asked AS a
   WHERE NOT EXISTS (
     SELECT 1 FROM asked AS b JOIN quotas AS q ON q.policy = b.policy AND q.subject = b.subject
-    WHERE q.window_ends > $1 AND q.used >= b.allowed
+    WHERE q.window_ends > $1 AND q.window_ends <= b.latest_end AND q.used >= b.allowed
   )
   ON CONFLICT (policy, subject) DO UPDATE SET
-    used = CASE WHEN quotas.window_ends <= $1 THEN 1 ELSE quotas.used + 1 END,
-    window_ends = CASE WHEN quotas.window_ends <= $1 THEN excluded.window_ends ELSE quotas.window_ends END
-    WHERE quotas.window_ends <= $1 OR quotas.used < CASE excluded.policy ${ALLOWED.join(' ')} END
+    used = CASE WHEN ${IS_OVER} THEN 1 ELSE quotas.used + 1 END,
+    window_ends = CASE WHEN ${IS_OVER} THEN excluded.window_ends ELSE quotas.window_ends END
+    WHERE ${IS_OVER} OR quotas.used < CASE excluded.policy ${ALLOWED.join(' ')} END
   RETURNING policy, window_ends, used`
 const GIVE_BACK = `
   UPDATE quotas SET used = used - 1 WHERE policy = $1 AND subject = $2 AND window_ends = $3`
-const SUBJECTS = POLICIES.map((_policy, index) => `($${2 * index + 2}, $${2 * index + 3})`).join(', ')
+const SUBJECTS = POLICIES.map(
+  ({ name }, index) =>
+    `policy = '${name}' AND subject = $${2 * index + 2} AND window_ends <= $${2 * index + 3}`,
+)
 const PEEK = `
-  SELECT policy, window_ends, used FROM quotas
-  WHERE window_ends > $1 AND (policy, subject) IN (VALUES ${SUBJECTS})`
+  SELECT policy, window_ends, used FROM quotas WHERE window_ends > $1 AND (${SUBJECTS.join(' OR ')})`
 
 const windowsSchema = z.array(
   z.object({ policy: z.string(), window_ends: z.iso.datetime(), used: z.number() }),
@@ -124,7 +134,11 @@ export function fullQuotas(now: Date): readonly Quota[] {
 
 // Undefined when a limit is used up.
 async function countAll(store: Store, caller: Caller, now: Date): Promise<readonly Quota[] | undefined> {
-  const places = POLICIES.flatMap((policy) => [policy.subject(caller), policy.windowEnd(now).toISOString()])
+  const places = POLICIES.flatMap((policy) => [
+    policy.subject(caller),
+    policy.windowEnd(now).toISOString(),
+    latestEndOf(policy, now),
+  ])
   const windows = windowsSchema.parse(await store.query(COUNT, [now.toISOString(), ...places]))
   if (windows.length === POLICIES.length) return quotasOf(windows, now)
   // Where others write at the same time (PostgreSQL), one of them may have used up a limit since the statement looked.
@@ -141,10 +155,18 @@ async function giveBack(store: Store, policy: Policy, caller: Caller, window: Wi
 }
 
 async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
-  const subjects = POLICIES.flatMap((policy) => [policy.name, policy.subject(caller)])
+  const subjects = POLICIES.flatMap((policy) => [policy.subject(caller), latestEndOf(policy, now)])
   const windows = windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects]))
   const quotas = quotasOf(windows, now)
   return { quotas, exhausted: longestWait(quotas.filter((quota) => quota.remaining === 0)) }
+}
+
+/**
+ * A window that ends later was begun by a clock that was wrong and has been set back since: it would shut callers out
+ * for as long. The clocks of several machines may differ by less than a window.
+ */
+function latestEndOf(policy: Policy, now: Date): string {
+  return policy.windowEnd(new Date(now.getTime() + policy.windowSeconds * 1000)).toISOString()
 }
 
 function windowOf(windows: readonly Window[], { name }: Policy): Window | undefined {

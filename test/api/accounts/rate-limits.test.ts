@@ -106,6 +106,18 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(refused.exhausted?.policy.name).toBe('per-day')
     })
 
+    it('begins anew when the clock was set back, not when two machines differ a little', async () => {
+      await using limiter = await openLimiter(await fresh())
+      await useDay(limiter, 30)
+      const slow = await limiter.take(caller('key-0'), after(NOON, -50))
+      expect(slow.exhausted).toMatchObject({ policy: { name: 'per-minute' } })
+      const early = after(NOON, -24 * 3600)
+      expect(left(await limiter.take(caller('key-0'), early))).toEqual([29, 469])
+      const earlier = after(NOON, -48 * 3600)
+      expect(left(await limiter.peek(caller('key-0'), earlier))).toEqual([30, 500])
+      expect(left(await limiter.take(caller('key-0'), earlier))).toEqual([29, 499])
+    })
+
     it('keeps counting after a restart', async () => {
       const settings = await fresh()
       {
