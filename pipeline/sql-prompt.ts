@@ -1,6 +1,6 @@
 /** Entry of `npm run sql`: a small read-only SQL prompt on the newest snapshot. */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { createInterface } from 'node:readline/promises'
+import { createInterface, type Interface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
 import { note, parseCommandLine, print } from './command-line.ts'
 import { readConfig } from './config.ts'
@@ -9,10 +9,18 @@ import { withSnapshots } from './snapshot-reader.ts'
 import { currentSnapshot } from './snapshots.ts'
 import { formatTable } from './table-text.ts'
 
+const PROMPT = 'sql> '
+const CONTINUED = '  -> '
+
+const INTERRUPT_PAUSE_MS = 20
+
+/** Rows a terminal is shown: a table of the dataset may have a hundred million. */
+const SHOWN_ROWS = 1000
+
 const HELP = `Usage: npm run sql -- [SQL]
 
 Asks the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
-or from stdin.
+or from stdin. On a terminal Ctrl-C stops a statement, and of a long answer the first ${SHOWN_ROWS} rows are shown.
 
   FROM latest_popular LIMIT 10;
   FROM trending('2026-08-25', '2026-08-31', category := 'coding');
@@ -21,35 +29,82 @@ or from stdin.
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 `
 
-const PROMPT = 'sql> '
-const CONTINUED = '  -> '
-
-/** Prints what each of the statements gives. */
-async function answer(connection: DuckDBConnection, sql: string): Promise<void> {
+/** Prints what each of the statements gives, of each at most `rows`. */
+async function answer(connection: DuckDBConnection, sql: string, rows = Infinity): Promise<void> {
   const statements = await connection.extractStatements(sql)
   for (let index = 0; index < statements.count; index += 1) {
     const statement = await statements.prepare(index)
-    const reader = await statement.runAndReadAll()
-    print(formatTable(reader.columnNames(), reader.getRowsJson()))
+    // One more tells whether there are any.
+    const reader = await statement.streamAndReadUntil(rows + 1)
+    print(formatTable(reader.columnNames(), reader.getRowsJson().slice(0, rows)))
+    if (reader.currentRowCount > rows) {
+      note(`These are the first ${rows} rows; COPY (FROM ...) TO 'file.csv' writes all of them`)
+    }
   }
 }
 
-/** Answers until the user leaves; a statement that fails is told, and the next is asked. */
+/** Runs one piece of work at a time that DuckDB can be asked to stop. */
+function createInterruptible(connection: DuckDBConnection) {
+  let runs = false
+  let interrupting: NodeJS.Timeout | undefined
+  return {
+    runs: () => runs,
+    async run(work: () => Promise<void>): Promise<void> {
+      runs = true
+      try {
+        await work()
+      } finally {
+        runs = false
+        clearInterval(interrupting)
+        interrupting = undefined
+      }
+    },
+    /** Asks again and again: DuckDB forgets an interruption that comes before a statement has begun. */
+    interrupt(): void {
+      interrupting ??= setInterval(() => connection.interrupt(), INTERRUPT_PAUSE_MS)
+    },
+  }
+}
+
+/**
+ * Answers until the user leaves; a statement that fails is told, and the next is asked. Ctrl-C stops a statement that
+ * runs, throws away one that is half typed, and otherwise leaves.
+ */
 async function converse(connection: DuckDBConnection): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: PROMPT })
+  const asked = createInterruptible(connection)
   let statement = ''
-  terminal.prompt()
+  const prompt = () => {
+    terminal.setPrompt(statement.trim() === '' ? PROMPT : CONTINUED)
+    terminal.prompt()
+  }
+  terminal.on('SIGINT', () => {
+    if (asked.runs()) return asked.interrupt()
+    if (statement === '' && terminal.line === '') return terminal.close()
+    statement = ''
+    eraseLine(terminal)
+    prompt()
+  })
+  prompt()
   for await (const line of terminal) {
     if (statement === '' && /^\.?(?:exit|quit|q)$/.test(line.trim())) break
     statement += `${line}\n`
     if (line.trimEnd().endsWith(';')) {
-      await answer(connection, statement).catch((error: unknown) => note(messageOf(error)))
+      const whole = statement
+      await asked
+        .run(() => answer(connection, whole, SHOWN_ROWS))
+        .catch((error: unknown) => note(messageOf(error)))
       statement = ''
     }
-    terminal.setPrompt(statement.trim() === '' ? PROMPT : CONTINUED)
-    terminal.prompt()
+    prompt()
   }
   terminal.close()
+}
+
+/** Erases what is typed in the current line: to its end, and from there back. */
+function eraseLine(terminal: Interface): void {
+  terminal.write(null, { ctrl: true, name: 'e' })
+  terminal.write(null, { ctrl: true, name: 'u' })
 }
 
 async function main(): Promise<void> {
