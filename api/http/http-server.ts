@@ -16,6 +16,8 @@ export interface HttpLimits {
   readonly headersMs: number
   /** Milliseconds within which the whole request must have arrived. */
   readonly requestMs: number
+  /** Milliseconds an idle connection is kept for the next request. */
+  readonly idleMs: number
   /** Milliseconds that requests in flight get to finish when the service stops. */
   readonly stopMs: number
 }
@@ -25,6 +27,8 @@ export const HTTP_LIMITS: HttpLimits = {
   headerBytes: 16_384,
   headersMs: 15_000,
   requestMs: 60_000,
+  // More than the minute after which proxies give theirs up: the side that sends requests should be the one to hang up.
+  idleMs: 65_000,
   stopMs: 30_000,
 }
 
@@ -52,6 +56,7 @@ export async function listen(app: Express, { host, port, log, limits }: ListenOp
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
     // Refused by the application instead, in the one shape of errors.
     requireHostHeader: false,

@@ -30,6 +30,14 @@ describe('npm run serve', () => {
     expect(ending.stderr).not.toContain(key)
   })
 
+  it('keeps idle connections for longer than proxies do', async () => {
+    const server = await startServer({ DATA_DIR: folders.make() })
+    const response = await fetch(`${server.origin}/healthz`)
+    expect(response.headers.get('Keep-Alive')).toBe('timeout=65')
+    server.child.kill('SIGTERM')
+    await server.ended
+  })
+
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'on %s finishes the request in flight, closes idle connections and exits with 0',
     async (signal) => {
