@@ -4,10 +4,12 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { said, startCommand, until } from '../support/api.ts'
+import { said, until } from '../support/api.ts'
 import { halfRequest, untilClosing } from '../support/connections.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
-import { hasProgram } from '../support/programs.ts'
+import { portOf } from '../support/ports.ts'
+import { startProcess } from '../support/processes.ts'
+import { HAS_TERMINAL, openTerminal } from '../support/terminal.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -16,7 +18,7 @@ const LISTENING = /"origin":"([^"]+)"/
 
 /** `npm run NAME` over an empty folder, in a process group of its own: what is left of it ends with `using`. */
 function npmRun(name: string, environment: Readonly<Record<string, string>> = {}) {
-  const program = startCommand('npm', ['run', '-s', name], {
+  const program = startProcess('npm', ['run', '-s', name], {
     environment: { DATA_DIR: folders.make(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
     detached: true,
   })
@@ -41,9 +43,7 @@ async function startSilentServer() {
   const server = createServer().listen(0, '127.0.0.1')
   const asked = once(server, 'connection')
   await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
-  return { asked, port: address.port, [Symbol.asyncDispose]: async () => void server.close() }
+  return { asked, port: portOf(server), [Symbol.asyncDispose]: async () => void server.close() }
 }
 
 describe('SIGTERM to npm alone', () => {
@@ -91,16 +91,14 @@ it('a Ctrl-C, which npm passes on to who has had it from the terminal, lets requ
   expect(await program.ended).toMatchObject({ code: 0 })
 })
 
-it.skipIf(process.platform !== 'linux' || !hasProgram('script'))('ends with its terminal', async () => {
+it.skipIf(!HAS_TERMINAL)('ends with its terminal', async () => {
   const pidFile = join(folders.make(), 'pid')
   const command = `echo $$ >'${pidFile}'; exec '${process.execPath}' api/server.ts`
-  const terminal = startCommand('script', ['--quiet', '--flush', '--command', command, '/dev/null'], {
-    environment: { DATA_DIR: folders.make(), PORT: '0' },
-  })
-  await said(terminal, 'stdout', LISTENING)
+  using terminal = openTerminal(command, { DATA_DIR: folders.make(), PORT: '0' })
+  await terminal.seen(LISTENING)
   const pid = readFileSync(pidFile, 'utf8').trim()
   expect(commandLine(pid)).toContain('api/server.ts')
-  terminal.child.kill('SIGKILL')
+  terminal.close()
   await until(() => commandLine(pid) === '')
 })
 

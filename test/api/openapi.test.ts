@@ -8,7 +8,8 @@ import { collectExamples } from '../../api/openapi/collect-examples.ts'
 import { keptExamples } from '../../api/openapi/document.ts'
 import { startApi, type Api } from '../support/api.ts'
 import { runAt } from '../support/in-process.ts'
-import { copyRaw, REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+import { copyRaw, TemporaryFolders } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
 let api: Api

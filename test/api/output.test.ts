@@ -1,33 +1,24 @@
 /** What becomes of the service when nobody takes what it says. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { startAll, startCommand, startProgram, until } from '../support/api.ts'
-import { REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+import { startAll, startProgram, until } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
 import { freePort } from '../support/ports.ts'
-
-const FULL = '/dev/full'
+import { FULL_DISK, startRedirected } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-/** A program of api/ in a shell that redirects its output. */
-function redirected(redirection: string, program: string, environment: Readonly<Record<string, string>>) {
-  const [file = '', ...args] = program.split(' ')
-  const command = ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, join(REPOSITORY, 'api', file)]
-  return startCommand('sh', [...command, ...args], { environment })
-}
 
 async function healthy(port: number): Promise<boolean> {
   const response = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined)
   return response?.ok === true
 }
 
-describe.skipIf(!existsSync(FULL))('on a full disk', () => {
+describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
   it('the log holds up neither the service nor its end', async () => {
     const port = await freePort()
     const environment = { DATA_DIR: folders.make(), PORT: String(port) }
-    const server = redirected(`2>${FULL}`, 'server.ts', environment)
+    const server = startRedirected(`2>${FULL_DISK}`, ['api/server.ts'], environment)
     await until(() => healthy(port))
     // A log line that fails in between must not matter either.
     for (let request = 0; request < 200; request += 1) expect(await healthy(port)).toBe(true)
@@ -36,7 +27,8 @@ describe.skipIf(!existsSync(FULL))('on a full disk', () => {
   })
 
   it('data that is lost is told, with exit code 2', async () => {
-    const run = await redirected(`>${FULL}`, 'accounts/keys.ts list', { DATA_DIR: folders.make() }).ended
+    const list = ['api/accounts/keys.ts', 'list'] as const
+    const run = await startRedirected(`>${FULL_DISK}`, list, { DATA_DIR: folders.make() }).ended
     expect(run.code).toBe(2)
     expect(run.stderr).toMatch(/^Cannot write to stdout: ENOSPC.*\n$/)
   })

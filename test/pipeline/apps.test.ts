@@ -1,11 +1,11 @@
 /** `npm run apps`: what an operator decides about apps, and what the next nightly run makes of it. */
-import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { runAt } from '../support/in-process.ts'
-import { queryCurrent, REPOSITORY, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY, startProcess } from '../support/processes.ts'
 
 const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
 const AS_OF = '2026-01-10T02:00:00Z'
@@ -31,16 +31,9 @@ const THREE = [
   '3,Three,private,,,2025-01-01',
 ]
 
-async function apps(dataDir: string, ...args: readonly string[]) {
-  const child = spawn(process.execPath, [join(REPOSITORY, 'pipeline', 'apps.ts'), ...args], {
-    env: { ...process.env, DATA_DIR: dataDir },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const output = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
-  const code = await new Promise((resolve) => child.once('close', resolve))
-  return { code, ...output }
+function apps(dataDir: string, ...args: readonly string[]) {
+  const program = join(REPOSITORY, 'pipeline', 'apps.ts')
+  return startProcess(process.execPath, [program, ...args], { environment: { DATA_DIR: dataDir } }).ended
 }
 
 /** A decision that must be taken. */

@@ -6,7 +6,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
-import { REPOSITORY, TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 
 const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
 

@@ -24,7 +24,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
-import type { Run } from '../support/nightly.ts'
+import type { Ended } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
@@ -61,7 +61,7 @@ function digest(): string {
   return `${file} ${createHash('sha256').update(readFileSync(file)).digest('hex')}`
 }
 
-function night(...options: string[]): Promise<Run> {
+function night(...options: string[]): Promise<Ended> {
   return runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z', ...options)
 }
 
@@ -187,7 +187,7 @@ describe('the folder of a day', () => {
   })
 
   /** Root may read everything, until this is taken away. */
-  async function nightWithoutPrivilege(): Promise<Run> {
+  async function nightWithoutPrivilege(): Promise<Ended> {
     const args = [
       '--bounding-set=-dac_override,-dac_read_search',
       process.execPath,

@@ -5,15 +5,8 @@
  */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  copyRaw,
-  currentSnapshot,
-  publish,
-  query,
-  REPOSITORY,
-  TemporaryFolders,
-  writeRaw,
-} from '../support/nightly.ts'
+import { copyRaw, currentSnapshot, publish, query, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/nightly.ts'
 import { computeDataset } from '../support/oracle-reading.ts'
 import type { Dataset } from '../support/oracle-reading.ts'

@@ -11,12 +11,12 @@ import {
   currentSnapshot,
   publish,
   queryCurrent,
-  REPOSITORY,
   runNightly,
   startNightly,
   TemporaryFolders,
   writeRaw,
 } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/nightly.ts'
 import { computeDataset } from '../support/oracle-reading.ts'
 import { publicDays } from '../support/oracle.ts'

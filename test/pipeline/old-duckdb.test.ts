@@ -8,7 +8,8 @@ import { text } from 'node:stream/consumers'
 import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { runAt } from '../support/in-process.ts'
-import { TemporaryFolders, copyRaw, currentSnapshot, query, REPOSITORY } from '../support/nightly.ts'
+import { TemporaryFolders, copyRaw, currentSnapshot, query } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 import { hasFolder } from '../support/programs.ts'
 
 const folders = new TemporaryFolders()

@@ -1,25 +1,16 @@
 /** What becomes of a run when nobody takes what it says. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
-import { REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+import { TemporaryFolders, startCommand, startNightly } from '../support/nightly.ts'
+import { FULL_DISK, startRedirected } from '../support/processes.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/two-nights.ts'
 
-const FULL = '/dev/full'
 const APPS = 3
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A command of `npm run nightly` in a shell that redirects its output. */
-function redirected(redirection: string, dataDir: string, ...args: readonly string[]) {
-  const program = join(REPOSITORY, 'pipeline', 'nightly.ts')
-  const command = ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, program]
-  return spawn('sh', [...command, ...args], { env: { ...process.env, DATA_DIR: dataDir }, stdio: 'pipe' })
-}
+const NIGHTLY = 'pipeline/nightly.ts'
 
 async function publishedFirst(): Promise<string> {
   const dataDir = folders.make()
@@ -27,37 +18,36 @@ async function publishedFirst(): Promise<string> {
   return dataDir
 }
 
-describe.skipIf(!existsSync(FULL))('on a full disk', () => {
+describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
   it('a run whose messages are lost publishes all the same', async () => {
     const dataDir = await publishedFirst()
-    const run = redirected(`2>${FULL}`, dataDir, 'run', '--as-of', SECOND_NIGHT)
-    expect(await once(run, 'close')).toEqual([0, null])
+    const secondRun = [NIGHTLY, 'run', '--as-of', SECOND_NIGHT] as const
+    const run = await startRedirected(`2>${FULL_DISK}`, secondRun, { DATA_DIR: dataDir }).ended
+    expect(run).toMatchObject({ code: 0, signal: null })
     await expectSecondNight(dataDir, APPS)
   })
 
   it('data that is lost is told, with exit code 2', async () => {
-    const command = redirected(`>${FULL}`, await publishedFirst(), 'status')
-    const [stderr, ending] = await Promise.all([text(command.stderr), once(command, 'close')])
-    expect(stderr).toMatch(/^Cannot write to stdout: ENOSPC.*\n$/)
-    expect(ending).toEqual([2, null])
+    const environment = { DATA_DIR: await publishedFirst() }
+    const command = await startRedirected(`>${FULL_DISK}`, [NIGHTLY, 'status'], environment).ended
+    expect(command.stderr).toMatch(/^Cannot write to stdout: ENOSPC.*\n$/)
+    expect(command).toMatchObject({ code: 2, signal: null })
   })
 })
 
 describe('with a reader that is gone', () => {
   it('a run publishes all the same', async () => {
     const dataDir = await publishedFirst()
-    const run = redirected('', dataDir, 'run', '--json', '--as-of', SECOND_NIGHT)
-    run.stderr.destroy()
-    run.stdout.destroy()
-    expect(await once(run, 'close')).toEqual([0, null])
+    const { child, ended } = startNightly(dataDir, '--json', '--as-of', SECOND_NIGHT)
+    child.stderr.destroy()
+    child.stdout.destroy()
+    expect(await ended).toMatchObject({ code: 0, signal: null })
     await expectSecondNight(dataDir, APPS)
   })
 
   it('a command ends quietly', async () => {
-    const command = redirected('', await publishedFirst(), 'status')
-    command.stdout.destroy()
-    const [stderr, ending] = await Promise.all([text(command.stderr), once(command, 'close')])
-    expect(stderr).toBe('')
-    expect(ending).toEqual([0, null])
+    const { child, ended } = startCommand(await publishedFirst(), 'status')
+    child.stdout.destroy()
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' })
   })
 })

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../pipeline/contract.ts'
-import { currentSnapshot, publish, query, REPOSITORY, TemporaryFolders } from '../support/nightly.ts'
+import { currentSnapshot, publish, query, TemporaryFolders } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/nightly.ts'
 
 const RANKING_COLUMNS = ['rank', 'app_id', 'app_name', 'total_requests', 'total_tokens']

@@ -5,7 +5,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { until } from '../support/api.ts'
-import { REPOSITORY, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
 const NEVER = '0 0 29 2 *'

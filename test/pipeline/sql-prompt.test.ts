@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatTable } from '../../pipeline/table-text.ts'
-import { until } from '../support/api.ts'
 import { runAt } from '../support/in-process.ts'
-import { REPOSITORY, TemporaryFolders, writeRaw } from '../support/nightly.ts'
-import { hasProgram } from '../support/programs.ts'
+import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY } from '../support/processes.ts'
+import { HAS_TERMINAL, openTerminal } from '../support/terminal.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
@@ -82,38 +82,18 @@ describe('formatTable', () => {
   })
 })
 
-const hasTerminal = process.platform === 'linux' && hasProgram('script')
-
-/** The prompt on a terminal, which ends with `using`. */
-function openTerminal() {
-  const command = `'${process.execPath}' '${join(REPOSITORY, 'pipeline', 'sql-prompt.ts')}'`
-  const child = spawn('script', ['--quiet', '--flush', '--return', '--command', command, '/dev/null'], {
-    env: { ...process.env, DATA_DIR: dataDir, TERM: 'dumb' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  let screen = ''
-  child.stdout.setEncoding('utf8').on('data', (part: string) => (screen += part))
-  const ended = once(child, 'close')
-  return {
-    ended,
-    type: (keys: string) => void child.stdin.write(keys),
-    /** What has come on the screen since this was asked last, once `pattern` is in it. */
-    async seen(pattern: RegExp): Promise<string> {
-      await until(() => pattern.test(screen))
-      const shown = screen
-      screen = ''
-      return shown
-    },
-    [Symbol.dispose]: () => void child.kill(),
-  }
+/** The prompt on a terminal. */
+function openPrompt() {
+  const command = `'${process.execPath}' pipeline/sql-prompt.ts`
+  return openTerminal(command, { DATA_DIR: dataDir })
 }
 
-describe.skipIf(!hasTerminal)('npm run sql on a terminal', () => {
+describe.skipIf(!HAS_TERMINAL)('npm run sql on a terminal', () => {
   const CTRL_C = '\u0003'
   const PROMPT = /sql> /
 
   it('Ctrl-C throws away what is half typed, stops what runs, and leaves', async () => {
-    using terminal = openTerminal()
+    using terminal = openPrompt()
     await terminal.seen(PROMPT)
     terminal.type('SELECT half,\r')
     await terminal.seen(/-> /)
@@ -132,7 +112,7 @@ describe.skipIf(!hasTerminal)('npm run sql on a terminal', () => {
   })
 
   it('shows the first thousand rows of a larger answer, and says so', async () => {
-    using terminal = openTerminal()
+    using terminal = openPrompt()
     await terminal.seen(PROMPT)
     terminal.type('FROM range(1000);\r')
     expect(await terminal.seen(/rows\)[^]*sql> /)).not.toContain('first')

@@ -1,5 +1,4 @@
 /** The API as its users meet it: a server on a real socket, in this process or in one of its own. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -13,7 +12,7 @@ import { createLog } from '../../api/log.ts'
 import { BASE_PATH } from '../../api/route.ts'
 import { readSettings } from '../../api/config.ts'
 import { serve, type ServeEffects } from '../../api/serve.ts'
-import { REPOSITORY } from './nightly.ts'
+import { REPOSITORY, startProcess } from './processes.ts'
 
 /** The body of a rankings reply as a strict client reads it (CONTRACT 4.3). */
 export const rankingsSchema = z.strictObject({
@@ -118,30 +117,7 @@ export function startProgram(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ) {
-  return startCommand(process.execPath, [join(REPOSITORY, 'api', program), ...args], { environment })
-}
-
-/** Starts any command, `detached` as the first of a process group, which is what a terminal sends its signals to. */
-export function startCommand(
-  command: string,
-  args: readonly string[],
-  { environment, detached = false }: { environment: Readonly<Record<string, string>>; detached?: boolean },
-) {
-  const child = spawn(command, args, {
-    cwd: REPOSITORY,
-    detached,
-    env: { ...process.env, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const output = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
-  const ended = once(child, 'close').then(() => ({
-    code: child.exitCode,
-    signal: child.signalCode,
-    ...output,
-  }))
-  return { child, output, ended }
+  return startProcess(process.execPath, [join(REPOSITORY, 'api', program), ...args], { environment })
 }
 
 /**

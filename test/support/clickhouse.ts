@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { REPOSITORY } from './nightly.ts'
+import { REPOSITORY } from './processes.ts'
 import { freePort } from './ports.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 

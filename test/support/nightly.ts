@@ -1,21 +1,11 @@
 /** The pipeline as its users meet it: a process over a DATA_DIR, and a DuckDB file that it leaves behind. */
-import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-
-export const REPOSITORY = join(import.meta.dirname, '..', '..')
+import { REPOSITORY, startProcess, type Ended } from './processes.ts'
 
 const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
-
-/** How a run ended. */
-export interface Run {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly stdout: string
-  readonly stderr: string
-}
 
 /** A row as text, so that no digit is lost on the way. */
 export type TextRow = Readonly<Record<string, string | null>>
@@ -43,33 +33,22 @@ export function startNightly(dataDir: string, ...options: readonly string[]) {
 }
 
 /** Any command of `npm run nightly`, to its end. */
-export function runCommand(dataDir: string, ...args: readonly string[]): Promise<Run> {
+export function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {
   return startCommand(dataDir, ...args).ended
 }
 
-function startCommand(dataDir: string, ...args: readonly string[]) {
-  const child = spawn(process.execPath, [NIGHTLY, ...args], {
-    env: { ...process.env, DATA_DIR: dataDir },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  const ended = new Promise<Run>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-  })
-  return { child, ended }
+/** Starts any command of `npm run nightly`. */
+export function startCommand(dataDir: string, ...args: readonly string[]) {
+  return startProcess(process.execPath, [NIGHTLY, ...args], { environment: { DATA_DIR: dataDir } })
 }
 
 /** One whole run over `dataDir`. */
-export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Run> {
+export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Ended> {
   return startNightly(dataDir, ...options).ended
 }
 
 /** A run that must publish or find nothing new; its messages come with the error when it does not. */
-export async function publish(dataDir: string, asOf: string, ...options: readonly string[]): Promise<Run> {
+export async function publish(dataDir: string, asOf: string, ...options: readonly string[]): Promise<Ended> {
   const run = await runNightly(dataDir, '--as-of', asOf, ...options)
   if (run.code !== 0) throw new Error(`The run ended with ${run.code ?? run.signal}:\n${run.stderr}`)
   return run

@@ -1,12 +1,18 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 /** A TCP port of the loopback interface that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const address = server.address()
+  const port = portOf(server)
   server.close()
+  return port
+}
+
+/** The port a server listens on. */
+export function portOf(server: Server): number {
+  const address = server.address()
   if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
   return address.port
 }

@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { portOf } from './ports.ts'
 
 const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
 
@@ -36,9 +37,7 @@ export async function startUpstream(behaviours: Record<string, Behaviour>) {
   const { promise, resolve } = Promise.withResolvers<void>()
   server.listen(0, '127.0.0.1', resolve)
   await promise
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new TypeError('The provider listens on no port')
-  const { port } = address
+  const port = portOf(server)
   const close = async () => {
     const closed = Promise.withResolvers<void>()
     server.close(() => closed.resolve())

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
-import { REPOSITORY } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()

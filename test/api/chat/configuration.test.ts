@@ -5,7 +5,8 @@ import { readConfiguration } from '../../../api/chat/configuration.ts'
 import { OperatorError } from '../../../api/errors.ts'
 import { envelopeSchema, startApi, startProgram, startServer, until } from '../../support/api.ts'
 import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
-import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 import { answers, startUpstream } from '../../support/upstream.ts'
 
 const folders = new TemporaryFolders()

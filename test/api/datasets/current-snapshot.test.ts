@@ -5,7 +5,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
 import { followSnapshots } from '../../../api/datasets/current-snapshot.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../support/api.ts'
-import { REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 import { pointAt, publishSnapshot, type SnapshotContent } from '../../support/snapshot.ts'
 
 const folders = new TemporaryFolders()

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { FAILURES, readFailure } from '../../../api/scim/failures.ts'
-import { REPOSITORY } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 
 const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
 

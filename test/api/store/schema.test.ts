@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
 import { appliedMigrations, updateSchema } from '../../../api/store/schema.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { REPOSITORY } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 import { asEnvironment, TestStores, type StoreKind } from '../../support/stores.ts'
 
 const stores = new TestStores()

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startApi, type Api } from '../../support/api.ts'
 import { runAt } from '../../support/in-process.ts'
-import { copyRaw, REPOSITORY, TemporaryFolders } from '../../support/nightly.ts'
+import { copyRaw, TemporaryFolders } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
 import { findProgram } from '../../support/programs.ts'
 
 const program = findProgram('chromium')

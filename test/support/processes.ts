@@ -1,0 +1,56 @@
+/** Processes and what they say. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+export const REPOSITORY = join(import.meta.dirname, '..', '..')
+
+/** A device without room for a byte; only Linux has it. */
+export const FULL_DISK = '/dev/full'
+
+/** How a process ended, and all that it said. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+interface Surroundings {
+  readonly environment: Readonly<Record<string, string>>
+  /** As the first of a process group, which is what a terminal sends its signals to. */
+  readonly detached?: boolean
+}
+
+/** Starts a command in the repository; `output` is what it has said so far. */
+export function startProcess(
+  command: string,
+  args: readonly string[],
+  { environment, detached = false }: Surroundings,
+) {
+  const child = spawn(command, args, {
+    cwd: REPOSITORY,
+    detached,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  const ended = once(child, 'close').then((): Ended => ({
+    code: child.exitCode,
+    signal: child.signalCode,
+    ...output,
+  }))
+  return { child, output, ended }
+}
+
+/** Starts one of our programs in a shell that redirects its output: `2>/dev/full`, say. */
+export function startRedirected(
+  redirection: string,
+  [program, ...args]: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+) {
+  const command = ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, join(REPOSITORY, program)]
+  return startProcess('sh', [...command, ...args], { environment })
+}
