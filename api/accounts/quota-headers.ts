@@ -2,7 +2,7 @@
  * How the rate limits are told: the fields of draft-ietf-httpapi-ratelimit-headers, and the 429 (CONTRACT 4.5).
  */
 import { ApiError } from '../errors.ts'
-import { POLICIES, type Quota } from './rate-limits.ts'
+import { POLICIES, type Quota } from './policies.ts'
 
 const POLICY_FIELD = POLICIES.map(
   (policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,

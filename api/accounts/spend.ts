@@ -1,6 +1,7 @@
 import type { Clock, Gate, Reply } from '../call.ts'
 import { quotaHeaders, tooManyRequests } from './quota-headers.ts'
-import { fullQuotas, type RateLimiter } from './rate-limits.ts'
+import { fullQuotas } from './policies.ts'
+import type { RateLimiter } from './rate-limits.ts'
 
 /**
  * Settles one request with its caller's rate limits: states them in the reply's headers and counts the request,

@@ -1,8 +1,8 @@
 /** The store in one SQLite file, through the SQLite that is built into Node. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createQueue, type InTurn } from './in-turn.ts'
-import type { Queries, Store } from './store.ts'
+import { createQueue } from './in-turn.ts'
+import type { AtOnce, Queries, RunStatement, Store } from './store.ts'
 
 // How long to wait for another process that is writing, and how often to look.
 const BUSY_TIMEOUT_MS = 10_000
@@ -10,8 +10,9 @@ const BUSY_PAUSE_MS = 2
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
 
-// Single statements, which count requests, spare a sync each: a power cut may lose those since the log was last synced,
-// which happens at every thousandth page of it. What is done in a transaction, keys above all, is lost by none.
+// Single statements and what is done at once, which counts requests, spare a sync each: a power cut may lose those since
+// the log was last synced, which happens at every thousandth page of it. What is done in a transaction, keys above all,
+// is lost by none.
 const SYNC_NOW_AND_THEN = 'PRAGMA synchronous = NORMAL'
 const SYNC_EACH = 'PRAGMA synchronous = FULL'
 
@@ -26,33 +27,38 @@ export async function openSqlite(path: string): Promise<Store> {
     database.close()
     throw error
   }
-  const queries = sqliteQueries(database)
+  const run = createRunStatement(database)
+  const queries: Queries = {
+    query: async (sql, values = []) => run(sql, values),
+    script: async (sql) => database.exec(sql),
+  }
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
   // SQLite counts what others commit, not what its own connection does.
-  const countOfOthers = database.prepare('PRAGMA data_version')
-  const changesOfOthers = createOnceATurn(() =>
-    unlessBusy(() => String(countOfOthers.get()?.['data_version'])),
-  )
+  const dataVersion = database.prepare('PRAGMA data_version')
+  const changesOfOthers = () => Number(dataVersion.get()?.['data_version'])
+  const changesOfOthersThisTurn = createOnceATurn(() => unlessBusy(changesOfOthers))
   let ownTransactions = 0
   const transaction: Store['transaction'] = (work) =>
     inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
-
-  const grouped = createGrouped(database, queries, inTurn)
+  const versionAfter = (changes: number) => `${changes} ${ownTransactions}`
 
   return {
-    query: grouped.query,
+    query: (sql, values) => inTurn(() => whenFree(database, () => queries.query(sql, values))),
     script: (sql) => inTurn(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
+    atOnce: (kind, work) =>
+      inTurn(() =>
+        whenFree(database, async () =>
+          runAtOnce(database, kind, () => work(run, versionAfter(changesOfOthers()))),
+        ),
+      ),
     version() {
-      const ofOthers = changesOfOthers()
-      return ofOthers === undefined ? undefined : `${ofOthers} ${ownTransactions}`
+      const changes = changesOfOthersThisTurn()
+      return changes === undefined ? undefined : versionAfter(changes)
     },
-    async close() {
-      await grouped.settled()
-      await inTurn(async () => database.close())
-    },
+    close: () => inTurn(async () => database.close()),
   }
 }
 
@@ -76,85 +82,16 @@ function unlessBusy<Answer>(ask: () => Answer): Answer | undefined {
   }
 }
 
-interface Waiting {
-  readonly sql: string
-  readonly values: Parameters<Queries['query']>[1]
-  readonly resolve: (rows: Awaited<ReturnType<Queries['query']>>) => void
-  readonly reject: (error: unknown) => void
-}
-
-/** Queries that come in the same turn of the event loop run as one transaction: a commit costs more than they do. */
-function createGrouped(
-  database: DatabaseSync,
-  queries: Queries,
-  inTurn: InTurn,
-): Pick<Queries, 'query'> & { settled(): Promise<void> } {
-  let waiting: Waiting[] = []
-  let last: Promise<void> = Promise.resolve()
-
-  function flush(): void {
-    const group = waiting
-    waiting = []
-    if (group.length === 0) return
-    last = inTurn(() => whenFree(database, () => runGroup(database, queries, group))).catch(
-      (error: unknown) => {
-        for (const { reject } of group) reject(error)
-      },
-    )
-  }
-
-  return {
-    async query(sql, values) {
-      const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Queries['query']>>>()
-      if (waiting.push({ sql, values, resolve, reject }) === 1) setImmediate(flush)
-      return await promise
-    },
-    async settled() {
-      flush()
-      await last
-    },
-  }
-}
-
-/** Runs the group; one that fails for a reason of its own takes nothing from the others. */
-async function runGroup(database: DatabaseSync, queries: Queries, group: readonly Waiting[]): Promise<void> {
-  const settle: (() => void)[] = []
-  if (group.length > 1) database.exec('BEGIN')
-  try {
-    for (const { sql, values, resolve, reject } of group) {
-      try {
-        const rows = await queries.query(sql, values)
-        settle.push(() => resolve(rows))
-      } catch (error) {
-        // A lock, a full disk, or a fault that ended the transaction concerns all of them.
-        if (isOfKind(error, SQLITE_BUSY, SQLITE_FULL) || database.isTransaction !== group.length > 1)
-          throw error
-        settle.push(() => reject(error))
-      }
-    }
-    if (group.length > 1) database.exec('COMMIT')
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK')
-    throw error
-  }
-  for (const tell of settle) tell()
-}
-
-function sqliteQueries(database: DatabaseSync): Queries {
+function createRunStatement(database: DatabaseSync): RunStatement {
   const known = new Map<string, Prepared>()
-  return {
-    async query(sql, values = []) {
-      const prepared = known.get(sql) ?? prepare(database, sql)
-      known.set(sql, prepared)
-      const { statement, places, count } = prepared
-      if (values.length !== count) {
-        throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
-      }
-      return statement.all(...places.map((place) => values[place - 1] ?? null))
-    },
-    async script(sql) {
-      database.exec(sql)
-    },
+  return (sql, values) => {
+    const prepared = known.get(sql) ?? prepare(database, sql)
+    known.set(sql, prepared)
+    const { statement, places, count } = prepared
+    if (values.length !== count) {
+      throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
+    }
+    return statement.all(...places.map((place) => values[place - 1] ?? null))
   }
 }
 
@@ -172,6 +109,19 @@ function prepare(database: DatabaseSync, sql: string): Prepared {
   const places = Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number))
   const statement = database.prepare(sql.replaceAll(/\$\d+/g, '?'))
   return { statement, places, count: places.reduce((most, place) => Math.max(most, place), 0) }
+}
+
+function runAtOnce<Result>(database: DatabaseSync, kind: Parameters<AtOnce>[0], work: () => Result): Result {
+  // Who is going to write takes the lock for it at once, so that nobody changes what it reads.
+  database.exec(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN')
+  try {
+    const result = work()
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
 }
 
 async function runTransaction<Result>(

@@ -19,6 +19,19 @@ export interface Queries {
   script(sql: string): Promise<void>
 }
 
+/** Runs one statement to its end before anything else can happen, as `Queries.query` does. */
+export type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
+
+/**
+ * Runs `work` as one transaction with what it finds, in which it may not wait for anything. It is told the version of
+ * the database, a text that is another one once anything has changed, by whatever process, except through this very
+ * function and the `query` and `script` of the same store. Work that only reads waits for no writer.
+ */
+export type AtOnce = <Result>(
+  kind: 'read' | 'write',
+  work: (run: RunStatement, version: string) => Result,
+) => Promise<Result>
+
 export interface Store extends Queries {
   /**
    * Runs `work` as one transaction, while no other transaction runs on the same database, in whatever process; it
@@ -38,6 +51,8 @@ export interface Store extends Queries {
    * only a question to the database could tell, and while that is locked.
    */
   version(): string | undefined
+  /** Only where the database runs inside this process: to ask it costs some microseconds there. */
+  readonly atOnce?: AtOnce
   /** Waits for what is under way and closes the connections. */
   close(): Promise<void>
 }

@@ -12,7 +12,7 @@ export interface StoreKind {
 
 /** The stores of one test file; `removeAll` belongs into its afterAll. */
 export class TestStores {
-  readonly kinds: readonly StoreKind[]
+  readonly kinds: readonly [StoreKind, ...StoreKind[]]
   readonly #folders = new TemporaryFolders()
   #server: Promise<Postgres> | undefined
 

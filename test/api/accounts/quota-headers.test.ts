@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { quotaHeaders, tooManyRequests } from '../../../api/accounts/quota-headers.ts'
-import { fullQuotas } from '../../../api/accounts/rate-limits.ts'
+import { fullQuotas } from '../../../api/accounts/policies.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createRateLimiter, fullQuotas, type Verdict } from '../../../api/accounts/rate-limits.ts'
+import { fullQuotas, type Verdict } from '../../../api/accounts/policies.ts'
+import { createStatementLimiter } from '../../../api/accounts/count-by-statement.ts'
+import { createRateLimiter } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
-import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
@@ -20,10 +22,12 @@ function caller(keyId: string, accountId = 'account'): Caller {
   return { keyId, accountId, kind: 'inference' }
 }
 
-async function openLimiter(settings: StoreSettings) {
-  const store = await openStore(settings, NOON)
-  return { ...createRateLimiter(store), [Symbol.asyncDispose]: () => store.close() }
-}
+const [sqlite] = stores.kinds
+const limiters = [
+  ...stores.kinds.map((kind) => ({ ...kind, create: createRateLimiter })),
+  // What PostgreSQL gets, where it is not installed.
+  { ...sqlite, name: 'SQLite by statement', create: createStatementLimiter },
+]
 
 function left({ quotas }: Verdict): number[] {
   return quotas.map((quota) => quota.remaining)
@@ -45,7 +49,17 @@ async function useDay(
   }
 }
 
-describe.each(stores.kinds)('on $name', ({ fresh }) => {
+describe.each(limiters)('on $name', ({ fresh, create }) => {
+  async function openLimiter(settings: Awaited<ReturnType<typeof fresh>>) {
+    const store = await openStore(settings, NOON)
+    const limiter = create(store)
+    return {
+      take: limiter.take.bind(limiter),
+      peek: limiter.peek.bind(limiter),
+      [Symbol.asyncDispose]: () => store.close(),
+    }
+  }
+
   describe('RateLimiter.take', () => {
     it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
       await using limiter = await openLimiter(await fresh())

@@ -121,6 +121,71 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
   })
 })
 
+describe('Store.atOnce', () => {
+  const [{ fresh }] = stores.kinds
+  const ADD = 'UPDATE counter SET n = n + $1'
+
+  async function openInside(settings: StoreSettings) {
+    const counter = await openCounter(settings)
+    const { atOnce } = counter.store
+    if (atOnce === undefined) throw new TypeError('SQLite runs inside the process')
+    return { ...counter, atOnce }
+  }
+
+  it('keeps all or, when the work throws, nothing', async () => {
+    await using counter = await openInside(await fresh())
+    const kept = await counter.atOnce('write', (run) => [run(ADD, [1]), run(ADD, [2])].length)
+    expect([kept, await counter.value()]).toEqual([2, 3])
+    const failing = counter.atOnce('write', (run) => {
+      run(ADD, [5])
+      throw new Error('no')
+    })
+    await expect(failing).rejects.toThrow('no')
+    expect(await counter.value()).toBe(3)
+  })
+
+  it('tells of changes by others and by transactions, not of its own', async () => {
+    const settings = await fresh()
+    await using counter = await openInside(settings)
+    await using other = await openInside(settings)
+    const seen: string[] = []
+    const look = () => counter.atOnce('write', (run, version) => void (run(ADD, [1]), seen.push(version)))
+    await look()
+    await look()
+    expect(seen[1]).toBe(seen[0])
+    await other.atOnce('write', (run) => run(ADD, [1]))
+    await look()
+    await counter.store.transaction((queries) => queries.query(ADD, [1]))
+    await look()
+    expect(new Set(seen).size).toBe(3)
+    expect(counter.store.version()).toBe(seen[3])
+  })
+
+  it('reads while another process writes, and writes when that is done', async () => {
+    const settings = await fresh()
+    await using counter = await openInside(settings)
+    await using other = await openInside(settings)
+    const { promise: may, resolve: end } = Promise.withResolvers<void>()
+    const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
+    const writing = other.store.transaction(async (queries) => {
+      await queries.query(ADD, [7])
+      begun()
+      await may
+    })
+    await wrote
+    const n = await counter.atOnce(
+      'read',
+      (run) => run("SELECT n FROM counter WHERE name = 'a'", [])[0]?.['n'],
+    )
+    expect(n).toBe(0)
+    const adding = counter.atOnce('write', (run) => run(ADD, [1]))
+    await pause()
+    end()
+    await Promise.all([writing, adding])
+    expect(await counter.value()).toBe(8)
+  })
+})
+
 describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
   it('waits for the transaction under way', async () => {
     const settings = await fresh()
