@@ -8,7 +8,7 @@ import type { DestinationStream } from 'pino'
 
 /** How long a line waits for others, in ms, and how many characters go out without waiting. */
 const GATHERING_MS = 10
-const GATHERED_CHARACTERS = 8192
+const GATHERED_CHARACTERS = 65_536
 
 /** How long to wait after a failure, in ms, and how many characters wait for a place that takes none. */
 const RETRY_MS = 1000

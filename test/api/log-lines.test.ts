@@ -48,7 +48,7 @@ it('keeps the order of lines that come while others are written', async () => {
   const { taken, state, calls, answer } = place()
   state.answerNow = false
   const lines = new LogLines(FD, calls)
-  const first = `${'x'.repeat(9000)}\n`
+  const first = `${'x'.repeat(70_000)}\n`
   lines.write(first)
   lines.write('next\n')
   answer()
