@@ -11,7 +11,7 @@ import { SNAPSHOT_FILE, SORTS, addDays, asOfFromId, snapshotId } from '../../pip
 import { currentSnapshot, pointAt } from '../../pipeline/snapshots.ts'
 import { timeValue } from '../../pipeline/warehouse.ts'
 import { until } from '../support/api.ts'
-import { measureInChild, takeTurns, type Measured } from './measure.ts'
+import { measureInChild, medians, type Measured } from './measure.ts'
 import type { BareTask } from './serving-bare.ts'
 import { LAST_DAY } from './serving-data.ts'
 import type { LoadTask } from './serving-load.ts'
@@ -99,12 +99,21 @@ export async function askWindows(
 export const MODES = ['identity', 'gzip', '304'] as const
 export type Mode = (typeof MODES)[number]
 
-/** The service and a bare server that hands out the same bytes, in turns. */
+/** Who answered, and how fast. */
+export interface Answered {
+  readonly name: string
+  readonly measured: Measured
+}
+
+/**
+ * A bare server that hands out the same bytes, one that sets all headers of the service beside, and the service, in
+ * turns.
+ */
 export async function measureReady(
   mode: Mode,
   service: RunningService,
   { dataDir, sizes }: { readonly dataDir: string; readonly sizes: LoadSizes },
-): Promise<readonly [Measured, Measured]> {
+): Promise<readonly Answered[]> {
   const [key = ''] = await makeKeys(dataDir, 1)
   const accept: Record<string, string> = mode === 'gzip' ? { 'accept-encoding': 'gzip' } : {}
   const reply = await request(`${service.origin}${PATH}`, {
@@ -112,29 +121,45 @@ export async function measureReady(
   })
   const bodyFile = join(dataDir, `body-${mode}`)
   writeFileSync(bodyFile, Buffer.from(await reply.body.arrayBuffer()))
-  const headers = Object.fromEntries(
-    ['content-type', 'content-encoding', 'etag'].flatMap((name) => {
-      const value = reply.headers[name]
-      return typeof value === 'string' ? [[name, value]] : []
-    }),
-  )
-  const etag = headers['etag'] ?? ''
-  const asked = mode === '304' ? { 'if-none-match': etag } : accept
-  await using bare = await startBare({ path: PATH, bodyFile, headers })
+  const headers = fixedHeaders(reply.headers)
+  const few = Object.fromEntries(Object.entries(headers).filter(([name]) => OF_THE_BODY.has(name)))
+  await using bare = await startBare({ path: PATH, bodyFile, headers: few })
+  await using dressed = await startBare({ path: PATH, bodyFile, headers })
   const { connections, seconds, runs } = sizes
-  const loadOn = async (url: string) =>
-    load({
-      url,
-      connections,
-      seconds,
-      headers: asked,
-      keysFile: await keysFile(dataDir, seconds),
-      status: mode === '304' ? 304 : 200,
-    })
-  return await takeTurns(
-    runs,
-    () => loadOn(bare.url),
-    () => loadOn(`${service.origin}${PATH}`),
+  const asked = mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept
+  const contenders = [
+    { name: 'bare Express', url: bare.url, results: [] as Measured[] },
+    { name: 'bare Express, all headers', url: dressed.url, results: [] as Measured[] },
+    { name: 'service', url: `${service.origin}${PATH}`, results: [] as Measured[] },
+  ]
+  for (let run = 0; run < runs; run += 1) {
+    for (const { url, results } of contenders) {
+      results.push(
+        await load({
+          url,
+          connections,
+          seconds,
+          headers: asked,
+          keysFile: await keysFile(dataDir, seconds),
+          status: mode === '304' ? 304 : 200,
+        }),
+      )
+    }
+  }
+  return contenders.map(({ name, results }) => ({ name, measured: medians(results) }))
+}
+
+const OF_THE_BODY = new Set(['content-type', 'content-encoding', 'etag'])
+const OF_THE_CONNECTION = new Set(['connection', 'keep-alive', 'date', 'content-length'])
+
+/** The headers that a server sets by itself, with one value each. */
+function fixedHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      typeof value === 'string' && !OF_THE_CONNECTION.has(name) ? [[name, value]] : [],
+    ),
   )
 }
 

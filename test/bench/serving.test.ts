@@ -23,10 +23,13 @@ it('windows, ready answers, swaps and growth, every one without a failure', asyn
   const loads = rows.filter(([name]) => /^[bcd]: /.test(name ?? ''))
   expect(loads.map(([name]) => name)).toEqual([
     'b: ready answer, bare Express',
+    'b: ready answer, bare Express, all headers',
     'b: ready answer, service',
     'b: ready answer, gzip, bare Express',
+    'b: ready answer, gzip, bare Express, all headers',
     'b: ready answer, gzip, service',
     'c: 304, bare Express',
+    'c: 304, bare Express, all headers',
     'c: 304, service',
     'd: 1 of 1 new snapshots',
   ])
