@@ -1,92 +1,90 @@
 /** Carries a plan out. Runs inside the transaction that also ends the job, so that all of it holds or none. */
 import { randomUUID } from 'node:crypto'
 import type { Queries } from '../store/store.ts'
-import { inBatches, type Row } from './batches.ts'
 import { readMembers } from './group-store.ts'
 import type { Member } from './members.ts'
 import type { Change, OurGroup, Plan } from './plan.ts'
-
-const WRITE_GROUPS = (rows: string) => `
-  INSERT INTO scim_groups (id, account_id, scim_id, external_id, display_name, member_digest, member_count,
-    created_at, updated_at, deleted_at)
-  VALUES ${rows}
-  ON CONFLICT (id) DO UPDATE SET
-    scim_id = excluded.scim_id, external_id = excluded.external_id, display_name = excluded.display_name,
-    member_digest = excluded.member_digest, member_count = excluded.member_count,
-    updated_at = excluded.updated_at, deleted_at = excluded.deleted_at`
-const WRITE_MEMBERS = (rows: string) => `
-  INSERT INTO scim_members (group_id, member_id, type, display_name) VALUES ${rows}
-  ON CONFLICT (group_id, member_id) DO UPDATE SET
-    type = excluded.type, display_name = excluded.display_name`
-const DELETE_MEMBERS = (rows: string) => `
-  DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
+import { deleteMembers, writeGroups, writeMembers, type GroupRow, type Membership } from './write-groups.ts'
 
 // Rows of members are made for so many groups at a time: all at once would take more memory than all else of a sync.
 const GROUPS_AT_ONCE = 500
 
+/** A change, and the id of its group, new ones included. */
+export type IdentifiedChange = Change & { readonly id: string }
+
+/** What is to be written. */
+export interface Work {
+  /** In the order of the indexes, which are then written from one end to the other. */
+  readonly changes: readonly IdentifiedChange[]
+  readonly deletions: readonly OurGroup[]
+}
+
 interface ApplyOptions {
   readonly accountId: string
   readonly now: Date
+  /** Ids of the groups whose members are in the store already. */
+  readonly staged: ReadonlySet<string>
+}
+
+/** The work of a plan. */
+export function workOf({ changes, deletions }: Plan): Work {
+  const identified = changes.map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+  return { changes: identified.toSorted((a, b) => (a.id < b.id ? -1 : 1)), deletions }
 }
 
 /** Writes what the plan changes and nothing else. Deleted groups keep their row and their members. */
-export async function applyPlan(
+export async function applyWork(
   queries: Queries,
-  plan: Plan,
-  { accountId, now }: ApplyOptions,
+  { changes, deletions }: Work,
+  { accountId, now, staged }: ApplyOptions,
 ): Promise<void> {
   const time = now.toISOString()
-  // In the order of the indexes, which are then written from one end to the other.
-  const changes = plan.changes
-    .map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
-    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const rows = [
+  await writeGroups(queries, [
     ...changes.map((change) => changedRow(change, accountId, time)),
-    ...plan.deletions.map((group) => deletedRow(group, accountId, time)),
-  ]
-  await inBatches(queries, rows, WRITE_GROUPS)
-
-  for (let first = 0; first < changes.length; first += GROUPS_AT_ONCE) {
-    const members = await memberRows(queries, changes.slice(first, first + GROUPS_AT_ONCE))
-    await inBatches(queries, members.gone, DELETE_MEMBERS)
-    await inBatches(queries, members.written, WRITE_MEMBERS)
+    ...deletions.map((group) => ({ ...group, accountId, updatedAt: time, deletedAt: time })),
+  ])
+  const left = changes.filter(({ id, withMembers }) => withMembers && !staged.has(id))
+  for (let first = 0; first < left.length; first += GROUPS_AT_ONCE) {
+    const { gone, written } = await memberRows(queries, left.slice(first, first + GROUPS_AT_ONCE))
+    await deleteMembers(queries, gone)
+    await writeMembers(queries, written)
   }
 }
-
-type IdentifiedChange = Change & { readonly id: string }
 
 function changedRow(
   { id, ours, theirs, withMembers }: IdentifiedChange,
   accountId: string,
   time: string,
-): Row {
+): GroupRow {
   const { scimId, externalId, displayName, members } = theirs
-  const [digest, count] =
-    withMembers && members !== null
-      ? [members.digest, members.count]
-      : [ours?.memberDigest ?? null, ours?.memberCount ?? null]
-  return [id, accountId, scimId, externalId, displayName, digest, count, ours?.createdAt ?? time, time, null]
-}
-
-function deletedRow(group: OurGroup, accountId: string, time: string): Row {
-  const { id, scimId, externalId, displayName, memberDigest, memberCount, createdAt } = group
-  return [id, accountId, scimId, externalId, displayName, memberDigest, memberCount, createdAt, time, time]
+  const { memberDigest = null, memberCount = null, createdAt = time } = ours ?? {}
+  const known = { memberDigest, memberCount }
+  const supplied = withMembers && members !== null
+  return {
+    id,
+    accountId,
+    scimId,
+    externalId,
+    displayName,
+    ...(supplied ? { memberDigest: members.digest, memberCount: members.count } : known),
+    createdAt,
+    updatedAt: time,
+    deletedAt: null,
+  }
 }
 
 // Of a list that changed only what differs is written: one person who joins a group of thousands is one row.
 async function memberRows(queries: Queries, changes: readonly IdentifiedChange[]) {
-  const gone: Row[] = []
-  const written: Row[] = []
-  for (const { id, ours, theirs, withMembers } of changes) {
-    if (!withMembers) continue
+  const gone: { groupId: string; memberId: string }[] = []
+  const written: Membership[] = []
+  for (const { id, ours, theirs } of changes) {
     const stored = ours === null ? [] : await readMembers(queries, id)
     const former = new Map(stored.map((member) => [member.id, member]))
     for (const member of theirs.members?.read() ?? []) {
-      if (!isSame(member, former.get(member.id)))
-        written.push([id, member.id, member.type, member.displayName])
+      if (!isSame(member, former.get(member.id))) written.push({ groupId: id, member })
       former.delete(member.id)
     }
-    for (const memberId of former.keys()) gone.push([id, memberId])
+    for (const memberId of former.keys()) gone.push({ groupId: id, memberId })
   }
   return { gone, written }
 }

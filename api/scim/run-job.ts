@@ -1,10 +1,12 @@
 /** One job from the moment it was taken in hand to its end. */
 import type { Clock } from '../call.ts'
 import type { Log } from '../log.ts'
-import type { Store } from '../store/store.ts'
+import type { Queries, Store } from '../store/store.ts'
+import { workOf } from './apply.ts'
 import { SyncFailure } from './failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from './observer.ts'
+import { stageMembers } from './stage.ts'
 import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from './sync.ts'
 
 /** The pulse of running jobs. */
@@ -51,7 +53,7 @@ export async function runJob(
     const prepared = await prepareSync(store, job.account_id, { ...options, signal }, effects)
     if (prepared.fault !== undefined) throw prepared.fault
     signal.throwIfAborted()
-    const counts = await finish(running, prepared, effects)
+    const counts = await finish(running, prepared, signal, effects)
     log.info({ ...about, ...counts }, 'directory sync succeeded')
     observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
     observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
@@ -68,16 +70,27 @@ export async function runJob(
   }
 }
 
-async function finish(running: RunningJob, prepared: Prepared, { store, clock }: JobEffects) {
-  const { plan } = prepared
+async function finish(
+  running: RunningJob,
+  { connection, plan, complete }: Prepared,
+  signal: AbortSignal,
+  { store, clock }: JobEffects,
+) {
+  const work = workOf(plan)
+  const now = clock()
+  const hold = async (queries: Queries) => {
+    signal.throwIfAborted()
+    if (!(await beat(queries, running))) throw lost()
+  }
+  const staged = await stageMembers(store, work.changes, { accountId: connection.accountId, now, hold })
   return await store.longTransaction(async (queries) => {
-    await carryOut(queries, prepared, clock())
+    await carryOut(queries, connection, { work, staged, now })
     // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody takes the job
     // for dead. If somebody did, all of this is undone.
     if (!(await beat(queries, running))) throw lost()
     const counts = { synced: plan.present, deleted: plan.deletions.length }
     await succeedJob(queries, running.id, { ...counts, now: clock() })
-    return { ...counts, changed: plan.changes.length, complete: prepared.complete }
+    return { ...counts, changed: plan.changes.length, complete }
   })
 }
 

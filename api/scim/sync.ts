@@ -1,7 +1,7 @@
 /** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
 import type { Queries, Store } from '../store/store.ts'
 import type { Resolve } from './addresses.ts'
-import { applyPlan } from './apply.ts'
+import { applyWork, type Work } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from './connection-store.ts'
 import { deletionFault } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from './directory-client.ts'
@@ -92,11 +92,15 @@ export async function prepareSync(
 }
 
 /**
- * Writes a plan, unless the connection is no longer the one it was made under.
+ * Writes the work of a plan, unless the connection is no longer the one it was made under.
  * @throws {SyncFailure} `connection_changed`.
  */
-export async function carryOut(queries: Queries, { connection, plan }: Prepared, now: Date): Promise<void> {
-  await applyPlan(queries, plan, { accountId: connection.accountId, now })
+export async function carryOut(
+  queries: Queries,
+  connection: Connection,
+  { work, staged, now }: { readonly work: Work; readonly staged: ReadonlySet<string>; readonly now: Date },
+): Promise<void> {
+  await applyWork(queries, work, { accountId: connection.accountId, now, staged })
   // Last, since it locks the row: what changed meanwhile undoes the plan, what changes from now on comes after it.
   if (!(await holdConnection(queries, connection))) throw changed()
 }

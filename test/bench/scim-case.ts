@@ -54,6 +54,7 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
   const opened = await openStore({ DATA_DIR: dataDir }, new Date())
   const { store, written } = countWrites(opened)
   const accountId = await connect(store, url)
+  const others = watchWaits(opened)
   const ms = await timed(async () => {
     const job = await syncNow(
       accountId,
@@ -71,8 +72,32 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
     )
     if (job.failure !== null) throw new Error(`The sync failed: ${job.failure}`)
   })
+  const waited = await others.longest()
   await store.close()
-  return { ms, requests, written: written() }
+  return { ms, requests, written: written(), waited }
+}
+
+/** Asks the store every few milliseconds, as requests do that are counted, and tells how long the longest wait was. */
+function watchWaits(store: Store) {
+  let longest = 0
+  let asking = Promise.resolve()
+  let isAsking = false
+  const ask = async () => {
+    isAsking = true
+    const ms = await timed(() => store.query('SELECT 1 AS one'))
+    longest = Math.max(longest, ms)
+    isAsking = false
+  }
+  const timer = setInterval(() => {
+    if (!isAsking) asking = ask()
+  }, 5)
+  return {
+    async longest() {
+      clearInterval(timer)
+      await asking
+      return longest
+    },
+  }
 }
 
 async function connect(store: Store, url: string): Promise<string> {

@@ -60,8 +60,8 @@ export async function benchScim(
     ...(await benchInstant(folder, runs, size)),
     ...(await benchSlow(folder, runs, { ...size, pageMs: sizes.pageMs })),
   ])
-  const header = ['case', 'requests', 'bare s', 'sync s', 'ratio', 'rows written', 'bare peak', 'sync peak']
-  printTable(print, header, rows)
+  const header = ['case', 'requests', 'bare s', 'sync s', 'ratio', 'rows written', 'others waited ms']
+  printTable(print, [...header, 'bare peak', 'sync peak'], rows)
 }
 
 // The store of the first of the first syncs, which the unchanged ones find filled.
@@ -103,6 +103,7 @@ function row(name: string, [bare, sync]: readonly [Measured, Measured]): string[
     seconds(ms),
     ratio(ms, base),
     String(written),
+    String(Math.round(figure(sync, 'waited'))),
     megabytes(bare),
     megabytes(sync),
   ]

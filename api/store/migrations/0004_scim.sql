@@ -39,7 +39,8 @@ CREATE INDEX scim_jobs_by_account ON scim_sync_jobs (account_id, created_at);
 CREATE INDEX scim_jobs_by_status ON scim_sync_jobs (status, created_at);
 
 -- id is ours and stays for good; scim_id and external_id are the directory's `id` and `externalId`. A group that
--- the directory deleted keeps its row, with deleted_at. member_digest stands for the members as last supplied;
+-- the directory deleted keeps its row, with deleted_at; one whose members are written ahead of the step that shows it
+-- has deleted_at until then. member_digest stands for the members as last supplied;
 -- it is null, and so is member_count, while the directory has supplied none.
 CREATE TABLE scim_groups (
   id TEXT PRIMARY KEY,
