@@ -35,6 +35,8 @@ export interface SnapshotFacts {
 }
 
 export interface Snapshot extends SnapshotFacts {
+  /** Rows of app_daily that a day has on average. */
+  readonly rowsPerDay: number
   /** Asks the public tables and macros. */
   readonly query: Connections['query']
   /** Asks the macros over the heads alone; undefined in a snapshot that has none. */
@@ -49,6 +51,10 @@ const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.met
 const HEADS = `
   SELECT table_name FROM duckdb_tables()
   WHERE schema_name = 'fast' AND table_name = 'apps' AND estimated_size > 0`
+const ROWS_PER_DAY = `
+  SELECT CAST(t.estimated_size AS DOUBLE) / (1 + date_diff('day', m.first_day, m.data_through)) AS rows_per_day
+  FROM duckdb_tables() AS t, meta AS m
+  WHERE t.schema_name = 'main' AND t.table_name = 'app_daily'`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
     CAST(first_day AS VARCHAR) AS first_day, attribution
@@ -67,6 +73,7 @@ const metaSchema = z.tuple([
     attribution: z.string(),
   }),
 ])
+const rowsPerDaySchema = z.tuple([z.object({ rows_per_day: z.number() })])
 const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
 const daysSchema = z.array(daySchema)
 
@@ -99,6 +106,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     const { query } = whole
     const hasHeads = (await query(HEADS, {})).length > 0
     const [meta] = metaSchema.parse(await query(META, {}))
+    const [{ rows_per_day: rowsPerDay }] = rowsPerDaySchema.parse(await query(ROWS_PER_DAY, {}))
     const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
     const asOf = new Date(Number(meta.as_of))
     return {
@@ -115,6 +123,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       daysMissing: days('missing'),
       daysPartial: days('partial'),
       attribution: meta.attribution,
+      rowsPerDay,
       query,
       queryHeads: hasHeads ? heads.query : undefined,
       amongContenders: contenders.inSession,

@@ -112,7 +112,9 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, ke
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
   instance.closeSync()
-  return { folder, snapshot: await openSnapshot(folder), remove: () => rmSync(dataDir, { recursive: true }) }
+  // The heads are asked as if there were more rows than are worth adding up.
+  const snapshot: Snapshot = { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
+  return { folder, snapshot, remove: () => rmSync(dataDir, { recursive: true }) }
 }
 
 /** Fills the schema as of ten days later than what is kept, and takes it out again; then some apps get other tags. */
@@ -213,6 +215,21 @@ describe('readRanking where the heads cannot tell', () => {
     const [start, end] = [addDays(FIRST_DAY, day), addDays(FIRST_DAY, day)]
     return { sort: 'trending', start, end, category: null, subcategory: null, limit, offset: 0 }
   }
+
+  it('works out growth over few rows of a subcategory without asking the heads', async () => {
+    const { snapshot, asked } = observed()
+    const few = { ...snapshot, rowsPerDay: 3500 }
+    const all = { ...fastest(BURST), end: addDays(FIRST_DAY, BURST + 6) }
+    const growth: RankingsQuery = { ...all, subcategory: 'game' }
+    expect(await readRanking(few, growth)).toEqual((await readWhole(snapshot, growth)).rows)
+    expect(asked).toEqual([])
+    for (const query of [all, { ...growth, sort: 'popular' } as const]) {
+      await readRanking(few, query)
+      expect(asked.splice(0).slice(0, 2)).toEqual(['heads', 'bound'])
+    }
+    await readRanking({ ...snapshot, rowsPerDay: 3600 }, growth)
+    expect(asked.slice(0, 2)).toEqual(['heads', 'bound'])
+  })
 
   it('asks those who are expected on a page of a kind that the heads could not give before', async () => {
     const { snapshot, asked } = observed()
