@@ -67,10 +67,7 @@ export class MemoryLimiter implements RateLimiter {
     this.#waiting = []
     try {
       const verdicts = await this.#settle(group)
-      for (const [index, { resolve }] of group.entries()) {
-        const verdict = verdicts[index]
-        if (verdict !== undefined) resolve(verdict)
-      }
+      for (const [index, verdict] of verdicts.entries()) group[index]?.resolve(verdict)
     } catch (error) {
       for (const { reject } of group) reject(error)
     }

@@ -39,8 +39,8 @@ export class QuotaBooks {
     const before = this.verdict(caller, now)
     if (before.exhausted !== undefined) return before
     for (const book of this.#books) book.count(caller, now)
-    // The last place may just have been taken.
-    return { ...this.verdict(caller, now), exhausted: undefined }
+    const quotas = before.quotas.map((quota) => ({ ...quota, remaining: quota.remaining - 1 }))
+    return { quotas, exhausted: undefined }
   }
 
   /** Writes what was counted since the last time. */

@@ -51,13 +51,12 @@ const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.met
 const HEADS = `
   SELECT table_name FROM duckdb_tables()
   WHERE schema_name = 'fast' AND table_name = 'apps' AND estimated_size > 0`
-const ROWS_PER_DAY = `
-  SELECT CAST(t.estimated_size AS DOUBLE) / (1 + date_diff('day', m.first_day, m.data_through)) AS rows_per_day
-  FROM duckdb_tables() AS t, meta AS m
-  WHERE t.schema_name = 'main' AND t.table_name = 'app_daily'`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
-    CAST(first_day AS VARCHAR) AS first_day, attribution
+    CAST(first_day AS VARCHAR) AS first_day, attribution,
+    (SELECT CAST(estimated_size AS DOUBLE) FROM duckdb_tables()
+      WHERE schema_name = 'main' AND table_name = 'app_daily')
+      / (1 + date_diff('day', first_day, data_through)) AS rows_per_day
   FROM meta`
 const COVERAGE = `
   SELECT c.status, list(CAST(c.day AS VARCHAR) ORDER BY c.day)::JSON::VARCHAR AS days
@@ -71,9 +70,9 @@ const metaSchema = z.tuple([
     data_through: daySchema,
     first_day: daySchema,
     attribution: z.string(),
+    rows_per_day: z.number(),
   }),
 ])
-const rowsPerDaySchema = z.tuple([z.object({ rows_per_day: z.number() })])
 const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
 const daysSchema = z.array(daySchema)
 
@@ -106,7 +105,6 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     const { query } = whole
     const hasHeads = (await query(HEADS, {})).length > 0
     const [meta] = metaSchema.parse(await query(META, {}))
-    const [{ rows_per_day: rowsPerDay }] = rowsPerDaySchema.parse(await query(ROWS_PER_DAY, {}))
     const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
     const asOf = new Date(Number(meta.as_of))
     return {
@@ -123,7 +121,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       daysMissing: days('missing'),
       daysPartial: days('partial'),
       attribution: meta.attribution,
-      rowsPerDay,
+      rowsPerDay: meta.rows_per_day,
       query,
       queryHeads: hasHeads ? heads.query : undefined,
       amongContenders: contenders.inSession,

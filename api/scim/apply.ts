@@ -41,7 +41,7 @@ export async function applyWork(
   const time = now.toISOString()
   await writeGroups(queries, [
     ...changes.map((change) => changedRow(change, accountId, time)),
-    ...deletions.map((group) => ({ ...group, accountId, updatedAt: time, deletedAt: time })),
+    ...deletions.map((group) => deletedRow(group, accountId, time)),
   ])
   const left = changes.filter(({ id, withMembers }) => withMembers && !staged.has(id))
   for (let first = 0; first < left.length; first += GROUPS_AT_ONCE) {
@@ -51,7 +51,8 @@ export async function applyWork(
   }
 }
 
-function changedRow(
+/** The row of a group as the directory has it now. */
+export function changedRow(
   { id, ours, theirs, withMembers }: IdentifiedChange,
   accountId: string,
   time: string,
@@ -71,6 +72,11 @@ function changedRow(
     updatedAt: time,
     deletedAt: null,
   }
+}
+
+/** The row of a group of ours that is not to be shown. */
+export function deletedRow(group: OurGroup, accountId: string, time: string): GroupRow {
+  return { ...group, accountId, updatedAt: time, deletedAt: time }
 }
 
 // Of a list that changed only what differs is written: one person who joins a group of thousands is one row.

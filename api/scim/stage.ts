@@ -4,7 +4,7 @@
  * would hold up every request that is counted.
  */
 import type { Queries, Store } from '../store/store.ts'
-import type { IdentifiedChange } from './apply.ts'
+import { changedRow, deletedRow, type IdentifiedChange } from './apply.ts'
 import { emptyGroup, writeGroups, writeMembers, type GroupRow, type Membership } from './write-groups.ts'
 
 /** Members that are written in one transaction, in about a tenth of a second; fewer need not be staged. */
@@ -74,18 +74,8 @@ async function writePiece(
 }
 
 // Without a digest the members are unknown, whatever becomes of this sync.
-function hiddenRow({ id, ours, theirs }: IdentifiedChange, accountId: string, time: string): GroupRow {
-  const { scimId, externalId, displayName } = ours ?? theirs
-  return {
-    id,
-    accountId,
-    scimId,
-    externalId,
-    displayName,
-    memberDigest: null,
-    memberCount: null,
-    createdAt: ours?.createdAt ?? time,
-    updatedAt: time,
-    deletedAt: time,
-  }
+function hiddenRow(change: IdentifiedChange, accountId: string, time: string): GroupRow {
+  const { ours } = change
+  const row = ours === null ? changedRow(change, accountId, time) : deletedRow(ours, accountId, time)
+  return { ...row, memberDigest: null, memberCount: null, deletedAt: time }
 }

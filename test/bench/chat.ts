@@ -12,7 +12,7 @@ import {
   figure,
   inTemporaryFolder,
   measureInChild,
-  medians,
+  measureInTurns,
   printTable,
   ratio,
   residentMegabytes,
@@ -130,15 +130,11 @@ async function measureAll(targets: readonly [Target, Target, Target], sizes: Cha
   const rows: string[][] = []
   for (const stream of [false, true]) {
     for (const concurrency of sizes.concurrencies) {
-      const taken: Measured[][] = targets.map(() => [])
-      for (let run = 0; run < sizes.runs; run += 1) {
-        for (const [index, { url, headers }] of targets.entries()) {
-          taken[index]?.push(await measureInChild(LOAD, { url, headers, stream, concurrency, ms: sizes.ms }))
-        }
-      }
-      rows.push(
-        ...rowsOf(`${stream ? 'stream' : 'whole'}, ${concurrency} at a time`, targets, taken.map(medians)),
+      const mediansOf = await measureInTurns(sizes.runs, targets, ({ url, headers }) =>
+        measureInChild(LOAD, { url, headers, stream, concurrency, ms: sizes.ms }),
       )
+      const name = `${stream ? 'stream' : 'whole'}, ${concurrency} at a time`
+      rows.push(...rowsOf(name, targets, targets.map(mediansOf)))
     }
   }
   return rows

@@ -79,7 +79,7 @@ export function residentMegabytes(pid: number | undefined): number {
 }
 
 /** Medians of the figures of several runs, with the highest peak. */
-export function medians(runs: readonly Measured[]): Measured {
+function medians(runs: readonly Measured[]): Measured {
   const names = Object.keys(runs[0]?.figures ?? {})
   return {
     figures: Object.fromEntries(
@@ -89,19 +89,27 @@ export function medians(runs: readonly Measured[]): Measured {
   }
 }
 
-/** Measures two things in turns, so that a busy spell of the machine falls on both alike; each gets its run's number. */
+/** Measures things in turns, so that a busy spell of the machine falls on all alike. Resolves to the medians of each. */
+export async function measureInTurns<Thing>(
+  runs: number,
+  things: readonly Thing[],
+  measure: (thing: Thing, run: number) => Promise<Measured>,
+): Promise<(thing: Thing) => Measured> {
+  const taken = new Map<Thing, Measured[]>(things.map((thing) => [thing, []]))
+  for (let run = 0; run < runs; run += 1) {
+    for (const [thing, results] of taken) results.push(await measure(thing, run))
+  }
+  return (thing) => medians(taken.get(thing) ?? [])
+}
+
+/** Measures two things in turns; each gets its run's number. */
 export async function takeTurns(
   runs: number,
   first: (run: number) => Promise<Measured>,
   second: (run: number) => Promise<Measured>,
 ): Promise<readonly [Measured, Measured]> {
-  const before: Measured[] = []
-  const after: Measured[] = []
-  for (let run = 0; run < runs; run += 1) {
-    before.push(await first(run))
-    after.push(await second(run))
-  }
-  return [medians(before), medians(after)]
+  const mediansOf = await measureInTurns(runs, [first, second], (work, run) => work(run))
+  return [mediansOf(first), mediansOf(second)]
 }
 
 /** A Markdown table. */

@@ -11,7 +11,7 @@ import { SNAPSHOT_FILE, SORTS, addDays, asOfFromId, snapshotId } from '../../pip
 import { currentSnapshot, pointAt } from '../../pipeline/snapshots.ts'
 import { timeValue } from '../../pipeline/warehouse.ts'
 import { until } from '../support/api.ts'
-import { measureInChild, medians, type Measured } from './measure.ts'
+import { measureInChild, measureInTurns, type Measured } from './measure.ts'
 import type { BareTask } from './serving-bare.ts'
 import { LAST_DAY } from './serving-data.ts'
 import type { LoadTask } from './serving-load.ts'
@@ -128,25 +128,21 @@ export async function measureReady(
   const { connections, seconds, runs } = sizes
   const asked = mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept
   const contenders = [
-    { name: 'bare Express', url: bare.url, results: [] as Measured[] },
-    { name: 'bare Express, all headers', url: dressed.url, results: [] as Measured[] },
-    { name: 'service', url: `${service.origin}${PATH}`, results: [] as Measured[] },
+    { name: 'bare Express', url: bare.url },
+    { name: 'bare Express, all headers', url: dressed.url },
+    { name: 'service', url: `${service.origin}${PATH}` },
   ]
-  for (let run = 0; run < runs; run += 1) {
-    for (const { url, results } of contenders) {
-      results.push(
-        await load({
-          url,
-          connections,
-          seconds,
-          headers: asked,
-          keysFile: await keysFile(dataDir, seconds),
-          status: mode === '304' ? 304 : 200,
-        }),
-      )
-    }
-  }
-  return contenders.map(({ name, results }) => ({ name, measured: medians(results) }))
+  const mediansOf = await measureInTurns(runs, contenders, async ({ url }) =>
+    load({
+      url,
+      connections,
+      seconds,
+      headers: asked,
+      keysFile: await keysFile(dataDir, seconds),
+      status: mode === '304' ? 304 : 200,
+    }),
+  )
+  return contenders.map((contender) => ({ name: contender.name, measured: mediansOf(contender) }))
 }
 
 const OF_THE_BODY = new Set(['content-type', 'content-encoding', 'etag'])

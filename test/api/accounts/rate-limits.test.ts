@@ -5,7 +5,7 @@ import { fullQuotas, type Verdict } from '../../../api/accounts/policies.ts'
 import { createStatementLimiter } from '../../../api/accounts/count-by-statement.ts'
 import { createRateLimiter } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
-import { openStore } from '../../../api/store/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
@@ -50,7 +50,7 @@ async function useDay(
 }
 
 describe.each(limiters)('on $name', ({ fresh, create }) => {
-  async function openLimiter(settings: Awaited<ReturnType<typeof fresh>>) {
+  async function openLimiter(settings: StoreSettings) {
     const store = await openStore(settings, NOON)
     const limiter = create(store)
     return {
