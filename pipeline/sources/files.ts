@@ -5,13 +5,18 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
+import { DataError, messageOf } from '../errors.ts'
 import { execute, readRow, setVariables } from '../warehouse.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
 import { readParquet } from './parquet-file.ts'
+import type { Proof } from './parquet-file.ts'
 import type { UsageSource } from './source.ts'
 import { createStagingTable, stageFile } from './staging.ts'
+
+/** How DuckDB words that an app_id has no place in the array of count-proven.sql. */
+const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
 
 const suspicionRow = z.object({ suspicious: z.boolean() })
 
@@ -53,12 +58,30 @@ async function countFiles(connection: DuckDBConnection, files: readonly RawFile[
   for (const file of staged) await stageFile(connection, file, USAGE_COLUMNS)
   const selects = staged.length > 0 ? [STAGED_SELECT, ...parquet.selects] : parquet.selects
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
-  const proven = staged.length === 0 && parquet.proven
   await setVariables(connection, { aggregated: parquet.aggregated })
-  await execute(connection, proven ? 'load/count-proven.sql' : 'load/count.sql')
+  if (staged.length > 0 || parquet.proof === undefined) await execute(connection, 'load/count.sql')
+  else await countProven(connection, files, parquet.proof)
   await execute(connection, 'load/rejected.sql')
   const repeats = (staged.length > 0 || parquet.identified) && (await mayRepeat(connection))
   await execute(connection, repeats ? 'load/surplus.sql' : 'load/no-surplus.sql')
+}
+
+async function countProven(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+  { rows, smallSums }: Proof,
+): Promise<void> {
+  await setVariables(connection, { proven_rows: rows, small_sums: smallSums })
+  try {
+    await execute(connection, 'load/count-proven.sql')
+  } catch (error) {
+    if (!OUTSIDE_OF_ARRAY.test(messageOf(error))) throw error
+    const names = files.map(({ name }) => name).join(', ')
+    throw new DataError(
+      `${names}: a footer states a least and a greatest app_id between which not all of them lie. Write the file anew`,
+      { cause: error },
+    )
+  }
 }
 
 /** Looks for repeated request_ids by their hashes: a question that nearly every day answers with no. */

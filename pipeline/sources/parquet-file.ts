@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, firstLineOf } from '../errors.ts'
-import { listValue, literal, queryRows, readRow } from '../warehouse.ts'
+import { countSchema, listValue, literal, queryRows, readRow } from '../warehouse.ts'
 import { USAGE_COLUMNS, requireColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { exactPath, pathLiteral } from './path-literal.ts'
@@ -67,15 +67,22 @@ const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
   ),
 ]
 
-const provenRow = z.object({ proven: z.boolean() })
+const proofRow = z.object({ proven: z.boolean(), rows: countSchema, small: z.boolean() })
 const columnRow = z.object({ column_name: z.string(), column_type: z.string() })
+
+/** What the footers of Parquet files tell when they prove every row good. */
+export type Proof = {
+  readonly rows: number
+  /** No sum over the rows is beyond the integers that a DOUBLE holds exactly. */
+  readonly smallSums: boolean
+}
 
 /** How the Parquet files of a day are read. */
 export type ParquetReading = {
   /** One SELECT per schema among the files, each giving the columns of `incoming`. */
   readonly selects: readonly string[]
-  /** The footers prove that every row is good. */
-  readonly proven: boolean
+  /** Undefined where the footers do not prove every row good. */
+  readonly proof: Proof | undefined
   /** Some file has the column requests: its rows may stand for several each. */
   readonly aggregated: boolean
   /** Some file has the column request_id. */
@@ -96,7 +103,7 @@ export async function readParquet(
   )
   return {
     selects: groups.map(selectGroup),
-    proven: provable && (await footersProve(connection, files)),
+    proof: provable ? await proofOf(connection, files) : undefined,
     aggregated: groups.some(({ types }) => types.has('requests')),
     identified: groups.some(({ types }) => types.has('request_id')),
   }
@@ -118,11 +125,14 @@ async function groupBySchema(
   return [...groups.values()]
 }
 
-async function footersProve(connection: DuckDBConnection, files: readonly RawFile[]): Promise<boolean> {
-  if (files.length === 0) return true
+async function proofOf(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+): Promise<Proof | undefined> {
+  if (files.length === 0) return { rows: 0, smallSums: true }
   const paths = listValue(files.map(({ path }) => exactPath(path)))
-  const { proven } = await readRow(connection, 'load/footer-proof.sql', provenRow, { paths })
-  return proven
+  const { proven, rows, small } = await readRow(connection, 'load/footer-proof.sql', proofRow, { paths })
+  return proven ? { rows, smallSums: small } : undefined
 }
 
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
@@ -136,6 +146,7 @@ export async function describeParquet(connection: DuckDBConnection, file: RawFil
   }
 }
 
+// Their columns are the same: by name, they have their least and greatest values also where there are several files.
 function selectGroup({ types, files }: SchemaGroup): string {
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ')
   const names = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
@@ -147,7 +158,7 @@ function selectGroup({ types, files }: SchemaGroup): string {
   return `
     SELECT map_extract_value(MAP {${names}}, filename) AS file, file_row_number + 1 AS row, 1 AS lines,
       CAST(NULL AS VARCHAR) AS fault, ${inputs.join(', ')}, CAST(to_json({${payload}}) AS VARCHAR) AS payload
-    FROM read_parquet([${paths}], filename = true, file_row_number = true)`
+    FROM read_parquet([${paths}], filename = true, file_row_number = true, union_by_name = true)`
 }
 
 function inputExpression(

@@ -1,0 +1,98 @@
+/** Days of Parquet files whose footers prove every row good: counted by the shortest way, and right to the last token. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, expect, it } from 'vitest'
+import { queryWarehouse, runAt } from '../support/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+
+const DAY = '2026-01-05'
+const AS_OF = '2026-01-06T02:00:00Z'
+
+/** More than four for each of the apps below, in each thread of most machines: their counts are kept in an array. */
+const ROWS = 400_000
+const APPS = 5000
+
+const folders = new TemporaryFolders()
+
+afterAll(() => folders.removeAll())
+
+/** A folder whose day has these files, each a query for the columns beside ts. */
+async function dayOf(...queries: readonly string[]) {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  for (const [number, file] of files.entries()) {
+    mkdirSync(dirname(file), { recursive: true })
+    await connection.run(
+      `COPY (SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${queries[number]})) TO '${file}' (FORMAT parquet)`,
+    )
+  }
+  connection.closeSync()
+  instance.closeSync()
+  return { dataDir, files }
+}
+
+/** What the day came to: apps, figures, and a digest of every row. */
+const DIGEST =
+  'SELECT count(*) AS apps, CAST(sum(requests) AS BIGINT) AS requests, CAST(sum(prompt_tokens) AS HUGEINT) AS prompt, ' +
+  'bit_xor(hash(app_id, CAST(requests AS BIGINT), CAST(prompt_tokens AS BIGINT), CAST(completion_tokens AS BIGINT))) AS digest'
+
+function summed(files: readonly string[]): string {
+  const list = files.map((file) => `'${file}'`).join(', ')
+  return (
+    'SELECT app_id, count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, ' +
+    `sum(completion_tokens) AS completion_tokens FROM read_parquet([${list}]) GROUP BY app_id`
+  )
+}
+
+it.each([
+  ['close together', 'i * 7919 % 5000 + 1'],
+  ['close together around 0', 'i * 7919 % 5000 - 2500'],
+  ['close together at the end of 64 bits', '9223372036854775807 - i * 7919 % 5000'],
+  ['far apart', 'i * 7919 % 5000 * 1000000000000'],
+])('ids that lie %s are counted as one GROUP BY does', async (_, id) => {
+  const rows = (from: number, to: number) =>
+    `SELECT ${id} AS app_id, i % 1009 AS prompt_tokens, 1 AS completion_tokens FROM range(${from}, ${to}) AS t (i)`
+  const { dataDir, files } = await dayOf(rows(0, ROWS / 4), rows(ROWS / 4, ROWS))
+  await runAt(dataDir, AS_OF)
+  const [expected] = await queryWarehouse(dataDir, `${DIGEST} FROM (${summed(files)})`)
+  expect(expected).toMatchObject({ apps: String(APPS), requests: String(ROWS) })
+  expect(await queryWarehouse(dataDir, `${DIGEST} FROM usage_daily`)).toEqual([expected])
+})
+
+it.each([
+  ['just below 2^53', '9007199254740990', '9007199254740992'],
+  ['past 2^53', '9007199254740992', '9007199254740994'],
+  ['past 2^63', '9223372036854775807', '9223372036854775809'],
+])('a sum that is %s keeps every token', async (_, large, sum) => {
+  const row = (tokens: string) =>
+    `SELECT 1 AS app_id, ${tokens}::BIGINT AS prompt_tokens, ${tokens}::BIGINT AS completion_tokens, 3 AS requests`
+  const { dataDir } = await dayOf(row(large), row('1'), row('1'))
+  await runAt(dataDir, AS_OF)
+  const [total] = await queryWarehouse(dataDir, 'FROM usage_daily')
+  expect(total).toMatchObject({ requests: '9', prompt_tokens: sum, completion_tokens: sum })
+})
+
+it('a footer that lies about its ids fails the day, and says so', async () => {
+  const { dataDir, files } = await dayOf(
+    `SELECT i % ${APPS} AS app_id, 1 AS prompt_tokens, 1 AS completion_tokens FROM range(${ROWS}) AS t (i)`,
+  )
+  const [file = ''] = files
+  const bytes = readFileSync(file)
+  const footer = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8)
+  const greatest = bytesOf(APPS - 1)
+  for (let at = bytes.indexOf(greatest, footer); at !== -1; at = bytes.indexOf(greatest, at)) {
+    bytesOf(1000).copy(bytes, at)
+  }
+  writeFileSync(file, bytes)
+  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/)
+})
+
+function bytesOf(integer: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64LE(BigInt(integer))
+  return bytes
+}
