@@ -79,13 +79,19 @@ export function residentMegabytes(pid: number | undefined): number {
 }
 
 /** Medians of the figures of several runs, with the highest peak. */
-function medians(runs: readonly Measured[]): Measured {
+export interface Medians extends Measured {
+  /** The figures of each run. */
+  readonly runs: readonly Measured['figures'][]
+}
+
+function mediansOf(runs: readonly Measured[]): Medians {
   const names = Object.keys(runs[0]?.figures ?? {})
   return {
     figures: Object.fromEntries(
       names.map((name) => [name, median(runs.map(({ figures }) => figures[name] ?? Number.NaN))]),
     ),
     peakMegabytes: Math.max(...runs.map(({ peakMegabytes }) => peakMegabytes)),
+    runs: runs.map(({ figures }) => figures),
   }
 }
 
@@ -94,12 +100,12 @@ export async function measureInTurns<Thing>(
   runs: number,
   things: readonly Thing[],
   measure: (thing: Thing, run: number) => Promise<Measured>,
-): Promise<(thing: Thing) => Measured> {
+): Promise<(thing: Thing) => Medians> {
   const taken = new Map<Thing, Measured[]>(things.map((thing) => [thing, []]))
   for (let run = 0; run < runs; run += 1) {
     for (const [thing, results] of taken) results.push(await measure(thing, run))
   }
-  return (thing) => medians(taken.get(thing) ?? [])
+  return (thing) => mediansOf(taken.get(thing) ?? [])
 }
 
 /** Measures two things in turns; each gets its run's number. */
@@ -107,9 +113,9 @@ export async function takeTurns(
   runs: number,
   first: (run: number) => Promise<Measured>,
   second: (run: number) => Promise<Measured>,
-): Promise<readonly [Measured, Measured]> {
-  const mediansOf = await measureInTurns(runs, [first, second], (work, run) => work(run))
-  return [mediansOf(first), mediansOf(second)]
+): Promise<readonly [Medians, Medians]> {
+  const measured = await measureInTurns(runs, [first, second], (work, run) => work(run))
+  return [measured(first), measured(second)]
 }
 
 /** A Markdown table. */
@@ -133,6 +139,12 @@ export function figure({ figures }: Measured, name: string): number {
 /** Seconds with two digits, of milliseconds. */
 export function seconds(ms: number): string {
   return (ms / 1000).toFixed(2)
+}
+
+/** Seconds of a figure in ms, with its least and its greatest run. */
+export function secondsWithSpread(medians: Medians, name: string): string {
+  const times = medians.runs.map((figures) => figures[name] ?? Number.NaN)
+  return `${seconds(figure(medians, name))} (${seconds(Math.min(...times))} to ${seconds(Math.max(...times))})`
 }
 
 /** `a` to `b` with two digits. */
