@@ -37,7 +37,7 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   const warehouse = await connectTo(instance)
   try {
     await setVariables(warehouse.connection, { memory_limit: memory })
-    for (const name of ['warehouse.sql', 'load/values.sql', 'load/judgement.sql']) {
+    for (const name of ['warehouse.sql', 'array-bits.sql', 'load/values.sql', 'load/judgement.sql']) {
       await execute(warehouse.connection, name)
     }
     return warehouse

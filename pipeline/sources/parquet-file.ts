@@ -125,10 +125,7 @@ async function groupBySchema(
   return [...groups.values()]
 }
 
-async function proofOf(
-  connection: DuckDBConnection,
-  files: readonly RawFile[],
-): Promise<Proof | undefined> {
+async function proofOf(connection: DuckDBConnection, files: readonly RawFile[]): Promise<Proof | undefined> {
   if (files.length === 0) return { rows: 0, smallSums: true }
   const paths = listValue(files.map(({ path }) => exactPath(path)))
   const { proven, rows, small } = await readRow(connection, 'load/footer-proof.sql', proofRow, { paths })

@@ -82,7 +82,8 @@ beforeAll(async () => {
     ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
     ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
     SET VARIABLE floor = DATE '2025-01-01';
-    SET VARIABLE last_day = DATE '2026-01-09'`)
+    SET VARIABLE last_day = DATE '2026-01-09';
+    ${sqlFile('array-bits.sql')}`)
 })
 
 afterAll(() => {

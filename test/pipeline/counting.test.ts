@@ -88,7 +88,9 @@ it('a footer that lies about its ids fails the day, and says so', async () => {
     bytesOf(1000).copy(bytes, at)
   }
   writeFileSync(file, bytes)
-  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/)
+  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+    /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/,
+  )
 })
 
 function bytesOf(integer: number): Buffer {

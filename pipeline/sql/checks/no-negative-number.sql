@@ -1,7 +1,7 @@
--- No request or token count is negative.
+-- No request or token count is negative. Compared one by one, so that the least value of a block answers for its rows.
 SELECT 'app_daily' AS place, d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
 FROM snapshot.app_daily AS d
-WHERE least(d.requests, d.prompt_tokens, d.completion_tokens) < 0
+WHERE d.requests < 0 OR d.prompt_tokens < 0 OR d.completion_tokens < 0
 UNION ALL
 SELECT 'rankings', r.end_date, r.app_id, r.total_requests, r.total_tokens, NULL
 FROM snapshot.rankings AS r

@@ -1,12 +1,7 @@
 -- Counts the view `incoming` by app where every row is known to be good: nothing but the figures is read, and where each
 -- row is one request, none is added up. `proven_rows` is how many rows there are.
 
--- Where the app_ids lie close together, DuckDB keeps their counts in an array instead of a hash table, by default up to 12
--- bits of them. A place of it takes up to 105 bytes in each thread, beside what the memory limit counts: all of them get
--- a sixth of that. Four rows for each place pay for clearing the arrays and adding them up.
-SET perfect_ht_threshold = greatest(12, floor(log2(greatest(1, least(
-  getvariable('proven_rows') / 4, parse_formatted_bytes(current_setting('memory_limit')) / 6 / 105
-) / current_setting('threads')))));
+SET perfect_ht_threshold = array_bits(getvariable('proven_rows'));
 
 -- The sum of a column. In a DOUBLE, which holds small sums exactly in whatever order they are added up, it takes half
 -- the place of a HUGEINT, and most of the time goes into fetching places.

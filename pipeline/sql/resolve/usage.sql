@@ -1,4 +1,7 @@
 -- All usage per app, known or not: the one look at the whole history in this stage, for the checks too.
+SET VARIABLE usage_rows = (SELECT count(*) FROM warehouse.usage_daily);
+SET perfect_ht_threshold = array_bits(getvariable('usage_rows'));
+
 CREATE OR REPLACE TEMP TABLE app_usage AS
 SELECT
   u.app_id,
@@ -7,3 +10,5 @@ SELECT
 FROM warehouse.usage_daily AS u
 WHERE u.day <= getvariable('last_day')
 GROUP BY u.app_id;
+
+RESET perfect_ht_threshold;
