@@ -42,7 +42,8 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
     const here = routes.filter((route) => route.path === path)
     // One layer for a path: each request is matched with every path that comes before its own.
     const layer = app.route(path).all(noteRoute(path))
-    for (const route of here) addRoute(layer, route, findKey, clock)
+    if (here.some((route) => route.limited === true)) layer.all(stateLimits(clock))
+    for (const route of here) addRoute(layer, route, findKey)
     if (here.some((route) => route.openToPages === true)) layer.options(preflight(methodsOf(here)))
     layer.all(otherMethods(here))
   }
@@ -51,10 +52,9 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   return app
 }
 
-function addRoute(layer: IRoute, route: Route, findKey: FindKey, clock: Clock): void {
+function addRoute(layer: IRoute, route: Route, findKey: FindKey): void {
   const gates: Gate[] = [authenticate(findKey, route.access)]
   if (route.openToPages === true) gates.unshift(openToPages)
-  if (route.limited === true) gates.unshift(stateLimits(clock))
   if (route.typedErrors === true) gates.unshift(typeErrors)
   const method = route.method === 'GET' ? 'get' : 'post'
   layer[method](...gates, route.handle)

@@ -3,7 +3,7 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import { DEFAULT_SCHEDULE, usageSourceSettings } from '../pipeline/contract.ts'
+import { DEFAULT_PORT, DEFAULT_SCHEDULE, usageSourceSettings } from '../pipeline/contract.ts'
 import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './errors.ts'
@@ -32,7 +32,7 @@ export const SETTINGS = {
     .regex(/^\d{1,5}$/, 'must be a whole number from 0 to 65535')
     .transform(Number)
     .pipe(z.number().max(65_535, 'must be a whole number from 0 to 65535'))
-    .default(3000)
+    .default(DEFAULT_PORT)
     .describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
   PUBLIC_URL: z

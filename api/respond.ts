@@ -30,10 +30,14 @@ export function sendBody(reply: Reply, status: number, contentType: string, body
   reply.end(body)
 }
 
-/** Ends the reply with the error envelope (CONTRACT 3). */
+/** What is said of a representation before it turns out that there is none. */
+const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link']
+
+/** Ends the reply with the error envelope (CONTRACT 3), which must not be kept for what was asked. */
 export function sendError(reply: Reply, fault: ApiError): void {
   const { caller, typesErrors, routerMetadata } = reply.locals
-  reply.set(fault.headers)
+  for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
+  reply.set('Cache-Control', 'no-store').set(fault.headers)
   const { status, message } = fault
   const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }

@@ -32,7 +32,9 @@ export interface RouteDependencies {
   /** Cron expression in UTC. */
   readonly schedule: string
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
-  readonly publicUrl?: string | undefined
+  readonly publicUrl: string | undefined
+  /** The setting PORT. */
+  readonly port: number
   readonly metrics: Registry
 }
 
@@ -47,6 +49,7 @@ export function createRoutes({
   log,
   schedule,
   publicUrl,
+  port,
   metrics,
 }: RouteDependencies): readonly Route[] {
   const catalogue = catalogueOf(snapshots.retained, log)
@@ -60,7 +63,7 @@ export function createRoutes({
   return [
     ...described,
     ...openApiRoutes(described),
-    ...webRoutes({ snapshots, catalogue, schedule: nightly, clock, publicUrl }),
+    ...webRoutes({ snapshots, catalogue, schedule: nightly, clock, publicUrl, port }),
     {
       method: 'GET',
       path: '/healthz',

@@ -76,10 +76,10 @@ async function open(
   )
   const syncJobs = startSyncJobs(world, sync)
   opened.defer(() => syncJobs.close())
-  const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl } = settings
-  const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl })
+  const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
+  const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl, port })
   const app = createApp({ routes, store, clock, log, metrics })
-  const server = await listen(app, { host: settings.HOST, port: settings.PORT, log, limits })
+  const server = await listen(app, { host, port, log, limits })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
   syncJobs.begin()

@@ -2,7 +2,7 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { clusterOf, DEFAULT_SCHEDULE, LOCAL_URL, usageSourceSettings } from './contract.ts'
+import { clusterOf, DEFAULT_SCHEDULE, localUrl, usageSourceSettings } from './contract.ts'
 import type { ClickHouseAddress } from './contract.ts'
 import { UsageError } from './errors.ts'
 
@@ -39,8 +39,10 @@ export const pipelineSettings = z.object({
   PUBLIC_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
-    .default(LOCAL_URL)
-    .describe('Address under which the public reaches the service, named in the files of a snapshot'),
+    .optional()
+    .describe(
+      'Address under which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine',
+    ),
   GATE_VOLUME_LOW: positiveDecimal
     .refine((text) => Number(text) < 1, 'Expected less than 1')
     .default('0.5')
@@ -103,7 +105,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     memory: limitOf(settings.data.PIPELINE_MEMORY),
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
-    publicUrl: settings.data.PUBLIC_URL,
+    publicUrl: settings.data.PUBLIC_URL ?? localUrl(environment['PORT']),
     gates: {
       volumeLow: settings.data.GATE_VOLUME_LOW,
       volumeHigh: settings.data.GATE_VOLUME_HIGH,

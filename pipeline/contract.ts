@@ -69,8 +69,16 @@ export const SPREADSHEET_FORMULA = String.raw`^[=+\-@\t\r]`
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
 
-/** Where the service is reached on its own machine, unless PUBLIC_URL says how the public reaches it. */
-export const LOCAL_URL = 'http://127.0.0.1:3000'
+/** The port that the API listens on unless PORT names one. */
+export const DEFAULT_PORT = 3000
+
+/**
+ * Where the service is reached on its own machine, unless PUBLIC_URL says how the public reaches it.
+ * @param port the setting PORT as it is set; 0, which stands for any free port, tells as little as none.
+ */
+export function localUrl(port = ''): string {
+  return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : DEFAULT_PORT}`
+}
 
 /** Path under which the API lists the snapshots and hands out their files (CONTRACT 4.6). */
 export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'

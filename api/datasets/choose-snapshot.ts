@@ -14,22 +14,30 @@ export interface Snapshots {
 const RETRY_AFTER_SECONDS = 60
 
 /**
- * Gives `work` the snapshot computed at `asOf`, the current one without it, and keeps it open meanwhile; or the
+ * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile; or the
  * refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown
  * time, 410 for a retracted one.
  */
 export async function useSnapshot<Result>(
   { current, retained }: Snapshots,
-  asOf: Date | undefined,
+  asOf: string | undefined,
   work: (snapshot: Snapshot | ApiError) => Promise<Result>,
 ): Promise<Result> {
-  const id = asOf === undefined ? undefined : snapshotId(asOf)
-  if (id === undefined || (id === current.facts()?.id && retained.retraction(id) === undefined)) {
-    return await current.use((snapshot) => work(snapshot ?? noSnapshotYet()))
-  }
+  const ofCurrent = () => current.use((snapshot) => work(snapshot ?? noSnapshotYet()))
+  if (asOf === undefined) return await ofCurrent()
+  const id = idAt(asOf)
+  if (id === undefined) return await work(unknownSnapshot(asOf))
+  if (id === current.facts()?.id && retained.retraction(id) === undefined) return await ofCurrent()
   const retraction = retained.retraction(id)
   if (retraction !== undefined) return await work(goneSnapshot(retraction))
   return retained.ids().includes(id) ? await retained.use(id, work) : await work(unknownSnapshot(asOf))
+}
+
+const PART_OF_A_SECOND = /\.\d*[1-9]/
+
+/** The identifier of a snapshot computed at this time, ISO 8601; all of them were computed at whole seconds. */
+function idAt(asOf: string): string | undefined {
+  return PART_OF_A_SECOND.test(asOf) ? undefined : snapshotId(new Date(asOf))
 }
 
 function noSnapshotYet(): ApiError {
@@ -45,7 +53,7 @@ export function goneSnapshot({ id, reason, retracted_at }: Retraction): ApiError
   })
 }
 
-function unknownSnapshot(asOf: Date | undefined): ApiError {
+function unknownSnapshot(asOf: string): ApiError {
   const allowed = 'the as_of of a retained snapshot; /datasets/app-rankings/snapshots lists them'
-  return badRequest([invalid('as_of', asOf?.toISOString() ?? '', allowed)])
+  return badRequest([invalid('as_of', asOf, allowed)])
 }

@@ -20,12 +20,17 @@ export type Format = keyof typeof FORMATS
 
 export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const satisfies readonly Format[]
 
+/** A parameter of a media type, such as charset: there is one form of each, whatever it asks for. `q` is no parameter. */
+const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi
+
 /**
  * The format of a reply: what `format=` names, else what `Accept` prefers, JSON where it does not care.
  * @throws {ApiError} 406 that lists what exists.
  */
 export function chooseFormat(request: Request, asked: Format | undefined): Format {
   if (asked !== undefined) return asked
+  const { accept } = request.headers
+  if (accept !== undefined) request.headers.accept = accept.replaceAll(PARAMETER, '')
   const mediaType = request.accepts(FORMAT_NAMES.map((name) => FORMATS[name].mediaType))
   const chosen = FORMAT_NAMES.find((name) => FORMATS[name].mediaType === mediaType)
   if (chosen === undefined) throw notAcceptable()

@@ -50,12 +50,19 @@ export function linkField(place: Place, rows: number | undefined): string {
 
 function pageLinks(place: Place, rows: number | undefined): string[] {
   const { limit, offset } = place.query
-  const to = (start: number, relation: string) =>
-    link(pinnedAddress({ ...place, query: { ...place.query, offset: start } }), relation)
+  const to = (page: Pick<RankingsQuery, 'limit' | 'offset'>, relation: string) =>
+    link(pinnedAddress({ ...place, query: { ...place.query, ...page } }), relation)
   const links: string[] = []
-  if (offset > 0) links.push(to(0, 'first'), to(Math.max(0, offset - limit), 'prev'))
-  if (rows === limit && offset + limit <= MAX_OFFSET) links.push(to(offset + limit, 'next'))
+  if (offset > 0) links.push(to({ limit, offset: 0 }, 'first'), to(pageBefore(place.query), 'prev'))
+  if (rows === limit && offset + limit <= MAX_OFFSET) {
+    links.push(to({ limit, offset: offset + limit }, 'next'))
+  }
   return links
+}
+
+/** The page that ends where this one begins: shorter, where there are fewer ranks before it. */
+export function pageBefore({ limit, offset }: RankingsQuery): Pick<RankingsQuery, 'limit' | 'offset'> {
+  return offset < limit ? { limit: offset, offset: 0 } : { limit, offset: offset - limit }
 }
 
 function parametersOf(query: RankingsQuery): Readonly<Record<string, string>> {

@@ -18,6 +18,17 @@ const TAG = 'dataset'
 const RANKINGS = '/api/v1/datasets/app-rankings'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
+/** What the files of a snapshot are. */
+const FILE_TYPES = {
+  'application/octet-stream': 'binary',
+  'application/vnd.apache.parquet': 'binary',
+  'text/csv': 'text',
+  'application/json': z.unknown(),
+  'application/ld+json': z.unknown(),
+  'text/markdown': 'text',
+  'text/plain': 'text',
+} as const
+
 /** Parameters whose text becomes a number: the document tells the number. */
 const NUMBERS = new Set(['limit', 'offset'])
 
@@ -88,15 +99,7 @@ export const DATASET_OPERATIONS = {
     replies: {
       '200': {
         description: 'The ranking; the same rows and order in every format.',
-        headers: [
-          'ETag',
-          'Last-Modified',
-          'Cache-Control',
-          'Content-Location',
-          'Link',
-          'RateLimit',
-          'RateLimit-Policy',
-        ],
+        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Link', 'Vary'],
         content: {
           [FORMATS.json.mediaType]: rankingsSchema,
           [FORMATS.csv.mediaType]: 'text',
@@ -106,7 +109,7 @@ export const DATASET_OPERATIONS = {
       },
       '304': {
         description: 'Unchanged since the tag or time that was sent.',
-        headers: ['ETag', 'Content-Location'],
+        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Vary'],
       },
       '400': {
         description: 'Parameters are wrong; `error.metadata.parameters` lists each with what is allowed.',
@@ -183,21 +186,21 @@ export const DATASET_OPERATIONS = {
       '200': {
         description: 'The file, which never changes.',
         headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Accept-Ranges', 'Repr-Digest', 'Link'],
-        content: {
-          'application/octet-stream': 'binary',
-          'text/csv': 'text',
-          'application/json': z.unknown(),
-        },
+        content: FILE_TYPES,
       },
       '206': {
         description: 'The range that was asked for.',
         headers: ['ETag', 'Content-Range', 'Accept-Ranges'],
-        content: { 'application/octet-stream': 'binary' },
+        content: Object.fromEntries(Object.keys(FILE_TYPES).map((type) => [type, 'binary' as const])),
       },
       '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
       '304': { description: 'Unchanged.', headers: ['ETag'] },
       '404': NO_SUCH_SNAPSHOT,
       '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
+      '412': {
+        description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
+        content: ENVELOPE,
+      },
       '416': {
         description: 'The range lies outside the file.',
         headers: ['Content-Range'],

@@ -36,7 +36,7 @@ export const PARAMETERS = {
   limit: wholeNumber(1, MAX_LIMIT),
   offset: wholeNumber(0, MAX_OFFSET),
   as_of: {
-    schema: z.iso.datetime({ offset: true }).transform((time) => new Date(time)),
+    schema: z.iso.datetime({ offset: true }),
     allowed: 'the time of a snapshot, ISO 8601, such as 2026-11-20T02:00:00Z',
   },
   format: { schema: z.enum(FORMAT_NAMES), allowed: `one of ${FORMAT_NAMES.join(', ')}` },
@@ -57,7 +57,8 @@ export function parseParameters(query: string): Parameters {
   return parameters
 }
 
-function contradictions({ category, subcategory, start_date, end_date }: Parameters): Fault[] {
+/** Where parameters that are right one by one do not fit each other. */
+export function contradictions({ category, subcategory, start_date, end_date }: Parameters): Fault[] {
   const faults: Fault[] = []
   if (category !== undefined && subcategory !== undefined) {
     const inside = subcategoriesOf(category)

@@ -63,8 +63,26 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
       reply.status(304).end()
       return
     }
-    await sendFile(reply, file.name, retained.folder(id))
+    const { range } = request.headers
+    if (range !== undefined) request.headers.range = rangeToSend(range, request.get('If-Range'), file)
+    await sendFile(reply, file, retained.folder(id))
   }
+}
+
+const SUFFIX = /^bytes=-0*(\d+)$/i
+
+/**
+ * The range as Express understands it (RFC 9110, 14.1.2 and 13.1.5): the last bytes of a file that has fewer are all of
+ * it, and a weak tag does not say that the bytes are the same.
+ */
+function rangeToSend(
+  range: string,
+  ifRange: string | undefined,
+  { bytes }: SnapshotFile,
+): string | undefined {
+  if (ifRange?.startsWith('W/') === true) return undefined
+  const last = SUFFIX.exec(range)?.[1]
+  return last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
 }
 
 function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<string, string>> {
@@ -79,13 +97,24 @@ function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<
 }
 
 // Express knows ranges, preconditions and HEAD; tag, time and type are ours, set before.
-async function sendFile(reply: Reply, name: string, root: string): Promise<void> {
+async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  reply.sendFile(name, { root, cacheControl: false, etag: false, lastModified: false }, (error?: Error) => {
+  const options = { root, cacheControl: false, etag: false, lastModified: false }
+  reply.sendFile(file.name, options, (error?: Error) => {
     if (error === undefined || isHangUp(error)) resolve()
-    else reject(error)
+    else reject(refusalOf(error, file))
   })
   await promise
+}
+
+/** What the client asked amiss; that the file cannot be read is our fault, whatever status Express gives it. */
+function refusalOf(error: Error, { name, bytes }: SnapshotFile): Error {
+  const status = 'status' in error ? error.status : undefined
+  if (status === 412) return new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+  if (status !== 416) return new Error(`${name} cannot be read`, { cause: error })
+  return new ApiError(416, `The range lies outside ${name}, which has ${bytes} bytes`, {
+    headers: { 'Content-Range': `bytes */${bytes}` },
+  })
 }
 
 /** The client left in the middle; nobody is there to be told. */

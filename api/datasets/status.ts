@@ -19,7 +19,11 @@ export const statusSchema = z.strictObject({
       .record(z.enum(COVERAGE_STATUSES), z.int())
       .nullable()
       .describe('How many days from first_day to data_through are complete, partial, restated and missing.'),
-    days_missing: z.array(daySchema),
+    days_missing: z
+      .array(daySchema)
+      .describe(
+        'Days without data between first_day and data_through; `stale` tells that later ones are due.',
+      ),
     days_partial: z.array(daySchema),
   }),
 })

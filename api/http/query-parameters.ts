@@ -44,7 +44,8 @@ export function readParameters(
   table: ParameterTable,
   query: string,
 ): { readonly values: Readonly<Record<string, unknown>>; readonly faults: Fault[] } {
-  const sent = new URLSearchParams(query)
+  // A question mark at its beginning would be dropped; this one is.
+  const sent = new URLSearchParams(`?${query}`)
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
   for (const name of new Set(sent.keys())) {

@@ -78,7 +78,7 @@ function describe(route: Route, operation: Operation, examples: Examples): Docum
     responses: Object.fromEntries(
       Object.entries({ ...generalReplies(route), ...replies }).map(([status, reply]) => [
         status,
-        describeReply(reply, examples[`${id} ${status}`]),
+        describeReply(withLimits(route, reply), examples[`${id} ${status}`]),
       ]),
     ),
   }
@@ -86,9 +86,18 @@ function describe(route: Route, operation: Operation, examples: Examples): Docum
 
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
+/** Where limits apply, every reply states them (CONTRACT 4.5). */
+function withLimits({ limited }: Route, reply: ReplyDescription): ReplyDescription {
+  if (limited !== true) return reply
+  return { ...reply, headers: [...(reply.headers ?? []), 'RateLimit', 'RateLimit-Policy'] }
+}
+
 /** The errors that every route of its kind can end with (CONTRACT 3). */
-function generalReplies({ access, limited }: Route): Readonly<Record<string, ReplyDescription>> {
+function generalReplies({ access, limited, path }: Route): Readonly<Record<string, ReplyDescription>> {
   return {
+    ...(path.includes(':')
+      ? { '400': { description: 'The path is not encoded correctly.', content: ENVELOPE } }
+      : {}),
     ...(access === 'open'
       ? {}
       : {
@@ -102,7 +111,7 @@ function generalReplies({ access, limited }: Route): Readonly<Record<string, Rep
       ? {
           '429': {
             description: 'A rate limit is used up; `error.metadata.policy` names it.',
-            headers: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+            headers: ['Retry-After'],
             content: ENVELOPE,
           },
         }

@@ -15,6 +15,7 @@ export const HEADERS = {
   'RateLimit-Policy': text('The limits: 30 requests per minute and key, 500 per UTC day and account.'),
   'Repr-Digest': text('SHA-256 of the whole file (RFC 9530).'),
   'Retry-After': text('Seconds to wait before another attempt.'),
+  Vary: text('The request headers that the choice of the reply depends on.'),
   'WWW-Authenticate': text('`Bearer`.'),
   'X-Request-Id': text('Identifier of the request, which the log knows too.'),
 } as const

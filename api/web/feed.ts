@@ -8,20 +8,30 @@ import { html, type Html } from './html.ts'
 /** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
 const ENTRIES = 100
 
-/** Renders the feed; `origin` tells under which address the request reached us. */
-export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) => string): Handler {
+/** How the address of an entry begins in its id, which has to stay, and in its links, which have to lead there. */
+interface Origins {
+  readonly id: string
+  readonly link: string
+}
+
+/** Renders the feed; `origin` tells under which address the request reached us, `idOrigin` is always the same. */
+export function feed(
+  catalogue: SnapshotCatalogue,
+  idOrigin: string,
+  origin: (request: Request) => string,
+): Handler {
   return (request, reply) => {
     const entries = catalogue.list().slice(0, ENTRIES)
     const at = origin(request)
     const updated = entries[0]?.as_of ?? '1970-01-01T00:00:00Z'
     const document = html`<feed xmlns="http://www.w3.org/2005/Atom">
-      <id>${at}/feed.xml</id>
+      <id>${idOrigin}/feed.xml</id>
       <title>App rankings</title>
       <subtitle>Every published snapshot, with the days it restated</subtitle>
       <link rel="self" type="application/atom+xml" href="${at}/feed.xml" />
       <link rel="alternate" type="text/html" href="${at}/" />
       <updated>${updated}</updated>
-      ${entries.flatMap((entry) => entriesOf(entry, at))}
+      ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
     reply.set('Cache-Control', 'public, max-age=300, must-revalidate')
@@ -30,15 +40,15 @@ export function feed(catalogue: SnapshotCatalogue, origin: (request: Request) =>
 }
 
 /** What is new with a snapshot: its days, and, in an entry of its own, what it says differently of earlier ones. */
-function entriesOf(snapshot: SnapshotEntry, origin: string): Html[] {
+function entriesOf(snapshot: SnapshotEntry, origins: Origins): Html[] {
   const { as_of, data_through, days_restated } = snapshot
-  const published = feedEntry(snapshot, origin, {
+  const published = feedEntry(snapshot, origins, {
     id: '',
     title: `Snapshot of ${as_of}`,
     summary: `Data through ${data_through}.`,
   })
   if (days_restated === 0) return [published]
-  const restated = feedEntry(snapshot, origin, {
+  const restated = feedEntry(snapshot, origins, {
     id: '#restatements',
     title: `${days_restated} days restated by the snapshot of ${as_of}`,
     summary: `${days_restated} days that were published before have new figures; see restatements.csv.`,
@@ -48,15 +58,15 @@ function entriesOf(snapshot: SnapshotEntry, origin: string): Html[] {
 
 function feedEntry(
   { as_of, url, publisher }: SnapshotEntry,
-  origin: string,
+  origins: Origins,
   { id, title, summary }: { readonly id: string; readonly title: string; readonly summary: string },
 ): Html {
   return html`<entry>
-    <id>${origin}${url}${id}</id>
+    <id>${origins.id}${url}${id}</id>
     <title>${title}</title>
     <updated>${as_of}</updated>
     <author><name>${publisher}</name></author>
-    <link rel="alternate" type="application/json" href="${origin}${url}" />
+    <link rel="alternate" type="application/json" href="${origins.link}${url}" />
     <summary>${summary}</summary>
   </entry> `
 }

@@ -21,7 +21,8 @@ export function pageLinks({ parameters, days }: PageParameters, query: RankingsQ
     days: days === undefined ? undefined : String(days),
     start_date: days === undefined ? parameters.start_date : undefined,
     end_date: parameters.end_date,
-    as_of: parameters.as_of?.toISOString().replace('.000', ''),
+    limit: parameters.limit === undefined ? undefined : String(parameters.limit),
+    as_of: parameters.as_of,
   }
   return {
     page: (change) => `/?${encode({ ...kept, ...change })}`,

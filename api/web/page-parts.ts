@@ -7,6 +7,7 @@ import {
   SORTS,
   subcategoriesOf,
 } from '../../pipeline/contract.ts'
+import { pageBefore } from '../datasets/links.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
@@ -143,11 +144,7 @@ export function table(view: PageView): Html {
     <nav class="pages" aria-label="Pages">
       ${
         query.offset > 0
-          ? html`<a
-              rel="prev"
-              href="${links.page({ offset: String(Math.max(0, query.offset - query.limit)) })}"
-              >Previous</a
-            >`
+          ? html`<a rel="prev" href="${links.page(changeToPageBefore(query))}">Previous</a>`
           : null
       }
       ${
@@ -189,6 +186,11 @@ function trendLabel(name: string, recent: DailyTokens): string {
   const values = [...recent.values()]
   const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
   return `${name}: tokens per day over the last 30 days, at most ${compact(highest)}`
+}
+
+function changeToPageBefore(query: RankingsQuery): Record<string, string> {
+  const { limit, offset } = pageBefore(query)
+  return { offset: String(offset), ...(limit === query.limit ? {} : { limit: String(limit) }) }
 }
 
 /** Which snapshot is shown, and the others that are kept. */

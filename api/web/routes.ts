@@ -1,6 +1,7 @@
 /** What the service answers to people and to machines that look around, at the origin (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
+import { localUrl } from '../../pipeline/contract.ts'
 import type { Clock, Handler } from '../call.ts'
 import type { Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
@@ -17,6 +18,8 @@ interface WebDependencies {
   readonly clock: Clock
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
   readonly publicUrl: string | undefined
+  /** The setting PORT. */
+  readonly port: number
 }
 
 const ASSETS = {
@@ -26,7 +29,14 @@ const ASSETS = {
 } as const
 
 /** The routes of the page, its files, the feed and the catalogue. */
-export function webRoutes({ snapshots, catalogue, schedule, clock, publicUrl }: WebDependencies): Route[] {
+export function webRoutes({
+  snapshots,
+  catalogue,
+  schedule,
+  clock,
+  publicUrl,
+  port,
+}: WebDependencies): Route[] {
   const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
   return [
@@ -36,7 +46,12 @@ export function webRoutes({ snapshots, catalogue, schedule, clock, publicUrl }: 
       path: `/assets/${name}`,
       handle: asset(name, contentType),
     })),
-    { ...open, path: '/feed.xml', openToPages: true, handle: feed(catalogue, origin) },
+    {
+      ...open,
+      path: '/feed.xml',
+      openToPages: true,
+      handle: feed(catalogue, publicUrl ?? localUrl(String(port)), origin),
+    },
     { ...open, path: '/.well-known/api-catalog', openToPages: true, handle: apiCatalog(origin) },
   ]
 }

@@ -100,6 +100,8 @@ beforeAll(async () => {
       clock,
       log,
       schedule: '0 2 * * *',
+      publicUrl: undefined,
+      port: 0,
       metrics,
     }),
     ...FAULTY,

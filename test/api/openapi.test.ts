@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { snapshotEntrySchema } from '../../api/datasets/snapshot-catalogue.ts'
 import { collectExamples } from '../../api/openapi/collect-examples.ts'
 import { keptExamples } from '../../api/openapi/document.ts'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import { startApi, type Api } from '../support/api.ts'
 import { runAt } from '../support/in-process.ts'
 import { copyRaw, TemporaryFolders } from '../support/nightly.ts'
@@ -26,11 +28,16 @@ afterAll(async () => {
   folders.removeAll()
 })
 
+const responseSchema = z.looseObject({
+  headers: z.record(z.string(), z.unknown()).optional(),
+  content: z.record(z.string(), z.unknown()).optional(),
+})
+
 const documentSchema = z.looseObject({
   openapi: z.literal('3.1.1'),
   paths: z.record(
     z.string(),
-    z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) })),
+    z.record(z.string(), z.object({ responses: z.record(z.string(), responseSchema) })),
   ),
 })
 
@@ -73,6 +80,20 @@ describe('the document', () => {
         ]),
       )
     }
+  })
+
+  it('names every type of file that a snapshot has, and every header of the limits', async () => {
+    const { paths } = documentSchema.parse(await served())
+    const types = Object.keys(
+      paths[`${SNAPSHOTS_PATH}/{id}/{file}`]?.['get']?.responses['200']?.content ?? {},
+    )
+    const list = await (await api.get('/datasets/app-rankings/snapshots')).json()
+    const [newest] = z.object({ data: z.array(snapshotEntrySchema) }).parse(list).data
+    const sent = newest?.files.map((file) => file.media_type.split(';', 1).join('')) ?? []
+    expect(new Set(types)).toEqual(new Set(sent))
+    const rankings = paths['/api/v1/datasets/app-rankings']?.['get']?.responses ?? {}
+    for (const reply of Object.values(rankings))
+      expect(Object.keys(reply.headers ?? {})).toContain('RateLimit')
   })
 
   it('has examples that are real replies', async () => {

@@ -44,6 +44,15 @@ describe('readConfig', () => {
     cwd.mockRestore()
   })
 
+  it.each([
+    [{ PORT: '4000' }, 'http://127.0.0.1:4000'],
+    [{ PORT: '0' }, 'http://127.0.0.1:3000'],
+    [{ PORT: 'any' }, 'http://127.0.0.1:3000'],
+    [{ PORT: '4000', PUBLIC_URL: 'https://example.com/' }, 'https://example.com'],
+  ])('with %j the public reaches the service at %s', (environment, url) => {
+    expect(readConfig(environment).publicUrl).toBe(url)
+  })
+
   it('PUBLIC_URL must be an address of the web', () => {
     expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
   })

@@ -62,6 +62,13 @@ describe('the choice of a format', () => {
     ['', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json; charset=utf-8'],
     ['', 'text/csv', 'text/csv; charset=utf-8; header=present'],
     ['', 'application/json;q=0.1, text/csv;q=0.9', 'text/csv; charset=utf-8; header=present'],
+    ['', 'application/json; charset=utf-8', 'application/json; charset=utf-8'],
+    [
+      '',
+      'application/json;charset=UTF-8;q=0.1, text/csv ; header="a;b,c" ;q=0.9',
+      'text/csv; charset=utf-8; header=present',
+    ],
+    ['', 'text/csv; charset=utf-8; header=present', 'text/csv; charset=utf-8; header=present'],
     ['', PARQUET, PARQUET],
     ['', ARROW, ARROW],
     ['?format=csv', undefined, 'text/csv; charset=utf-8; header=present'],

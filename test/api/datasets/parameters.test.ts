@@ -101,6 +101,7 @@ describe('parseParameters', () => {
     ['toString=5', { parameter: 'toString', problem: 'unknown', sent: '5' }],
     ['limit[]=5', { parameter: 'limit[]', problem: 'unknown', sent: '5' }],
     ['=5', { parameter: '', problem: 'unknown', sent: '5' }],
+    ['?sort=popular', { parameter: '?sort', problem: 'unknown', sent: 'popular' }],
     ['limit=5&limit=5', { parameter: 'limit', problem: 'repeated', sent: '5, 5' }],
     [
       'sort=popular&offset=1&sort=trending',

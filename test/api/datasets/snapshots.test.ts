@@ -1,6 +1,6 @@
 /** Snapshots over HTTP, made by the pipeline: the list, the files, ranges, and rankings as of an earlier one. */
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -168,6 +168,43 @@ describe('a file', () => {
     expect(envelopeSchema.parse(await outside.json()).error.code).toBe(416)
   })
 
+  it('comes whole where its end is asked for and it is shorter', async () => {
+    const tail = await api.get(path, undefined, { headers: { Range: 'bytes=-999999999' } })
+    expect(tail.status).toBe(206)
+    expect(tail.headers.get('Content-Range')).toBe(`bytes 0-${onDisk().length - 1}/${onDisk().length}`)
+    expect(Buffer.from(await tail.arrayBuffer()).equals(onDisk())).toBe(true)
+  })
+
+  it('comes whole where a range is asked of what a weak tag names', async () => {
+    const tag = (await api.get(path, undefined, { method: 'HEAD' })).headers.get('ETag')
+    const whole = await api.get(path, undefined, { headers: { Range: 'bytes=0-9', 'If-Range': `W/${tag}` } })
+    expect(whole.status).toBe(200)
+    expect((await whole.arrayBuffer()).byteLength).toBe(onDisk().length)
+  })
+
+  it.each<Readonly<Record<string, string>>>([{ Range: 'bytes=999999999-' }, { 'If-Match': '"another"' }])(
+    'an error about %j may not be kept for the file',
+    async (headers) => {
+      const refused = await api.get(path, undefined, { headers })
+      expect(refused.headers.get('Cache-Control')).toBe('no-store')
+      for (const name of ['ETag', 'Last-Modified', 'Repr-Digest', 'Link'])
+        expect(refused.headers.get(name)).toBeNull()
+    },
+  )
+
+  it('is a fault of ours when it is gone from the disk, and the reply tells no path', async () => {
+    const file = join(dataDir, 'snapshots', SECOND, 'coverage.csv')
+    const bytes = readFileSync(file)
+    rmSync(file)
+    const response = await api.get(`${LIST}/${SECOND}/coverage.csv`)
+    writeFileSync(file, bytes)
+    expect(response.status).toBe(500)
+    expect(response.headers.get('Cache-Control')).toBe('no-store')
+    expect(envelopeSchema.parse(await response.json()).error.message).toMatch(
+      /^Unexpected server error; quote/,
+    )
+  })
+
   it.each([
     [`${LIST}/${SECOND}/warehouse.duckdb`, 'has no file "warehouse.duckdb"; it has: app-rankings.duckdb'],
     [`${LIST}/${SECOND}/..%2F..%2Fservice.sqlite`, 'has no file "../../service.sqlite"'],
@@ -194,6 +231,13 @@ describe('as_of', () => {
     expect(now.data[0]).toMatchObject({ app_id: 3, total_tokens: '90' })
   })
 
+  it.each(['2026-01-07T02:00:00.000Z', '2026-01-07T03:00:00%2B01:00'])(
+    '%s is the same time',
+    async (time) => {
+      expect((await rankings(`?as_of=${time}`)).status).toBe(200)
+    },
+  )
+
   it('may be kept longer than the newest', async () => {
     const pinned = await rankings('?as_of=2026-01-08T02:00:00Z')
     expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=86400')
@@ -201,7 +245,8 @@ describe('as_of', () => {
   })
 
   it.each([
-    ['2026-01-07T02:00:01Z', 'allowed: the as_of of a retained snapshot'],
+    ['2026-01-07T02:00:01Z', 'sent "2026-01-07T02:00:01Z", allowed: the as_of of a retained snapshot'],
+    ['2026-01-07T02:00:00.5Z', 'sent "2026-01-07T02:00:00.5Z", allowed: the as_of of a retained snapshot'],
     ['yesterday', 'allowed: the time of a snapshot, ISO 8601'],
   ])('%s is refused with 400', async (time, message) => {
     const response = await rankings(`?as_of=${time}`)
@@ -248,6 +293,14 @@ describe('links', () => {
     expect(page.meta.as_of).toBe('2026-01-08T02:00:00Z')
     expect(page.data).toMatchObject([{ rank: 2, app_id: 2 }])
     expect(linksOf(second)).toMatchObject({ prev: expect.stringContaining('offset=0') })
+  })
+
+  it('lead back to the ranks before, and to no rank twice', async () => {
+    const page = await rankings('?limit=2&offset=1')
+    const { prev = '' } = linksOf(page)
+    expect(prev).toContain('limit=1&offset=0')
+    const back = linksOf(await rankings(`?limit=1&offset=2`))['prev']
+    expect(back).toContain('limit=1&offset=1')
   })
 
   it('end with the last page', async () => {

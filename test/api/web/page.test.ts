@@ -80,6 +80,14 @@ describe('the page', () => {
     expect(second).not.toMatch(/rel="next"/)
   })
 
+  it('keeps the length of its pages, and shows no rank twice', async () => {
+    const text = await page('?limit=20&offset=10')
+    const target = (relation: string) =>
+      new RegExp(`rel="${relation}"\\s+href="([^"]+)"`).exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    expect(target('next')).toContain('limit=20&offset=30')
+    expect(target('prev')).toContain('limit=10&offset=0')
+  })
+
   it('filters by links that keep the other choices', async () => {
     const text = await page('?sort=trending&category=entertainment&days=7')
     expect(names(text)).not.toContain('App 59')
@@ -140,14 +148,19 @@ describe('the page', () => {
     expect(again.status).toBe(304)
   })
 
-  it.each(['?days=3', '?days=7&days=7', '?sort=best', '?colour=red', '?as_of=2020-01-01T00:00:00Z'])(
-    '%s is refused in the one shape of errors',
-    async (search) => {
-      const response = await fetch(`${api.origin}/${search}`)
-      expect(response.status).toBe(400)
-      envelopeSchema.parse(await response.json())
-    },
-  )
+  it.each([
+    ['?days=3', 'allowed: one of 1, 7, 30, 90, 365'],
+    ['?days=7&days=7', 'given more than once'],
+    ['?days=7&start_date=2026-01-05', 'instead of start_date'],
+    ['?sort=best', 'popular, trending'],
+    ['?colour=red', 'as_of, days'],
+    ['?format=csv', '"format" is unknown'],
+    ['?as_of=2020-01-01T00:00:00Z', 'retained snapshot'],
+  ])('%s is refused in the one shape of errors', async (search, told) => {
+    const response = await fetch(`${api.origin}/${search}`)
+    expect(response.status).toBe(400)
+    expect(envelopeSchema.parse(await response.json()).error.message).toContain(told)
+  })
 
   it('takes the empty fields of a form for not given', async () => {
     expect(await page('?category=&days=&sort=')).toBe(await page())
@@ -172,7 +185,10 @@ describe('beside the page', () => {
       'Snapshot of 2026-01-08T02:00:00Z',
       'Snapshot of 2026-01-07T02:00:00Z',
     ])
-    expect(text).toContain(`<id>${api.origin}/api/v1/datasets/app-rankings/snapshots/20260108T020000Z</id>`)
+    const snapshot = '/api/v1/datasets/app-rankings/snapshots/20260108T020000Z'
+    // An id stays, whatever address a reader uses; a link leads to where the reader came from.
+    expect(text).toContain(`<id>http://127.0.0.1:3000${snapshot}</id>`)
+    expect(text).toContain(`href="${api.origin}${snapshot}"`)
   })
 
   it('/.well-known/api-catalog leads to what describes the API, and each link exists', async () => {
