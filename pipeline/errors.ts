@@ -49,9 +49,13 @@ export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
+const NO_MEMORY = /^Out of Memory Error/
+const NO_SPACE = /No space left on device|ENOSPC|[Dd]isk (?:is )?full/
+
 /** What the machine itself may refuse, by the words of DuckDB and Node, with the remedy. */
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
-  [/No space left on device|ENOSPC|[Dd]isk (?:is )?full/, 'There is no space left; free some and run again'],
+  [NO_MEMORY, 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again'],
+  [NO_SPACE, 'There is no space left; free some and run again'],
   [
     /[Pp]ermission denied|EACCES|EPERM|EROFS|[Rr]ead-only file system/,
     'A right is missing; give it to the user of the run, and run again',
@@ -62,7 +66,12 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
-/** The sentence for a fault of disk, rights or warehouse under `folder`; undefined for any other error. */
+/** Whether memory or disk ran out, whatever was read meanwhile. */
+export function isShortage(error: unknown): boolean {
+  return [NO_MEMORY, NO_SPACE].some((words) => words.test(messageOf(error)))
+}
+
+/** The sentence for a fault of memory, disk, rights or warehouse under `folder`; undefined for any other error. */
 export function machineFault(error: unknown, folder: string): DataError | undefined {
   if (error instanceof UsageError || error instanceof LockedError) return undefined
   const refusal = REFUSALS.find(([words]) => words.test(messageOf(error)))

@@ -1,8 +1,9 @@
 /** Reads Arrow IPC files (both forms, file and stream) row by row, every value as text. */
-import { DataType, RecordBatchReader, TimeUnit } from 'apache-arrow'
-import type { RecordBatch, Vector } from 'apache-arrow'
+import { compressionRegistry, CompressionType, DataType, RecordBatchReader, TimeUnit } from 'apache-arrow'
+import type { Decimal, RecordBatch, Vector } from 'apache-arrow'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { zstdDecompressSync } from 'node:zlib'
 import { DataError, messageOf } from '../errors.ts'
 import { requireColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
@@ -15,6 +16,9 @@ const MICROSECONDS: Record<TimeUnit, (value: bigint) => bigint> = {
   [TimeUnit.MICROSECOND]: (value) => value,
   [TimeUnit.NANOSECOND]: (value) => value / 1_000n,
 }
+
+// The library has no codecs of its own, Node has this one.
+compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompressSync(bytes) })
 
 /** A row's values in the order of the columns asked for; null where the value is null or the column missing. */
 export type TextRow = readonly (string | null)[]
@@ -43,8 +47,15 @@ export async function* readArrow(
     }
   } catch (error) {
     if (error instanceof DataError) throw error
-    throw new DataError(`${file.name} cannot be read as Arrow IPC: ${messageOf(error)}`, { cause: error })
+    throw new DataError(`${file.name} cannot be read as Arrow IPC: ${reasonOf(error)}`, { cause: error })
   }
+}
+
+function reasonOf(error: unknown): string {
+  const message = messageOf(error)
+  return message.includes('codec not found')
+    ? 'its buffers are compressed with LZ4. Write it without compression, with ZSTD, or as Parquet'
+    : message
 }
 
 /** A stream cut between two batches reads like a whole one, so its end mark is asked for. */
@@ -70,11 +81,29 @@ function textRows(batch: RecordBatch, positions: readonly number[]): TextRow[] {
 
 function textColumn(batch: RecordBatch, position: number): (index: number) => string | null {
   const vector: Vector | null = position < 0 ? null : batch.getChildAt(position)
-  if (vector === null) return () => null
-  const toText = DataType.isTimestamp(vector.type)
-    ? timestampText(vector, vector.type.unit)
-    : valueText(vector)
+  // A column of type Null says of each of its values that it is valid.
+  if (vector === null || DataType.isNull(vector.type)) return () => null
+  const toText = textOf(vector)
   return (index) => (vector.isValid(index) ? toText(index) : null)
+}
+
+function textOf(vector: Vector): (index: number) => string {
+  const { type } = vector
+  if (DataType.isTimestamp(type)) return timestampText(vector, type.unit)
+  if (DataType.isDate(type)) return (index) => new Date(Number(vector.get(index))).toISOString()
+  if (DataType.isDecimal(type)) return (index) => decimalText(vector.get(index), type)
+  return (index) => valueText(vector.get(index))
+}
+
+const WORD_BITS = 32n
+
+/** A decimal number from its words of 32 bits, the lowest first. */
+function decimalText(words: Uint32Array, { scale }: Decimal): string {
+  const bits = words.reduceRight((sum, word) => (sum << WORD_BITS) | BigInt(word), 0n)
+  const unscaled = BigInt.asIntN(words.length * Number(WORD_BITS), bits)
+  if (scale <= 0) return String(unscaled * 10n ** BigInt(-scale))
+  const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0')
+  return `${unscaled < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
 /** Read from the 64-bit values themselves: the library's own accessor rounds to floating milliseconds. */
@@ -92,12 +121,8 @@ function microsecondsText(microseconds: bigint): string {
   return time.toISOString().replace('Z', `${rest.toString().padStart(3, '0')}Z`)
 }
 
-function valueText(vector: Vector): (index: number) => string {
-  return (index) => {
-    const value: unknown = vector.get(index)
-    if (value instanceof Date) return value.toISOString()
-    return typeof value === 'bigint' || typeof value === 'number' || typeof value === 'string'
-      ? `${value}`
-      : JSON.stringify(value)
-  }
+function valueText(value: unknown): string {
+  // A whole floating number keeps its digits: 1e22 would be text of another kind.
+  if (typeof value === 'number') return Number.isInteger(value) ? String(BigInt(value)) : String(value)
+  return typeof value === 'bigint' || typeof value === 'string' ? String(value) : JSON.stringify(value)
 }

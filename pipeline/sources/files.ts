@@ -5,12 +5,12 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, messageOf } from '../errors.ts'
+import { DataError, isShortage, messageOf } from '../errors.ts'
 import { execute, readRow, setVariables } from '../warehouse.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
-import { readParquet } from './parquet-file.ts'
+import { readParquet, readThrough } from './parquet-file.ts'
 import type { Proof } from './parquet-file.ts'
 import type { UsageSource } from './source.ts'
 import { createStagingTable, stageFile } from './staging.ts'
@@ -42,7 +42,15 @@ export function openDropFolder(rawFolder: string): UsageSource {
       }))
     },
     async countDay(connection, { day }) {
-      await countFiles(connection, found.get(day)?.files ?? [])
+      const files = found.get(day)?.files ?? []
+      try {
+        await countFiles(connection, files)
+      } catch (error) {
+        // DuckDB seldom names the file whose bytes it could not make sense of.
+        const parquet = files.filter(({ format }) => format === 'parquet')
+        if (!(error instanceof DataError) && !isShortage(error)) await readThrough(connection, parquet)
+        throw error
+      }
     },
     close: async () => undefined,
   }

@@ -19,6 +19,9 @@ type SchemaGroup = {
 /** An expression that reads a column of a type; undefined where the type cannot hold such a value. */
 type Reading = (column: string, type: string) => string | undefined
 
+/** The column in which DuckDB numbers the rows of a file, from 0. */
+const ROW_NUMBER = 'file_row_number'
+
 const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
 const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
 const TIME_WITH_ZONE = 'TIMESTAMP WITH TIME ZONE'
@@ -117,7 +120,8 @@ async function groupBySchema(
   for (const file of files) {
     const types = await describeParquet(connection, file)
     requireColumns(file, [...types.keys()], USAGE_COLUMNS.required)
-    const signature = JSON.stringify([...types])
+    // Rows can only be numbered file by file where a column has the name that numbers come under.
+    const signature = JSON.stringify([...types, types.has(ROW_NUMBER) ? file.path : null])
     const group = groups.get(signature) ?? { types, files: [] }
     group.files.push(file)
     groups.set(signature, group)
@@ -132,6 +136,26 @@ async function proofOf(connection: DuckDBConnection, files: readonly RawFile[]):
   return proven ? { rows, smallSums: small } : undefined
 }
 
+/**
+ * Reads the columns of usage of each file to their end, once something in a day could not be read.
+ * @throws DataError that names the first file that cannot be.
+ */
+export async function readThrough(connection: DuckDBConnection, files: readonly RawFile[]): Promise<void> {
+  for (const file of files) {
+    const types = await describeParquet(connection, file)
+    const columns = USAGE_READINGS.map(({ column }) => column).filter((column) => types.has(column))
+    const hashes = columns.map((column) => `bit_xor(hash(${column}))`).join(', ')
+    try {
+      await connection.run(`SELECT ${hashes} FROM read_parquet(${pathLiteral(file.path)})`)
+    } catch (error) {
+      throw new DataError(
+        `${file.name} cannot be read as Parquet: ${firstLineOf(error)}. Deliver the file again, whole`,
+        { cause: error },
+      )
+    }
+  }
+}
+
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
 export async function describeParquet(connection: DuckDBConnection, file: RawFile): Promise<ColumnTypes> {
   try {
@@ -143,6 +167,10 @@ export async function describeParquet(connection: DuckDBConnection, file: RawFil
   }
 }
 
+function freeName(name: string, types: ColumnTypes): string {
+  return types.has(name) ? freeName(`${name}_`, types) : name
+}
+
 // Their columns are the same: by name, they have their least and greatest values also where there are several files.
 function selectGroup({ types, files }: SchemaGroup): string {
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ')
@@ -150,12 +178,16 @@ function selectGroup({ types, files }: SchemaGroup): string {
   const inputs = USAGE_READINGS.map(
     (reading) => `${inputExpression(reading, types, files)} AS ${reading.column}`,
   )
+  // The names under which DuckDB tells file and row may be those of columns that we ignore.
+  const path = freeName('path', types)
+  const numbered = types.has(ROW_NUMBER)
+  const row = numbered ? 'row_number() OVER ()' : `${ROW_NUMBER} + 1`
   const present = USAGE_READINGS.filter(({ column }) => types.has(column))
   const payload = present.map(({ column }) => `${column}: ${column}`).join(', ')
   return `
-    SELECT map_extract_value(MAP {${names}}, filename) AS file, file_row_number + 1 AS row, 1 AS lines,
+    SELECT map_extract_value(MAP {${names}}, ${path}) AS file, ${row} AS row, 1 AS lines,
       CAST(NULL AS VARCHAR) AS fault, ${inputs.join(', ')}, CAST(to_json({${payload}}) AS VARCHAR) AS payload
-    FROM read_parquet([${paths}], filename = true, file_row_number = true, union_by_name = true)`
+    FROM read_parquet([${paths}], filename = '${path}', file_row_number = ${!numbered}, union_by_name = true)`
 }
 
 function inputExpression(

@@ -4,7 +4,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, firstLineOf } from '../errors.ts'
+import { DataError, firstLineOf, isShortage } from '../errors.ts'
 import { execute, identifier, literal, readRow } from '../warehouse.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
@@ -63,6 +63,7 @@ async function runOver(
   try {
     await connection.run(statement)
   } catch (error) {
+    if (isShortage(error)) throw error
     throw new DataError(`${file.name} cannot be read: ${firstLineOf(error)} ${remedy}`, { cause: error })
   }
 }
@@ -175,8 +176,8 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
     file,
     'Deliver the file again, whole',
     `INSERT INTO staged
-     SELECT ${literal(file.name)}, file_row_number + 1, 1, NULL, NULL, ${selected.join(', ')}
-     FROM read_parquet(${pathLiteral(file.path)}, file_row_number = true)`,
+     SELECT ${literal(file.name)}, row_number() OVER (), 1, NULL, NULL, ${selected.join(', ')}
+     FROM read_parquet(${pathLiteral(file.path)})`,
   )
 }
 

@@ -61,12 +61,17 @@ export async function verifyWhole(file: RawFile): Promise<void> {
  */
 export async function readCsvHeader(file: RawFile): Promise<string[]> {
   const [line = ''] = (await readStart(file)).split(/\r\n|\n|\r/, 1)
-  const names = splitCsvLine(line).map((name) => name.trim().toLowerCase())
+  const names = splitCsvLine(line).map((name, index) => name.trim().toLowerCase() || unnamed(index))
   if (line.trim() === '')
     throw new DataError(`${file.name} is empty: expected a first line with the column names`)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new DataError(`${file.name} names the column "${twice}" twice`)
   return names
+}
+
+/** Spreadsheets leave columns without a name behind; they are ignored like any other that we do not know. */
+function unnamed(index: number): string {
+  return `column ${index + 1}, which has no name`
 }
 
 /** After a last field without a comma the pattern matches once more, emptily. */

@@ -3,8 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, it } from 'vitest'
-import { queryWarehouse, runAt } from '../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { readConfig } from '../../pipeline/config.ts'
+import { runNightly } from '../../pipeline/run.ts'
+import { queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-06T02:00:00Z'
@@ -91,6 +93,58 @@ it('a footer that lies about its ids fails the day, and says so', async () => {
   await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
     /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/,
   )
+})
+
+it.each(['filename', 'file_row_number', 'path', 'row'])('a further column %s is ignored', async (name) => {
+  const rows = (from: number) =>
+    `SELECT 1 AS app_id, CASE WHEN i = 7 THEN -1 ELSE 2 END AS prompt_tokens, 0 AS completion_tokens, 'x' AS ${name}
+     FROM range(${from}, ${from} + 400) AS t (i)`
+  const { dataDir } = await dayOf(rows(0), rows(400))
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '799' }])
+  expect(await queryWarehouse(dataDir, 'SELECT file, "row" FROM quarantine')).toEqual([
+    { file: `usage/date=${DAY}/0.parquet`, row: '8' },
+  ])
+})
+
+it('a file whose bytes make no sense is named', async () => {
+  const rows = 'SELECT i AS app_id, i AS prompt_tokens, i AS completion_tokens FROM range(20000) AS t (i)'
+  const { dataDir, files } = await dayOf(rows, rows, rows)
+  const [, damaged = ''] = files
+  const bytes = readFileSync(damaged)
+  writeFileSync(damaged, bytes.fill(0, 1000, bytes.length - 2000))
+  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+    /^usage\/date=2026-01-05\/1\.parquet cannot be read as Parquet: .* Deliver the file again, whole$/,
+  )
+})
+
+it('the least app_id there is may stand in a ranking', async () => {
+  const least = -(2n ** 63n)
+  const { dataDir } = await dayOf(
+    `SELECT (${least})::BIGINT AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens FROM range(3)`,
+  )
+  writeRaw(
+    dataDir,
+    'apps/more.csv',
+    `app_id,app_name,visibility,updated_at\n${least},Least,public,2025-01-01\n`,
+  )
+  await runAt(dataDir, AS_OF)
+  expect(await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM rankings')).toEqual([
+    { app_id: String(least) },
+  ])
+})
+
+it('too little memory is no fault of a file', async () => {
+  const { dataDir } = await dayOf('SELECT 1 AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens')
+  const lines = Array.from({ length: 20_000 }, (_, index) => `${DAY},${index},1,1`)
+  writeRaw(
+    dataDir,
+    `usage/date=${DAY}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${lines.join('\n')}\n`,
+  )
+  const config = readConfig({ DATA_DIR: dataDir, PIPELINE_MEMORY: '16MB' })
+  const run = runNightly(config, { now: () => new Date(AS_OF), progress: SILENT })
+  await expect(run).rejects.toThrow(/^The run takes more memory than PIPELINE_MEMORY gives it/)
 })
 
 function bytesOf(integer: number): Buffer {

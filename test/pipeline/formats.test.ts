@@ -86,6 +86,11 @@ const VARIANTS: readonly Variant[] = [
   { name: 'CSV with \\r\\n', file: 'rows.csv', content: (day) => toCsv(day).replaceAll('\n', '\r\n') },
   { name: 'CSV after a byte order mark', file: 'rows.csv', content: (day) => `\uFEFF${toCsv(day)}` },
   { name: 'CSV without a last line break', file: 'rows.csv', content: (day) => toCsv(day).trimEnd() },
+  {
+    name: 'CSV with columns that have no name',
+    file: 'rows.csv',
+    content: (day) => toCsv(day).replaceAll(/$/gm, ',,').replace(/\n,,$/, '\n'),
+  },
   { name: 'CSV, gz', file: 'rows.csv.gz', content: (day) => gzipSync(toCsv(day)) },
   { name: 'CSV, zst', file: 'rows.csv.zst', content: (day) => zstdCompressSync(toCsv(day)) },
   { name: 'NDJSON', file: 'rows.ndjson', content: toNdjson },

@@ -10,5 +10,5 @@ WITH neighbours AS (
 )
 SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.total_tokens, n.app_above, n.tokens_above
 FROM neighbours AS n
-WHERE (n.total_tokens, -n.app_id) > (n.tokens_above, -n.app_above)
+WHERE (n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.tokens_above, -CAST(n.app_above AS HUGEINT))
 ORDER BY ALL;

@@ -33,5 +33,5 @@ neighbours AS (
 SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.triple_excess, n.excess_above
 FROM neighbours AS n
 WHERE coalesce(n.triple_excess <= 0, true)
-  OR (n.triple_excess, n.total_tokens, -n.app_id) > (n.excess_above, n.tokens_above, -n.app_above)
+  OR (n.triple_excess, n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.excess_above, n.tokens_above, -CAST(n.app_above AS HUGEINT))
 ORDER BY ALL;
