@@ -1,6 +1,7 @@
 /** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../json.ts'
 import { errorCode, identity, type Answerer } from './completion.ts'
+import { withPlainContent } from './content-parts.ts'
 import { AttemptFailure, failureInReply } from './failure.ts'
 import { createToolCallRepair, type ToolCallRepair } from './tool-calls.ts'
 import { readUsage, usageReply, type Usage } from './usage.ts'
@@ -111,7 +112,7 @@ export class ChunkReader {
 
   #readDelta(value: unknown, index: number): JsonObject {
     if (!isObject(value)) return {}
-    const delta = withoutNulls(value)
+    const delta = withoutNulls(withPlainContent(value))
     if (delta['tool_calls'] === undefined) return delta
     const repair = this.#repairs.get(index) ?? createToolCallRepair()
     this.#repairs.set(index, repair)

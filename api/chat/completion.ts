@@ -3,6 +3,7 @@
  * there is missing, or null where it may only be absent.
  */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../json.ts'
+import { withPlainContent } from './content-parts.ts'
 import { AttemptFailure, failureInReply } from './failure.ts'
 import { repairToolCalls } from './tool-calls.ts'
 import { readUsage, usageReply, type Usage } from './usage.ts'
@@ -84,7 +85,7 @@ function isPlainCode(value: unknown): value is string | number {
 }
 
 function repairChoice(choice: JsonObject, position: number): Record<string, unknown> {
-  const message = isObject(choice['message']) ? choice['message'] : {}
+  const message = withPlainContent(isObject(choice['message']) ? choice['message'] : {})
   const repaired: Record<string, unknown> = {
     ...withoutNulls(message),
     role: 'assistant',

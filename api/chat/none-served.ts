@@ -33,14 +33,22 @@ export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
         error_type: failure.errorType,
       })),
     },
-    headers: status === 408 ? {} : { 'Retry-After': String(retryAfter(status, attempts)) },
+    headers: {
+      ...(status === 408 ? {} : { 'Retry-After': String(retryAfter(status, attempts)) }),
+      // The same request would be refused again; OpenAI's clients ask this header whether to send it.
+      ...(isRefused(attempts) ? { 'X-Should-Retry': 'false' } : {}),
+    },
   })
 }
 
 /** The request itself was refused only where every provider said so; otherwise they are what failed. */
+function isRefused(attempts: readonly FailedAttempt[]): boolean {
+  return attempts.length > 0 && attempts.every(({ failure }) => failure.rule.harmless)
+}
+
 function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
-  const areRefusals = attempts.length > 0 && attempts.every(({ failure }) => failure.rule.harmless)
-  return areRefusals ? (attempts.at(-1)?.failure.errorType ?? 'provider_unavailable') : 'provider_unavailable'
+  const refusal = isRefused(attempts) ? attempts.at(-1)?.failure.errorType : undefined
+  return refusal ?? 'provider_unavailable'
 }
 
 function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {

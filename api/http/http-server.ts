@@ -29,7 +29,8 @@ export const HTTP_LIMITS: HttpLimits = {
   requestMs: 60_000,
   // More than the minute after which proxies give theirs up: the side that sends requests should be the one to hang up.
   idleMs: 65_000,
-  stopMs: 30_000,
+  // With the five seconds that chat has after it to end and record what is left (CHAT_LIMITS), 30 in all.
+  stopMs: 25_000,
 }
 
 /** A server that is accepting connections. */

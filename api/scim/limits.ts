@@ -25,7 +25,7 @@ export interface SyncLimits {
 
 /** The limits in force unless a test brings its own. */
 export const SYNC_LIMITS: SyncLimits = {
-  responseBytes: 16 * 1024 * 1024,
+  responseBytes: 64 * 1024 * 1024,
   connectMs: 10_000,
   requestMs: 60_000,
   tries: 4,

@@ -29,6 +29,8 @@ afterAll(() => chat.stop())
 
 const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }
 
+const THOUGHT = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
+
 /** Replies of providers that strict clients refuse as they are. */
 const WHOLE: readonly (readonly [string, unknown])[] = [
   ['as OpenAI sends it', completion()],
@@ -51,6 +53,13 @@ const WHOLE: readonly (readonly [string, unknown])[] = [
     },
   ],
   [
+    'with content in parts',
+    {
+      ...completion(),
+      choices: [{ message: { content: [THOUGHT, { type: 'text', text: 'Hello' }] }, finish_reason: 'stop' }],
+    },
+  ],
+  [
     'with an unknown finish',
     { ...completion(), choices: [{ message: { content: 'Hello' }, finish_reason: 'eos' }] },
   ],
@@ -67,6 +76,14 @@ const STREAMS: readonly (readonly [string, string])[] = [
     sse([{ ...chunk({}), choices: [{ index: 0, delta: { content: 'Hello' } }] }]),
   ],
   ['without usage', sse(chunksOf(['Hel', 'lo'], null))],
+  [
+    'with content in parts',
+    sse([
+      chunk({ content: [THOUGHT] }),
+      chunk({ content: [{ type: 'text', text: 'Hel' }, { type: 'text', text: 'lo' }] }),
+      chunk({}, 'stop'),
+    ]),
+  ],
   ['with null members', sse([chunk({ role: null, content: 'Hello', tool_calls: null }), chunk({}, 'stop')])],
 ]
 
@@ -92,6 +109,18 @@ describe('openai', () => {
     const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
     const message = await runner.finalMessage()
     expect(message.tool_calls?.map(({ id }) => id)).toEqual(['call_1', 'call_2'])
+  })
+
+  it('does not send again what the providers refused', async () => {
+    let asked = 0
+    chat.script((response, received) => {
+      asked += 1
+      return status(400)(response, received)
+    })
+    const patient = openai.withOptions({ maxRetries: 2 })
+    const answer = patient.chat.completions.create({ model: 'a/one', messages: [...MESSAGES] })
+    await expect(answer).rejects.toThrow('refused the request')
+    expect(asked).toBe(1)
   })
 
   it('throws the error of a stream that fails on the way', async () => {

@@ -165,6 +165,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     expect(response.status).toBe(code)
     expect(response.headers.get('Content-Type')).toMatch('application/json')
     expect(response.headers.has('Retry-After')).toBe(code !== 408)
+    expect(response.headers.get('X-Should-Retry')).toBe(errorType === 'invalid_request' ? 'false' : null)
     const text = await response.text()
     expect(text).not.toContain('secret')
     const { error } = envelopeSchema.parse(JSON.parse(text))
