@@ -68,6 +68,14 @@ export const SETTINGS = {
 const settingsSchema = z.object(SETTINGS)
 export type Settings = z.infer<typeof settingsSchema>
 
+/** What each setting is for, a line each. */
+export function settingsHelp(): string {
+  const lines = Object.entries(SETTINGS).map(
+    ([name, schema]) => `  ${name.padEnd(23)}${schema.description ?? ''}`,
+  )
+  return `Settings (environment):\n${lines.join('\n')}`
+}
+
 /**
  * Reads all settings. An empty variable counts as not set.
  * @throws {OperatorError} that lists every fault at once.

@@ -29,6 +29,20 @@ export function note(text: string): void {
 }
 
 /**
+ * For commands that take none: `--help` prints `usage` and ends the process.
+ * @throws {OperatorError} for any other argument.
+ */
+export function takeNoArguments(usage: string): void {
+  const [first] = process.argv.slice(2)
+  if (first === undefined) return
+  if (first !== '--help' && first !== '-h') {
+    throw new OperatorError(`Unexpected argument "${first}": settings come from the environment\n\n${usage}`)
+  }
+  print(usage)
+  process.exit()
+}
+
+/**
  * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once; of a Ctrl-C, npm passes on what
  * the terminal has already sent us, so under npm the echo of a SIGINT does not count.
  */

@@ -1,10 +1,15 @@
 /** Entry of `npm run serve`: the API alone. */
-import { readSettings } from './config.ts'
-import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal } from './entry.ts'
+import { readSettings, settingsHelp } from './config.ts'
+import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal, takeNoArguments } from './entry.ts'
 import { createLog } from './log.ts'
 import { serve } from './serve.ts'
 
+const USAGE = `npm run serve: the API over what was published, without a run of the pipeline.
+
+${settingsHelp()}`
+
 try {
+  takeNoArguments(USAGE)
   const settings = readSettings(process.env)
   const service = await serve(settings, { log: createLog(settings.LOG_LEVEL), environment: process.env })
   onStopSignal(() => void service.close())

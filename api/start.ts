@@ -4,8 +4,17 @@
  */
 import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './child-processes.ts'
-import { readSettings, type Settings } from './config.ts'
-import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal, print } from './entry.ts'
+import { readConfiguration } from './chat/configuration.ts'
+import { readSettings, settingsHelp, type Settings } from './config.ts'
+import {
+  EXIT_USAGE,
+  failureText,
+  note,
+  onReloadSignal,
+  onStopSignal,
+  print,
+  takeNoArguments,
+} from './entry.ts'
 import { createLog, type Log } from './log.ts'
 import { BASE_PATH } from './route.ts'
 import { serve } from './serve.ts'
@@ -19,8 +28,16 @@ const KEY_WAS_SHOWN =
   'the first one was shown when it was made; another one: ' +
   `npm run -s keys -- create --account ${FIRST_ACCOUNT} --kind inference`
 
+const USAGE = `npm start: one run of the pipeline, then the API with the nightly schedule beside it.
+
+${settingsHelp()}
+Those of the pipeline too: npm run nightly -- --help`
+
 try {
+  takeNoArguments(USAGE)
   const settings = readSettings(process.env)
+  // A fault in it is told before anything is published, not after the run.
+  if (settings.MODELS_FILE !== undefined) await readConfiguration(settings.MODELS_FILE, process.env)
   await start(settings, createLog(settings.LOG_LEVEL))
 } catch (error) {
   note(failureText(error))

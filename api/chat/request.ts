@@ -13,32 +13,39 @@ export interface ChatRequest {
   readonly body: JsonObject
 }
 
-const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))])
+const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))], {
+  error: 'Expected a text, or a list of parts with a type each',
+})
 const toolCallSchema = z.looseObject({ id: z.string(), type: z.string() })
 
 // Shapes that no provider takes are refused here; what only some take is theirs to judge.
-const messageSchema = z.discriminatedUnion('role', [
-  z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
-  z.looseObject({
-    role: z.literal('assistant'),
-    content: contentSchema.nullish(),
-    tool_calls: z.array(toolCallSchema).nullish(),
-  }),
-  z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
-  z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
-])
-
-const toolSchema = z.union([
-  z.looseObject({
-    type: z.literal('function'),
-    function: z.looseObject({
-      name: z.string().min(1),
-      description: z.string().nullish(),
-      parameters: z.looseObject({}).nullish(),
+const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
+    z.looseObject({
+      role: z.literal('assistant'),
+      content: contentSchema.nullish(),
+      tool_calls: z.array(toolCallSchema).nullish(),
     }),
-  }),
-  z.looseObject({ type: z.string().refine((type) => type !== 'function') }),
-])
+    z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+    z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
+  ],
+  { error: 'Expected an object whose role is system, developer, user, assistant, tool or function' },
+)
+
+const functionSchema = z.looseObject({
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: z.looseObject({}).nullish(),
+})
+
+const toolSchema = z
+  .looseObject({ type: z.string(), function: functionSchema.optional() })
+  .refine((tool) => tool.type !== 'function' || tool.function !== undefined, {
+    path: ['function'],
+    error: 'Expected an object with the name of the function',
+  })
 
 const model = z.string().min(1)
 const count = z.int().min(1)
@@ -51,13 +58,13 @@ export const chatRequestSchema = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({}).nullish(),
   tools: z.array(toolSchema).nullish(),
-  tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({})], { error: 'Expected a text or an object' }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   max_tokens: count.nullish(),
   max_completion_tokens: count.nullish(),
   n: count.nullish(),
-  stop: z.union([z.string(), z.array(z.string())]).nullish(),
+  stop: z.union([z.string(), z.array(z.string())], { error: 'Expected a text or a list of texts' }).nullish(),
   seed: z.int().nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
@@ -69,8 +76,8 @@ export const chatRequestSchema = z.looseObject({
  * @throws {ApiError} 400 that names each fault with its place.
  */
 export function readChatRequest(body: unknown): ChatRequest {
-  const parsed = chatRequestSchema.safeParse(body, { reportInput: true })
-  if (!parsed.success) throw invalid(describe(parsed.error))
+  const parsed = chatRequestSchema.safeParse(body)
+  if (!parsed.success) throw invalid(describe(parsed.error, body))
   const { model: first, models, stream } = parsed.data
   const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
   if (wanted.length === 0) throw invalid('model is missing: name one in "model", or several in "models"')
@@ -84,15 +91,22 @@ export function invalid(message: string): ApiError {
 
 const FAULTS_TOLD = 5
 
-function describe(error: z.ZodError): string {
-  const faults = error.issues.map((issue) => {
-    const place = z.core.toDotPath(issue.path)
-    return `${place === '' ? '' : `${shorten(place)}: `}${issue.message}${sent(issue.input)}`
+function describe(error: z.ZodError, body: unknown): string {
+  const faults = error.issues.map(({ path, message }) => {
+    const place = z.core.toDotPath(path)
+    return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
   })
   const more = faults.length > FAULTS_TOLD ? `; and ${faults.length - FAULTS_TOLD} more` : ''
   return `Invalid chat request: ${faults.slice(0, FAULTS_TOLD).join('; ')}${more}`
 }
 
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    body,
+  )
+}
+
 function sent(value: unknown): string {
-  return value === undefined || typeof value === 'object' ? '' : `; sent: ${shorten(JSON.stringify(value))}`
+  return value === undefined ? '; it is missing' : `; sent: ${shorten(JSON.stringify(value))}`
 }

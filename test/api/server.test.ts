@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeKey, startProgram, startServer } from '../support/api.ts'
@@ -107,5 +107,29 @@ describe('npm run serve', () => {
     expect(run.code).toBe(2)
     expect(run.stderr).toContain('PORT')
     expect(run.stderr).toContain('LOG_LEVEL')
+  })
+
+  it.each(['server.ts', 'start.ts'])(
+    '%s tells its settings when it is asked for help, and starts nothing',
+    async (file) => {
+      const dataDir = folders.make()
+      const help = await startProgram(file, ['--help'], { DATA_DIR: dataDir }).ended
+      expect(help).toMatchObject({ code: 0, stderr: '' })
+      expect(help.stdout).toContain('  PORT  ')
+      const wrong = await startProgram(file, ['--port', '80'], { DATA_DIR: dataDir }).ended
+      expect(wrong).toMatchObject({ code: 2, stdout: '' })
+      expect(wrong.stderr).toContain('Unexpected argument "--port"')
+      expect(readdirSync(dataDir)).toEqual([])
+    },
+  )
+
+  it('start.ts tells a fault of MODELS_FILE before it publishes anything', async () => {
+    const dataDir = folders.make()
+    const file = join(folders.make(), 'models.json')
+    writeFileSync(file, '{')
+    const run = await startProgram('start.ts', [], { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: file }).ended
+    expect(run.code).toBe(2)
+    expect(run.stderr).toContain('models.json')
+    expect(readdirSync(dataDir)).toEqual([])
   })
 })

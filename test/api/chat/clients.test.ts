@@ -80,7 +80,12 @@ const STREAMS: readonly (readonly [string, string])[] = [
     'with content in parts',
     sse([
       chunk({ content: [THOUGHT] }),
-      chunk({ content: [{ type: 'text', text: 'Hel' }, { type: 'text', text: 'lo' }] }),
+      chunk({
+        content: [
+          { type: 'text', text: 'Hel' },
+          { type: 'text', text: 'lo' },
+        ],
+      }),
       chunk({}, 'stop'),
     ]),
   ],

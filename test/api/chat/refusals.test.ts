@@ -49,6 +49,15 @@ it.each([
   )
 })
 
+it.each([
+  ['{oops', 'The body is no valid JSON'],
+  [JSON.stringify('x'.repeat(1_100_000)), 'at most 1048576 bytes are allowed'],
+])('a body that cannot be taken is told what is wrong', async (body, message) => {
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
+  const { error } = envelopeSchema.parse(await (await post(body, headers)).json())
+  expect(error.message).toContain(message)
+})
+
 it('another method is refused with those that are allowed', async () => {
   const response = await chat.api.get('/chat/completions', chat.api.key)
   expect(response.status).toBe(405)
