@@ -31,7 +31,7 @@ export function sendBody(reply: Reply, status: number, contentType: string, body
 }
 
 /** What is said of a representation before it turns out that there is none. */
-const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link']
+const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', 'Content-Encoding']
 
 /** Ends the reply with the error envelope (CONTRACT 3), which must not be kept for what was asked. */
 export function sendError(reply: Reply, fault: ApiError): void {

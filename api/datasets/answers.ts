@@ -2,12 +2,10 @@
  * Ready replies of the rankings call: bytes per snapshot, query, format and encoding, worked out once however many
  * ask at the same time, and kept as long as there is room.
  */
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
 import { SORTS } from '../../pipeline/contract.ts'
+import { encode, ENCODINGS, type Encoding } from '../http/encodings.ts'
 import { createByteCache } from './byte-cache.ts'
 import { encodeRankings } from './encode.ts'
-import { ENCODINGS, type Encoding } from './encodings.ts'
 import { linkField, type Place } from './links.ts'
 import { resolveQuery } from './query.ts'
 import { readRanking } from './read-ranking.ts'
@@ -44,7 +42,7 @@ export function createAnswers(): Answers {
     if (encoding === 'identity') return await plain()
     return await keep(`${key}.${encoding}`, async () => {
       const { body, link } = await plain()
-      return { body: await COMPRESS[encoding](body), link }
+      return { body: await encode(body, encoding), link }
     })
   }
 
@@ -68,12 +66,4 @@ export function keyOf({ snapshot, query, format }: Place): string {
 async function workOut(question: Question): Promise<ReadyAnswer> {
   const rows = await readRanking(question.snapshot, question.query)
   return { body: await encodeRankings(question, rows), link: linkField(question, rows.length) }
-}
-
-// Once per answer, so a little more work than usual pays.
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }
-
-const COMPRESS: Readonly<Record<Exclude<Encoding, 'identity'>, (body: Buffer) => Promise<Buffer>>> = {
-  br: (body) => promisify(brotliCompress)(body, BROTLI),
-  gzip: (body) => promisify<Buffer, Buffer>(gzip)(body),
 }

@@ -1,10 +1,10 @@
 /** What a rankings request will get, as far as it follows from its text alone: most of them were sent before. */
 import type { Request } from 'express'
 import type { Validators } from '../http/conditional.ts'
+import { preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { createMemo } from '../memo.ts'
 import { queryString } from '../respond.ts'
 import { keyOf } from './answers.ts'
-import { chooseEncoding, type Encoding } from './encodings.ts'
 import { chooseFormat } from './formats.ts'
 import { pinnedAddress, type Place } from './links.ts'
 import { parseParameters, type Parameters } from './parameters.ts'
@@ -51,7 +51,8 @@ export function createPlanner(): Planner {
 function makePlan(request: Request, parameters: Parameters, snapshot: SnapshotFacts): Plan {
   const query = resolveQuery(parameters, snapshot.dataThrough)
   const format = chooseFormat(request, parameters.format)
-  const encoding = chooseEncoding(request, format)
+  // Parquet is compressed itself.
+  const encoding = format === 'parquet' ? 'identity' : preferredEncoding(request)
   const place = { snapshot, query, format }
   const validators = validatorsOf(place, encoding)
   return {

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Handler } from '../call.ts'
-import { jsonText, sendBody } from '../respond.ts'
+import { fixedBody } from '../http/fixed-body.ts'
+import { jsonText } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { html } from '../web/html.ts'
 import { keptExamples, openApiDocument } from './document.ts'
@@ -41,7 +42,7 @@ const PAGE = `<!doctype html>\n${
 
 /** The routes of the description, which covers `routes`. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
-  const document = Buffer.from(jsonText(openApiDocument(routes, keptExamples())))
+  const document = jsonText(openApiDocument(routes, keptExamples()))
   const script = readFileSync(
     createRequire(import.meta.url).resolve('openapi-explorer/dist/browser/openapi-explorer.min.js'),
   )
@@ -51,25 +52,31 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
       ...open,
       path: DOCUMENT_PATH,
       openToPages: true,
-      handle: sendFor(300, 'application/json; charset=utf-8', document),
+      handle: sendWith(publicFor(300), fixedBody('application/json; charset=utf-8', document)),
     },
-    { ...open, path: '/docs', handle: reference },
+    {
+      ...open,
+      path: '/docs',
+      handle: sendWith(
+        { ...publicFor(300), 'Content-Security-Policy': REFERENCE_POLICY },
+        fixedBody('text/html; charset=utf-8', PAGE),
+      ),
+    },
     {
       ...open,
       path: '/assets/openapi-explorer.js',
-      handle: sendFor(86_400, 'text/javascript; charset=utf-8', script),
+      handle: sendWith(publicFor(86_400), fixedBody('text/javascript; charset=utf-8', script)),
     },
   ]
 }
 
-const reference: Handler = (_request, reply) => {
-  reply.set({ 'Cache-Control': 'public, max-age=300', 'Content-Security-Policy': REFERENCE_POLICY })
-  sendBody(reply, 200, 'text/html; charset=utf-8', PAGE)
+function sendWith(headers: Readonly<Record<string, string>>, send: Handler): Handler {
+  return (request, reply) => {
+    reply.set(headers)
+    return send(request, reply)
+  }
 }
 
-function sendFor(seconds: number, contentType: string, bytes: Buffer): Handler {
-  return (_request, reply) => {
-    reply.set('Cache-Control', `public, max-age=${seconds}`)
-    sendBody(reply, 200, contentType, bytes)
-  }
+function publicFor(seconds: number): Readonly<Record<string, string>> {
+  return { 'Cache-Control': `public, max-age=${seconds}` }
 }

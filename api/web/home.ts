@@ -4,6 +4,7 @@ import type { Request } from 'express'
 import { wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler, Reply } from '../call.ts'
 import { isNotModified } from '../http/conditional.ts'
+import { encode, preferredEncoding } from '../http/encodings.ts'
 import { useSnapshot, type Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import { resolveQuery } from '../datasets/query.ts'
@@ -41,7 +42,7 @@ export function home(dependencies: HomeDependencies): Handler {
     const asked = parsePageParameters(queryString(request))
     await useSnapshot(dependencies.snapshots, asked.parameters.as_of, async (snapshot) => {
       if (snapshot instanceof ApiError) throw snapshot
-      sendPage(request, reply, await buildPage(dependencies, asked, snapshot))
+      await sendPage(request, reply, await buildPage(dependencies, asked, snapshot))
     })
   }
 }
@@ -72,14 +73,18 @@ async function buildPage(
   return renderPage(view, metadata?.structuredData)
 }
 
-function sendPage(request: Request, reply: Reply, page: string): void {
+async function sendPage(request: Request, reply: Reply, page: string): Promise<void> {
   const body = Buffer.from(page)
-  const etag = `"${createHash('sha256').update(body).digest('hex')}"`
+  const encoding = preferredEncoding(request)
+  const coding = encoding === 'identity' ? '' : `.${encoding}`
+  const etag = `"${createHash('sha256').update(body).digest('hex')}${coding}"`
   reply.set({
     ETag: etag,
     'Cache-Control': 'public, max-age=60, must-revalidate',
     'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+    Vary: 'Accept-Encoding',
   })
-  if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBody(reply, 200, 'text/html; charset=utf-8', body)
+  if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+  if (encoding !== 'identity') reply.set('Content-Encoding', encoding)
+  sendBody(reply, 200, 'text/html; charset=utf-8', await encode(body, encoding))
 }

@@ -6,6 +6,7 @@ import type { Clock, Handler } from '../call.ts'
 import type { Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
+import { fixedBody } from '../http/fixed-body.ts'
 import { jsonText, sendBody } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
 import { feed } from './feed.ts'
@@ -57,10 +58,10 @@ export function webRoutes({
 }
 
 function asset(name: string, contentType: string): Handler {
-  const bytes = readFileSync(new URL(`assets/${name}`, import.meta.url))
-  return (_request, reply) => {
+  const send = fixedBody(contentType, readFileSync(new URL(`assets/${name}`, import.meta.url)))
+  return (request, reply) => {
     reply.set('Cache-Control', 'public, max-age=3600')
-    sendBody(reply, 200, contentType, bytes)
+    return send(request, reply)
   }
 }
 

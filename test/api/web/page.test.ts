@@ -1,4 +1,6 @@
 /** The page for people as a browser without a script gets it, the feed, and the catalogue of the API. */
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, startApi, type Api } from '../../support/api.ts'
@@ -173,6 +175,27 @@ describe('the page', () => {
     envelopeSchema.parse(await response.json())
   })
 })
+
+it.each(['/', '/docs', '/assets/page.js', '/assets/openapi-explorer.js', '/api/v1/openapi.json'])(
+  '%s is sent in the coding that is preferred',
+  async (path) => {
+    const ask = (coding: string) =>
+      request(`${api.origin}${path}`, { headers: { 'accept-encoding': coding } })
+    const plain = await ask('identity')
+    const whole = Buffer.from(await plain.body.arrayBuffer())
+    expect(plain.headers['content-encoding']).toBeUndefined()
+    for (const [coding, decode] of [
+      ['gzip', gunzipSync],
+      ['br', brotliDecompressSync],
+    ] as const) {
+      const reply = await ask(coding)
+      expect(reply.headers).toMatchObject({ 'content-encoding': coding, vary: 'Accept-Encoding' })
+      const bytes = Buffer.from(await reply.body.arrayBuffer())
+      expect(bytes.length).toBeLessThan(whole.length)
+      expect(decode(bytes).equals(whole)).toBe(true)
+    }
+  },
+)
 
 describe('beside the page', () => {
   it('the feed has an entry per snapshot, newest first, and tells restated days', async () => {

@@ -1,0 +1,26 @@
+/** Codings of replies (RFC 9110, 8.4): which one a client prefers, and how it is made. */
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { Request } from 'express'
+
+/** Codings of a reply, by preference. */
+export const ENCODINGS = ['br', 'gzip', 'identity'] as const
+export type Encoding = (typeof ENCODINGS)[number]
+
+/** The coding a client prefers (RFC 9110, 12.5.3); as it is, where it names none. */
+export function preferredEncoding(request: Request): Encoding {
+  if (request.headers['accept-encoding'] === undefined) return 'identity'
+  const accepted = request.acceptsEncodings(...ENCODINGS)
+  return ENCODINGS.find((encoding) => encoding === accepted) ?? 'identity'
+}
+
+// Most bodies are compressed once and sent many times, so a little more work than usual pays.
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }
+
+/** The body in this coding, made beside the event loop. */
+export async function encode(body: Buffer, encoding: Encoding): Promise<Buffer> {
+  if (encoding === 'identity') return body
+  return encoding === 'br'
+    ? await promisify(brotliCompress)(body, BROTLI)
+    : await promisify<Buffer, Buffer>(gzip)(body)
+}
