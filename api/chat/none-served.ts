@@ -42,13 +42,14 @@ export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
 }
 
 /** The request itself was refused only where every provider said so; otherwise they are what failed. */
-function isRefused(attempts: readonly FailedAttempt[]): boolean {
-  return attempts.length > 0 && attempts.every(({ failure }) => failure.rule.harmless)
+function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
+  const areRefusals = attempts.length > 0 && attempts.every(({ failure }) => failure.rule.harmless)
+  return areRefusals ? (attempts.at(-1)?.failure.errorType ?? 'provider_unavailable') : 'provider_unavailable'
 }
 
-function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
-  const refusal = isRefused(attempts) ? attempts.at(-1)?.failure.errorType : undefined
-  return refusal ?? 'provider_unavailable'
+function isRefused(attempts: readonly FailedAttempt[]): boolean {
+  const refusals = attempts.filter(({ failure }) => failure.rule.harmless && failure.kind !== 'abandoned')
+  return attempts.length > 0 && refusals.length === attempts.length
 }
 
 function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
-import { UsageError } from '../errors.ts'
+import { UsageError, isExpected, machineFault } from '../errors.ts'
 import { importFile } from '../import.ts'
 import type { ImportedPart } from '../import.ts'
 import { withMemoryDatabase } from '../memory-database.ts'
@@ -25,24 +25,29 @@ export const importCommand: Command = {
     if (positionals.length === 0) throw new UsageError('import takes one or more files')
     const dryRun = values['dry-run']
     return async (world) => {
-      const imported = await importFiles(world, positionals, dryRun)
-      const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(world.now())))
-      printResult(world, values.json, { imported, dry_run: dryRun }, lines)
+      const imported: Imported[] = []
+      try {
+        for (const file of positionals) imported.push(await importOne(world, file, dryRun))
+      } finally {
+        // A file that cannot be taken ends the command; those before it are told all the same.
+        const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(world.now())))
+        if (imported.length > 0) printResult(world, values.json, { imported, dry_run: dryRun }, lines)
+      }
     }
   },
 }
 
-async function importFiles(world: World, files: readonly string[], dryRun: boolean): Promise<Imported[]> {
-  const { dataDir, memory } = world.config
-  return await withMemoryDatabase(memory, async (connection) => {
-    await execute(connection, 'load/values.sql')
-    const imported: Imported[] = []
-    for (const file of files) {
-      const parts = await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
-      imported.push({ file, parts })
-    }
-    return imported
-  })
+async function importOne({ config }: World, file: string, dryRun: boolean): Promise<Imported> {
+  const { dataDir, memory } = config
+  try {
+    const parts = await withMemoryDatabase(memory, async (connection) => {
+      await execute(connection, 'load/values.sql')
+      return await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
+    })
+    return { file, parts }
+  } catch (error) {
+    throw isExpected(error) ? error : (machineFault(error, dataDir) ?? error)
+  }
 }
 
 function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {

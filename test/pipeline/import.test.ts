@@ -101,6 +101,14 @@ describe('import', () => {
     expect(ended.stdout).toContain('a day that is not over yet')
   })
 
+  it('tells what it took before a file that it cannot take', async () => {
+    const good = put('good.csv', `${HEADER}\n${ROWS[0]}\n`)
+    const ended = await runCommand(dataDir, 'import', good, put('bad.csv', 'a,b\n1,2\n'), '--json')
+    expect(ended.code).toBe(1)
+    expect(ended.stderr).toContain('bad.csv has no column')
+    expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: good }] })
+  })
+
   it('writes nothing with --dry-run', async () => {
     const path = put('a.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
     const ended = await runCommand(dataDir, 'import', path, '--dry-run')
