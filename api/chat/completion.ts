@@ -36,6 +36,7 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
   if (repaired.every(({ finish_reason }) => finish_reason === 'error')) {
     throw failureInReply(errorCode(value['error'] ?? choices[0]?.['error']))
   }
+  if (choices.every(saysNothing)) throw new AttemptFailure('invalidReply', { status: 200 })
   const usage = readUsage(value['usage'])
   return {
     body: {
@@ -50,6 +51,11 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
     },
     usage,
   }
+}
+
+/** A choice in the form of another operation, such as one with a `text`: nothing that a client could read. */
+function saysNothing({ message, finish_reason }: JsonObject): boolean {
+  return !isObject(message) && finish_reason !== 'content_filter'
 }
 
 /** Whether the provider kept back all of the content: another model may be less strict. */

@@ -77,6 +77,7 @@ const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, s
   ['a 529', status(529), 529, 'provider_overloaded'],
   ['a redirect', status(302, {}, { location: 'http://127.0.0.1:1/' }), 302, 'provider_unavailable'],
   ['an error in a 200', ERROR_IN_REPLY, 200, 'provider_unavailable'],
+  ['a reply of another operation', json({ choices: [{ text: 'Hello' }] }), 200, 'provider_unavailable'],
   ['a rate limit in a 200', json({ error: { code: 429 } }), 429, 'rate_limit_exceeded'],
   ['a reply that is no JSON', (response) => void response.end('<html>'), 200, 'provider_unavailable'],
   ['a reply without choices', json({ ...completion(), choices: [] }), 200, 'provider_unavailable'],
