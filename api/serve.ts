@@ -79,7 +79,7 @@ async function open(
   const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl, port })
   const app = createApp({ routes, store, clock, log, metrics })
-  const server = await listen(app, { host, port, log, limits })
+  const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
   syncJobs.begin()

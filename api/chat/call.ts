@@ -120,7 +120,10 @@ export class ChatCall {
   #usageMissing({ outcome, served, usage }: Ending): string | null {
     if (usage !== undefined) return null
     if (served === undefined) return 'no provider served the request'
-    if (this.#isAbandoned) return 'the caller left, and the reply was not read to its end'
+    if (this.#isAbandoned) {
+      const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
+      return `${end}, and the reply was not read to its end`
+    }
     if (outcome === 'cut') return 'the reply ended before it was whole'
     return 'the provider told none'
   }

@@ -15,6 +15,8 @@ export interface CallsUnderWay {
   began(call: ChatCall, reply: Reply): void
   /** A call left its record. */
   ended(call: ChatCall): void
+  /** Ends all of them. */
+  abandon(): void
   /** Resolves when no call is under way any more; after a while, what is left is ended. */
   close(): Promise<void>
 }
@@ -35,7 +37,12 @@ export function createCallsUnderWay({ drainMs, drains, stopMs }: CallLimits): Ca
     )
   }
 
+  function abandon(): void {
+    for (const call of calls) call.abandon()
+  }
+
   return {
+    abandon,
     began(call, reply) {
       calls.add(call)
       reply.once('close', () => {
@@ -52,7 +59,7 @@ export function createCallsUnderWay({ drainMs, drains, stopMs }: CallLimits): Ca
       if (calls.size === 0) return
       const { promise, resolve } = Promise.withResolvers<void>()
       whenEmpty = resolve
-      const timer = setTimeout(() => calls.forEach((call) => call.abandon()), stopMs)
+      const timer = setTimeout(abandon, stopMs)
       await promise
       clearTimeout(timer)
     },

@@ -37,6 +37,8 @@ export interface Chat {
   begin(request: { readonly headers: RequestHeaders }, reply: Reply): ChatCall
   /** Leaves the record of a call, which is over with it. */
   finish(call: ChatCall, ending: Ending): Promise<void>
+  /** Ends what is under way; callers that still wait are told. */
+  abandon(): void
   /** Ends what is under way, writes its records, and closes everything; no request may come after. */
   close(): Promise<void>
 }
@@ -96,6 +98,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       return call
     },
     finish,
+    abandon: () => calls.abandon(),
     async close() {
       await calls.close()
       await upstream.close()

@@ -29,8 +29,8 @@ export const HTTP_LIMITS: HttpLimits = {
   requestMs: 60_000,
   // More than the minute after which proxies give theirs up: the side that sends requests should be the one to hang up.
   idleMs: 65_000,
-  // With the five seconds that chat has after it to end and record what is left (CHAT_LIMITS), 30 in all.
-  stopMs: 25_000,
+  // With the last second, and the five that chat has after it to record what is left (CHAT_LIMITS), 30 in all.
+  stopMs: 24_000,
 }
 
 /** A server that is accepting connections. */
@@ -46,13 +46,20 @@ interface ListenOptions {
   readonly port: number
   readonly log: Log
   readonly limits: HttpLimits
+  /** Called when a service that stops waits no longer: who is still answering may say so, for a second. */
+  readonly beforeCut?: () => void
 }
+
+const LAST_MS = 1000
 
 /**
  * Serves `app` on host and port.
  * @throws {OperatorError} when the address cannot be had.
  */
-export async function listen(app: Express, { host, port, log, limits }: ListenOptions): Promise<HttpServer> {
+export async function listen(
+  app: Express,
+  { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
+): Promise<HttpServer> {
   const server = createExpressServer(app, {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
@@ -66,7 +73,10 @@ export async function listen(app: Express, { host, port, log, limits }: ListenOp
   server.on('checkExpectation', app)
   answerSocketFaults(server, log)
   await bind(server, host, port)
-  return { origin: originOf(host, server.address()), close: () => closeGracefully(server, limits.stopMs) }
+  return {
+    origin: originOf(host, server.address()),
+    close: () => closeGracefully(server, limits.stopMs, beforeCut),
+  }
 }
 
 async function bind(server: Server, host: string, port: number): Promise<void> {
@@ -95,14 +105,16 @@ function originOf(host: string, address: AddressInfo | string | null): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${address.port}`
 }
 
-async function closeGracefully(server: Server, stopMs: number): Promise<void> {
+async function closeGracefully(server: Server, stopMs: number, beforeCut: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   // A connection becomes idle when its reply has ended, and a kept-alive one would hold us up.
   server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
   const sweep = setInterval(() => server.closeIdleConnections(), 50)
-  const deadline = setTimeout(() => server.closeAllConnections(), stopMs)
+  const deadline = setTimeout(beforeCut, stopMs)
+  const cut = setTimeout(() => server.closeAllConnections(), stopMs + LAST_MS)
   server.close(() => resolve())
   await promise
   clearInterval(sweep)
   clearTimeout(deadline)
+  clearTimeout(cut)
 }

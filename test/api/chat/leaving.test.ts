@@ -183,6 +183,26 @@ describe('a service that stops', () => {
     expect(readRecords(api.dataDir, DAY)).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
   })
 
+  it('tells the callers whose streams it cannot wait for', async () => {
+    const { behaviour, begun } = held(beginStream, nothing)
+    await using upstream = await startUpstream({ 'a/one': behaviour })
+    await using api = await startChat(
+      folders,
+      { 'a/one': [{ base_url: upstream.url }] },
+      { clock, limits: { stopMs: 50 } },
+    )
+    const response = await api.post({ ...ONE, stream: true })
+    await begun
+    const closed = api.close()
+    const text = await response.text()
+    expect(text).toMatch(/"error":\{[^\n]*\n\n$/)
+    expect(text).not.toContain('[DONE]')
+    await closed
+    expect(readRecords(api.dataDir, DAY)).toMatchObject([
+      { outcome: 'cut', usage_missing: 'the service stopped, and the reply was not read to its end' },
+    ])
+  })
+
   it('records those whose caller left, though the provider goes on and on', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using upstream = await startUpstream({ 'a/one': behaviour })
