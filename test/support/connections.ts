@@ -1,25 +1,31 @@
 /** Connections that a server has to deal with when it ends. */
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
+
+const HALF = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
+
+/** A connection of its own, on which this text is sent. */
+function sendOver(origin: string, text: string): Socket {
+  const { hostname, port } = new URL(origin)
+  const socket = connect(Number(port), hostname).on('error', () => undefined)
+  socket.write(text)
+  return socket
+}
 
 /** An idle connection; `closed` resolves when the server, about to end, has closed it. */
 export async function untilClosing(origin: string): Promise<{ readonly closed: Promise<unknown> }> {
-  const { hostname, port } = new URL(origin)
-  const idle = connect(Number(port), hostname)
-  idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  const idle = sendOver(origin, `${HALF}\r\n`)
   await once(idle, 'data')
   return { closed: once(idle, 'close') }
 }
 
 /** A request that lacks its last line, which `finish` sends; it gives the whole answer. */
 export async function halfRequest(origin: string) {
-  const { hostname, port } = new URL(origin)
-  const socket = connect(Number(port), hostname).on('error', () => undefined)
+  const socket = sendOver(origin, HALF)
   let answer = ''
   socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
-  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
-  // The half must have arrived before what the test does next: a whole request sent after it has.
-  await fetch(`${origin}/healthz`)
+  // The half must have arrived before what the test does next: a whole request over a later connection has.
+  await once(sendOver(origin, `${HALF}Connection: close\r\n\r\n`).resume(), 'close')
   return {
     async finish(): Promise<string> {
       socket.write('\r\n')
