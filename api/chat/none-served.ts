@@ -47,9 +47,11 @@ function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
   return areRefusals ? (attempts.at(-1)?.failure.errorType ?? 'provider_unavailable') : 'provider_unavailable'
 }
 
+/** Whether each provider refused the request; one whose answer nobody waited for refused nothing. */
 function isRefused(attempts: readonly FailedAttempt[]): boolean {
-  const refusals = attempts.filter(({ failure }) => failure.rule.harmless && failure.kind !== 'abandoned')
-  return attempts.length > 0 && refusals.length === attempts.length
+  const refuses = ({ failure }: FailedAttempt) =>
+    failure.rule.harmless === true && failure.kind !== 'abandoned'
+  return attempts.length > 0 && attempts.every(refuses)
 }
 
 function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {

@@ -1,7 +1,7 @@
 /** What a rankings request will get, as far as it follows from its text alone: most of them were sent before. */
 import type { Request } from 'express'
 import type { Validators } from '../http/conditional.ts'
-import { preferredEncoding, type Encoding } from '../http/encodings.ts'
+import { encodedTag, encodingHeader, preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { createMemo } from '../memo.ts'
 import { queryString } from '../respond.ts'
 import { keyOf } from './answers.ts'
@@ -62,15 +62,13 @@ function makePlan(request: Request, parameters: Parameters, snapshot: SnapshotFa
     validators,
     headers: {
       ...cachingHeaders(place, validators, parameters.as_of !== undefined),
-      ...(encoding === 'identity' ? {} : { 'Content-Encoding': encoding }),
+      ...encodingHeader(encoding),
     },
   }
 }
 
-// Each coding is a representation of its own, so it has a tag of its own.
 function validatorsOf(place: Place, encoding: Encoding): Required<Validators> {
-  const coding = encoding === 'identity' ? '' : `.${encoding}`
-  return { etag: `"${keyOf(place)}${coding}"`, lastModified: new Date(place.snapshot.asOf) }
+  return { etag: encodedTag(keyOf(place), encoding), lastModified: new Date(place.snapshot.asOf) }
 }
 
 function cachingHeaders(

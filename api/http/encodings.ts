@@ -14,6 +14,16 @@ export function preferredEncoding(request: Request): Encoding {
   return ENCODINGS.find((encoding) => encoding === accepted) ?? 'identity'
 }
 
+/** The header that tells the coding; none where there is none. */
+export function encodingHeader(encoding: Encoding): Readonly<Record<string, string>> {
+  return encoding === 'identity' ? {} : { 'Content-Encoding': encoding }
+}
+
+/** The entity tag of a body in this coding: each coding is a representation of its own, so it has a tag of its own. */
+export function encodedTag(name: string, encoding: Encoding): string {
+  return encoding === 'identity' ? `"${name}"` : `"${name}.${encoding}"`
+}
+
 // Most bodies are compressed once and sent many times, so a little more work than usual pays.
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }
 

@@ -1,7 +1,6 @@
 /** GET /openapi.json and the reference page at /docs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Handler } from '../call.ts'
 import { fixedBody } from '../http/fixed-body.ts'
 import { jsonText } from '../respond.ts'
 import { BASE_PATH, type Route } from '../route.ts'
@@ -52,29 +51,22 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
       ...open,
       path: DOCUMENT_PATH,
       openToPages: true,
-      handle: sendWith(publicFor(300), fixedBody('application/json; charset=utf-8', document)),
+      handle: fixedBody('application/json; charset=utf-8', document, publicFor(300)),
     },
     {
       ...open,
       path: '/docs',
-      handle: sendWith(
-        { ...publicFor(300), 'Content-Security-Policy': REFERENCE_POLICY },
-        fixedBody('text/html; charset=utf-8', PAGE),
-      ),
+      handle: fixedBody('text/html; charset=utf-8', PAGE, {
+        ...publicFor(300),
+        'Content-Security-Policy': REFERENCE_POLICY,
+      }),
     },
     {
       ...open,
       path: '/assets/openapi-explorer.js',
-      handle: sendWith(publicFor(86_400), fixedBody('text/javascript; charset=utf-8', script)),
+      handle: fixedBody('text/javascript; charset=utf-8', script, publicFor(86_400)),
     },
   ]
-}
-
-function sendWith(headers: Readonly<Record<string, string>>, send: Handler): Handler {
-  return (request, reply) => {
-    reply.set(headers)
-    return send(request, reply)
-  }
 }
 
 function publicFor(seconds: number): Readonly<Record<string, string>> {

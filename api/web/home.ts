@@ -4,7 +4,7 @@ import type { Request } from 'express'
 import { wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler, Reply } from '../call.ts'
 import { isNotModified } from '../http/conditional.ts'
-import { encode, preferredEncoding } from '../http/encodings.ts'
+import { encode, encodedTag, encodingHeader, preferredEncoding } from '../http/encodings.ts'
 import { useSnapshot, type Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import { resolveQuery } from '../datasets/query.ts'
@@ -76,8 +76,7 @@ async function buildPage(
 async function sendPage(request: Request, reply: Reply, page: string): Promise<void> {
   const body = Buffer.from(page)
   const encoding = preferredEncoding(request)
-  const coding = encoding === 'identity' ? '' : `.${encoding}`
-  const etag = `"${createHash('sha256').update(body).digest('hex')}${coding}"`
+  const etag = encodedTag(createHash('sha256').update(body).digest('hex'), encoding)
   reply.set({
     ETag: etag,
     'Cache-Control': 'public, max-age=60, must-revalidate',
@@ -85,6 +84,6 @@ async function sendPage(request: Request, reply: Reply, page: string): Promise<v
     Vary: 'Accept-Encoding',
   })
   if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
-  if (encoding !== 'identity') reply.set('Content-Encoding', encoding)
+  reply.set(encodingHeader(encoding))
   sendBody(reply, 200, 'text/html; charset=utf-8', await encode(body, encoding))
 }

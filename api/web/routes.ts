@@ -58,11 +58,8 @@ export function webRoutes({
 }
 
 function asset(name: string, contentType: string): Handler {
-  const send = fixedBody(contentType, readFileSync(new URL(`assets/${name}`, import.meta.url)))
-  return (request, reply) => {
-    reply.set('Cache-Control', 'public, max-age=3600')
-    return send(request, reply)
-  }
+  const bytes = readFileSync(new URL(`assets/${name}`, import.meta.url))
+  return fixedBody(contentType, bytes, { 'Cache-Control': 'public, max-age=3600' })
 }
 
 /** RFC 9727: where the description, the state and the metadata of the API are. */

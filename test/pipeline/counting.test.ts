@@ -1,9 +1,9 @@
 /** Days of Parquet files whose footers prove every row good: counted by the shortest way, and right to the last token. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
+import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import { runNightly } from '../../pipeline/run.ts'
 import { queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
@@ -24,16 +24,14 @@ async function dayOf(...queries: readonly string[]) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  for (const [number, file] of files.entries()) {
-    mkdirSync(dirname(file), { recursive: true })
-    await connection.run(
-      `COPY (SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${queries[number]})) TO '${file}' (FORMAT parquet)`,
-    )
-  }
-  connection.closeSync()
-  instance.closeSync()
+  await withMemoryDatabase('1GB', async (connection) => {
+    for (const [number, file] of files.entries()) {
+      mkdirSync(dirname(file), { recursive: true })
+      await connection.run(
+        `COPY (SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${queries[number]})) TO '${file}' (FORMAT parquet)`,
+      )
+    }
+  })
   return { dataDir, files }
 }
 

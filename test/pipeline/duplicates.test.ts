@@ -1,8 +1,8 @@
 /** Repeated request_ids in a file of many row groups: every one is found, wherever its twin lies, and no other. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, it } from 'vitest'
+import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import { fact, runAt } from '../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
 
@@ -19,15 +19,13 @@ async function runOver(step: number) {
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const path = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
   mkdirSync(dirname(path), { recursive: true })
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  await connection.run(`COPY (
+  await withMemoryDatabase('1GB', (connection) =>
+    connection.run(`COPY (
     SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
       'id-' || CASE WHEN i % ${step} = 0 THEN (i + ${ROWS / 2}) % ${ROWS} + 1 ELSE i END AS request_id
     FROM range(${ROWS}) AS t (i)
-  ) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 20000)`)
-  connection.closeSync()
-  instance.closeSync()
+  ) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 20000)`),
+  )
   const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
   const [total] = await queryCurrent(dataDir, 'SELECT sum(requests) AS requests FROM app_daily')
   return { duplicates: fact(report, 'load', 'rows_duplicate'), requests: Number(total?.['requests']) }

@@ -1,5 +1,4 @@
 /** The same rows in every format and spelling give the same dataset; a file that is not whole fails the run by name. */
-import { DuckDBInstance } from '@duckdb/node-api'
 import {
   Dictionary,
   Int32,
@@ -22,6 +21,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import {
   currentSnapshot,
   publish,
@@ -321,12 +321,9 @@ function parquet({ ts = 'TIMESTAMP', app = 'BIGINT', count = 'BIGINT' }: Parquet
 
 async function toParquet(sql: string): Promise<Uint8Array> {
   const file = join(scratch, 'rows.parquet')
-  const instance = await DuckDBInstance.create()
-  const connection = await instance.connect()
-  await connection.run("SET TimeZone = 'UTC'")
-  await connection.run(`COPY (${sql}) TO '${file}' (FORMAT parquet)`)
-  connection.closeSync()
-  instance.closeSync()
+  await withMemoryDatabase('1GB', (connection) =>
+    connection.run(`COPY (${sql}) TO '${file}' (FORMAT parquet)`),
+  )
   return readFileSync(file)
 }
 
