@@ -46,11 +46,11 @@ export async function makeDay(
   )
 }
 
-/** Writes raw days that end on `last`, a file each, summed already: one row per app and day. */
+/** Writes raw days that end on `last`, a file each, summed already: one row per app and day, with as many requests. */
 export async function makeHistory(
   dataDir: string,
   last: string,
-  size: { readonly days: number; readonly apps: number },
+  size: { readonly days: number; readonly apps: number; readonly requests: number },
 ): Promise<void> {
   await inMemory(async (connection) => {
     for (let back = size.days - 1; back >= 0; back -= 1) {
@@ -58,9 +58,9 @@ export async function makeHistory(
       const path = dayFile(dataDir, day)
       mkdirSync(dirname(path), { recursive: true })
       await connection.run(`COPY (
-        SELECT TIMESTAMP '${day}' AS ts, a.app_id, 100 AS requests,
-          CAST(random() * 500000 AS BIGINT) AS prompt_tokens,
-          CAST(random() * 100000 AS BIGINT) AS completion_tokens
+        SELECT TIMESTAMP '${day}' AS ts, a.app_id, ${size.requests} AS requests,
+          CAST(random() * ${size.requests * 5000} AS BIGINT) AS prompt_tokens,
+          CAST(random() * ${size.requests * 1000} AS BIGINT) AS completion_tokens
         FROM range(1, ${size.apps + 1}) AS a (app_id)
       ) TO ${literal(path)} (FORMAT parquet)`)
     }

@@ -7,30 +7,32 @@ import type { Sizes } from './pipeline.ts'
 const TINY: Sizes = {
   runs: 1,
   day: { rows: 1000, apps: 50 },
-  night: { histories: [2, 3], rows: 1000, apps: 50 },
+  night: {
+    histories: [2, 3],
+    apps: 50,
+    newDays: [
+      { rows: 1000, identified: false },
+      { rows: 2000, identified: true },
+    ],
+  },
   large: { days: 4, apps: 200 },
 }
+
+/** The rows of the table of nights. */
+const NIGHT = ['', 'whole', 'load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish', 'peak']
 
 async function rowsOf(large: boolean): Promise<string[][]> {
   return tableRows(await printedBy((print) => benchPipeline(print, { large, sizes: TINY })))
 }
 
-it('a day, with and without request_ids, and a night after two histories', async () => {
+it('a day and a night after two histories, with and without request_ids', async () => {
   const rows = await rowsOf(false)
   expect(rows.map(([name]) => name)).toEqual([
     'case',
     'a: one day',
     'b: one day with request_id',
-    '',
-    'whole',
-    'load',
-    'resolve',
-    'rank',
-    'check',
-    'gate',
-    'bundle',
-    'publish',
-    'peak',
+    ...NIGHT,
+    ...NIGHT,
   ])
   expect(rows.flat().join(' ')).not.toMatch(/NaN|Infinity|undefined/)
 })

@@ -20,17 +20,23 @@ import type { Measured, Print } from './measure.ts'
 import type { Task } from './pipeline-case.ts'
 import { DAY, dayFile, makeDay, makeHistory, makeRegistry, makeWarehouse } from './pipeline-data.ts'
 
+/** The raw rows of one day, with a `request_id` each or without. */
+interface NewDay {
+  readonly rows: number
+  readonly identified: boolean
+}
+
 /** How much there is of everything. */
 export type Sizes = {
   /** Runs of each case; the median counts. */
   readonly runs: number
   /** One day of raw rows. */
   readonly day: { readonly rows: number; readonly apps: number }
-  /** Two histories of these lengths, and each night a new day of so many raw rows. */
+  /** Two histories of these lengths, and nights after them that bring a new day each: all days like it in volume. */
   readonly night: {
     readonly histories: readonly [number, number]
-    readonly rows: number
     readonly apps: number
+    readonly newDays: readonly NewDay[]
   }
   /** A warehouse in which each app has usage on a quarter of the days. */
   readonly large: { readonly days: number; readonly apps: number }
@@ -39,7 +45,14 @@ export type Sizes = {
 const SIZES: Sizes = {
   runs: 5,
   day: { rows: 20_000_000, apps: 1_000_000 },
-  night: { histories: [30, 700], rows: 2_000_000, apps: 20_000 },
+  night: {
+    histories: [30, 700],
+    apps: 20_000,
+    newDays: [
+      { rows: 2_000_000, identified: false },
+      { rows: 20_000_000, identified: true },
+    ],
+  },
   large: { days: 400, apps: 1_000_000 },
 }
 
@@ -67,7 +80,7 @@ export async function benchPipeline(
   print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
   if (large) return benchLarge(print, memory, sizes)
   await benchDay(print, sizes)
-  await benchNight(print, sizes)
+  for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
 /** (a) and (b): the stage load beside one GROUP BY over the same file. */
@@ -104,17 +117,18 @@ function millions(count: number): string {
   return `${count / 1e6} million`
 }
 
-/** (c): a night with a short history behind it and one with a long one. */
-async function benchNight(print: Print, { runs, night }: Sizes): Promise<void> {
+/** (c): a night with such a new day, with a short history behind it and with a long one. */
+async function benchNight(print: Print, newDay: NewDay, { runs, night }: Sizes): Promise<void> {
   await inTemporaryFolder(async (folder) => {
     const [few, many] = night.histories
+    const day = { ...newDay, apps: night.apps }
     const [short, long] = await takeTurns(
       runs,
-      await nightsAfter(join(folder, 'short'), few, night),
-      await nightsAfter(join(folder, 'long'), many, night),
+      await nightsAfter(join(folder, 'short'), few, day),
+      await nightsAfter(join(folder, 'long'), many, day),
     )
     print(
-      `\nc: a night with one new day of ${millions(night.rows)} rows; ${night.apps} apps on each day before it`,
+      `\nc: a night with one new day of ${millions(newDay.rows)} rows, ${newDay.identified ? 'with' : 'without'} request_id; ${night.apps} apps on each day before it`,
     )
     const header = ['', `${few} days s (all runs)`, `${many} days s (all runs)`, 'ratio']
     const rows = Object.keys(short.figures).map((name) => [
@@ -134,14 +148,15 @@ async function benchNight(print: Print, { runs, night }: Sizes): Promise<void> {
 async function nightsAfter(
   dataDir: string,
   days: number,
-  { rows, apps }: Sizes['night'],
+  newDay: NewDay & { readonly apps: number },
 ): Promise<(run: number) => Promise<Measured>> {
+  const { rows, apps } = newDay
   await makeRegistry(dataDir, apps)
-  await makeHistory(dataDir, DAY, { days, apps })
+  await makeHistory(dataDir, DAY, { days, apps, requests: Math.round(rows / apps) })
   await measure({ kind: 'night', dataDir, asOf: nightAfter(DAY) })
   return async (run) => {
     const day = addDays(DAY, run + 1)
-    await makeDay(dataDir, day, { rows, apps })
+    await makeDay(dataDir, day, newDay)
     return measure({ kind: 'night', dataDir, asOf: nightAfter(day) })
   }
 }
