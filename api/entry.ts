@@ -43,6 +43,26 @@ export function takeNoArguments(usage: string): void {
 }
 
 /**
+ * What the arguments of a program with commands ask for: the command they name, and the arguments that follow; undefined
+ * where they ask for `help`, which is printed then.
+ * @throws {OperatorError} with `help` when they name none.
+ */
+export function chooseCommand<Command>(
+  commands: Readonly<Record<string, Command>>,
+  help: string,
+): { readonly command: Command; readonly args: readonly string[] } | undefined {
+  const [name, ...args] = process.argv.slice(2)
+  if (name === '--help' || name === '-h' || args.includes('--help')) {
+    print(help)
+    return undefined
+  }
+  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command !== undefined) return { command, args }
+  const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
+  throw new OperatorError(`${fault}\n\n${help}`)
+}
+
+/**
  * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once; of a Ctrl-C, npm passes on what
  * the terminal has already sent us, so under npm the echo of a SIGINT does not count.
  */

@@ -3,9 +3,9 @@ import { alias, hide, rename, show, tag } from './apps/decisions.ts'
 import { history, list } from './apps/show-registry.ts'
 import type { AppsWorld } from './apps/world.ts'
 import type { Command } from './commands/command.ts'
-import { note, print } from './command-line.ts'
+import { commandNamed, note, print } from './command-line.ts'
 import { readConfig } from './config.ts'
-import { isExpected, stackOf, UsageError } from './errors.ts'
+import { isExpected, stackOf } from './errors.ts'
 
 const COMMANDS: Readonly<Record<string, Command<AppsWorld>>> = {
   list,
@@ -31,12 +31,7 @@ Exit codes: 0 done, 1 the registry cannot be read, 2 wrong usage or a crash
 `
 
 function findCommand([name, ...rest]: string[]): () => Promise<void> {
-  const command = name === undefined ? undefined : COMMANDS[name]
-  if (command === undefined) {
-    const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
-    throw new UsageError(`${fault}: expected ${Object.keys(COMMANDS).join(', ')}. See --help`)
-  }
-  const work = command.prepare(rest)
+  const work = commandNamed(COMMANDS, name).prepare(rest)
   return () => work({ config: readConfig(process.env), now: () => new Date(), print, note })
 }
 

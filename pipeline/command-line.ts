@@ -34,6 +34,17 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   }
 }
 
+/** The command of this name; throws a UsageError that lists those there are. */
+export function commandNamed<Command>(
+  commands: Readonly<Record<string, Command>>,
+  name: string | undefined,
+): Command {
+  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command !== undefined) return command
+  const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
+  throw new UsageError(`${fault}: expected ${Object.keys(commands).join(', ')}. See --help`)
+}
+
 /** On SIGTERM or SIGINT calls `lastWord`; the process then ends by that signal, so that its parent sees it. */
 export function onStopSignal(lastWord: (signal: NodeJS.Signals) => void): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,5 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
-import { onStopSignal, print } from './command-line.ts'
+import { commandNamed, onStopSignal, print } from './command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
@@ -10,7 +10,7 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { readConfig } from './config.ts'
-import { UsageError, isExpected, stackOf } from './errors.ts'
+import { isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
 import { createProgress } from './progress.ts'
 
@@ -55,9 +55,7 @@ Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and no
 function findCommand(args: string[]): { command: Command; rest: string[] } {
   const [name, ...rest] = args
   if (name === undefined || name.startsWith('-')) return { command: run, rest: args }
-  const command = COMMANDS[name]
-  if (command !== undefined) return { command, rest }
-  throw new UsageError(`Unknown command "${name}": expected ${Object.keys(COMMANDS).join(', ')}. See --help`)
+  return { command: commandNamed(COMMANDS, name), rest }
 }
 
 async function main(args: string[]): Promise<void> {

@@ -1,7 +1,7 @@
 /** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
 import { parseArgs } from 'node:util'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText, note, print } from '../entry.ts'
+import { EXIT_USAGE, chooseCommand, failureText, note, print } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -45,23 +45,16 @@ const HELP = [
 ].join('\n')
 
 try {
-  await main(process.argv.slice(2))
+  await main()
 } catch (error) {
   note(failureText(error))
   process.exitCode = EXIT_USAGE
 }
 
-async function main([name, ...args]: readonly string[]): Promise<void> {
-  if (name === '--help' || name === '-h' || args.includes('--help')) {
-    print(HELP)
-    return
-  }
-  const command = name === undefined ? undefined : COMMANDS[name]
-  if (command === undefined) {
-    const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
-    throw new OperatorError(`${fault}\n\n${HELP}`)
-  }
-  const run = command.prepare(args)
+async function main(): Promise<void> {
+  const chosen = chooseCommand(COMMANDS, HELP)
+  if (chosen === undefined) return
+  const run = chosen.command.prepare(chosen.args)
   const store = await openStore(readSettings(process.env), new Date())
   try {
     await run(store)

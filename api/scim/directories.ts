@@ -1,7 +1,6 @@
 /** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText, note, onStopSignal, print } from '../entry.ts'
-import { OperatorError } from '../errors.ts'
+import { EXIT_USAGE, chooseCommand, failureText, note, onStopSignal, print } from '../entry.ts'
 import { createLog } from '../log.ts'
 import { openStore } from '../store/open-store.ts'
 import { COMMANDS, HELP } from './directory-commands.ts'
@@ -10,23 +9,16 @@ import { FAILURES, SyncFailure } from './failures.ts'
 const EXIT_FAILED = 1
 
 try {
-  await main(process.argv.slice(2))
+  await main()
 } catch (error) {
   note(error instanceof SyncFailure ? `${FAILURES[error.failure]} (${error.message})` : failureText(error))
   process.exitCode = error instanceof SyncFailure ? EXIT_FAILED : EXIT_USAGE
 }
 
-async function main([name, ...args]: readonly string[]): Promise<void> {
-  if (name === '--help' || name === '-h' || args.includes('--help')) {
-    print(HELP)
-    return
-  }
-  const command = name === undefined ? undefined : COMMANDS[name]
-  if (command === undefined) {
-    const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
-    throw new OperatorError(`${fault}\n\n${HELP}`)
-  }
-  const run = command.prepare(args)
+async function main(): Promise<void> {
+  const chosen = chooseCommand(COMMANDS, HELP)
+  if (chosen === undefined) return
+  const run = chosen.command.prepare(chosen.args)
   const settings = readSettings(process.env)
   const store = await openStore(settings, new Date())
   const stopping = new AbortController()

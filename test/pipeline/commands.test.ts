@@ -178,6 +178,8 @@ describe('wrong usage', () => {
       ['publish'],
       'Unknown command "publish": expected run, plan, import, status, diff, retract, prune, rebuild. See --help',
     ],
+    // Every object has something of this name.
+    [['constructor'], 'Unknown command "constructor": expected run'],
     [['diff', 'A'], 'diff takes two snapshots'],
     [['status', 'now'], 'does not take positional arguments'],
     [['plan', '--all'], "Unknown option '--all'"],

@@ -44,6 +44,8 @@ describe('npm run keys', () => {
   it.each([
     { args: [], remedy: 'create --account' },
     { args: ['make'], remedy: 'create --account' },
+    // Every object has something of this name.
+    { args: ['constructor'], remedy: 'create --account' },
     { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
