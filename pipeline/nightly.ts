@@ -41,7 +41,7 @@ Options:
   --as-of TIME    run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before
                   count as completed, and the snapshot states this time
   --dry-run       say what would be done, and write nothing
-  --with-sample   put the bundled sample in first, if DATA_DIR holds neither a snapshot nor raw usage
+  --with-sample   put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw
   --json          print the result as JSON; data goes to stdout, messages to stderr
   --help          print this help
 

@@ -1,31 +1,41 @@
 /** The bundled sample, so that a newcomer's first run has something real to publish. */
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CURRENT_POINTER } from './contract.ts'
 
 const SAMPLE_FOLDER = fileURLToPath(new URL('../data/sample/', import.meta.url))
 
+/** What the sample is made of. */
+const PARTS = ['ATTRIBUTION', 'apps', 'usage'] as const
+
 /**
- * Puts the sample into DATA_DIR/raw, if DATA_DIR holds neither a snapshot nor raw usage (CONTRACT 9).
- * Usage comes last and in one rename, so an interrupted copy is simply made again.
+ * Puts the sample into DATA_DIR/raw, if DATA_DIR holds no snapshot and nothing raw (CONTRACT 9). It is copied aside
+ * first, and the copy is gone only when all of it is in its place: an interrupted one is simply made again. Nothing
+ * that is there already is touched.
  * @returns whether it did.
  */
 export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
-  const usage = join(raw, 'usage')
-  if (existsSync(join(dataDir, CURRENT_POINTER)) || !isEmpty(usage)) return false
-  mkdirSync(raw, { recursive: true })
-  const aside = join(raw, '.sample-usage')
+  const aside = join(raw, '.sample')
+  if (existsSync(join(dataDir, CURRENT_POINTER))) return false
+  if (!existsSync(aside) && holdsFiles(raw)) return false
   rmSync(aside, { recursive: true, force: true })
-  cpSync(join(SAMPLE_FOLDER, 'usage'), aside, { recursive: true })
-  cpSync(join(SAMPLE_FOLDER, 'apps'), join(raw, 'apps'), { recursive: true })
-  cpSync(join(SAMPLE_FOLDER, 'ATTRIBUTION'), join(raw, 'ATTRIBUTION'))
-  rmSync(usage, { recursive: true, force: true })
-  renameSync(aside, usage)
+  mkdirSync(aside, { recursive: true })
+  for (const part of PARTS) cpSync(join(SAMPLE_FOLDER, part), join(aside, part), { recursive: true })
+  for (const part of PARTS) {
+    const place = join(raw, part)
+    if (holdsFiles(place)) continue
+    rmSync(place, { recursive: true, force: true })
+    renameSync(join(aside, part), place)
+  }
+  rmSync(aside, { recursive: true })
   return true
 }
 
-function isEmpty(folder: string): boolean {
-  return !existsSync(folder) || readdirSync(folder).length === 0
+/** Whether this is a file, or a folder with a file anywhere below it. */
+function holdsFiles(path: string): boolean {
+  if (!existsSync(path)) return false
+  if (!statSync(path).isDirectory()) return true
+  return readdirSync(path, { recursive: true, withFileTypes: true }).some((entry) => !entry.isDirectory())
 }

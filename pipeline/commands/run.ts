@@ -58,6 +58,8 @@ async function runAndTell({ config, progress, now, send }: World, options: RunOp
 }
 
 function offerSample({ config, progress }: World): void {
+  // Where a cluster counts, nothing in the folder of usage would be read.
+  if (config.usageSource !== undefined) return
   if (placeSample(config.dataDir)) {
     progress.note(`DATA_DIR was empty: the bundled sample is now in ${config.dataDir}/raw`)
   }
