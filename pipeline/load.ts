@@ -87,7 +87,7 @@ export function planDays(
   }
 }
 
-/** The days that are counted, with their fingerprints. */
+/** The days that are counted, with their fingerprints; an empty one where too many rows were rejected. */
 export async function readLedger(connection: DuckDBConnection): Promise<ReadonlyMap<string, string>> {
   const ledger = await readRows(connection, 'load/ledger.sql', ledgerRow)
   return new Map(ledger.map(({ day, fingerprint }) => [day, fingerprint]))
@@ -130,7 +130,13 @@ async function summarise(run: Run, dayCounts: Record<string, number>): Promise<S
   const summary =
     `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged${left}; ` +
     `${totals.rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`
-  return { summary, facts: { ...dayCounts, ...totals, reject_reasons: reasons } }
+  const { rows_read, tokens_read, ...figures } = totals
+  return {
+    summary,
+    facts: { ...dayCounts, ...figures, reject_reasons: reasons },
+    // Less what is published, they would be the traffic of the hidden apps.
+    privateFacts: { rows_read, tokens_read },
+  }
 }
 
 async function countDays(run: Run, source: UsageSource, days: readonly SourceDay[]): Promise<void> {

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { note, onStopSignal, parseCommandLine, print } from './command-line.ts'
 import { readConfig } from './config.ts'
-import { isExpected, stackOf } from './errors.ts'
+import { isExpected, messageOf, stackOf } from './errors.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
@@ -29,11 +29,16 @@ function tell(text: string): void {
 
 async function runOnce(): Promise<void> {
   if (running !== undefined) return tell('the last run is still under way; this one is left out')
-  running = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
-  await once(running, 'exit')
-  const { exitCode, signalCode } = running
-  running = undefined
-  if (exitCode !== 0) tell(`the run ended with ${signalCode ?? `exit code ${exitCode}`}`)
+  const run = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
+  running = run
+  try {
+    await once(run, 'exit')
+    if (run.exitCode !== 0) tell(`the run ended with ${run.signalCode ?? `exit code ${run.exitCode}`}`)
+  } catch (error) {
+    tell(`the run could not be started, the next is tried at its hour: ${messageOf(error)}`)
+  } finally {
+    running = undefined
+  }
 }
 
 function startSchedule(expression: string): void {

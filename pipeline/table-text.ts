@@ -4,7 +4,7 @@
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const cells = rows.map((row) => row.map(cellText))
   const widths = names.map((name, column) =>
-    Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)),
+    cells.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), name.length),
   )
   const toRight = names.map((_, column) => cells.every((row) => isNumber(row[column] ?? '')))
   const line = (row: readonly string[]) =>

@@ -8,8 +8,9 @@ import { UsageError } from '../errors.ts'
 import { decodeRegistry } from '../registry.ts'
 import { syncToDisk } from '../snapshots.ts'
 import { countSchema, execute, listValue, readRows } from '../warehouse.ts'
-import type { AppsWorld } from './world.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
+import type { AppsWorld } from './world.ts'
 
 const winnerRow = z.object({
   app_id: z.string(),
@@ -17,7 +18,8 @@ const winnerRow = z.object({
   visibility: z.string().nullable(),
   subcategories: z.array(z.string()),
   alias_of: z.string().nullable(),
-  updated_ms: countSchema,
+  /** Null where the row has no time that can be read. */
+  updated_ms: countSchema.nullable(),
 })
 const lineRow = z.object({ line: z.string() })
 
@@ -40,6 +42,10 @@ type Proposal = { readonly id: string; readonly state: AppState; readonly update
  */
 export async function decide(world: AppsWorld, decision: Decision): Promise<void> {
   const folder = join(world.config.dataDir, 'raw', 'apps')
+  await oneAtATime(folder, () => append(world, decision, folder))
+}
+
+async function append(world: AppsWorld, decision: Decision, folder: string): Promise<void> {
   const name = fileName(world.now())
   const lines = await withRegistry(world.config, async (connection) => {
     const proposals = await propose(connection, world, decision)
@@ -87,9 +93,9 @@ async function propose(
 }
 
 /** Now, or just after the row that counts now, when that is dated later: the newest row wins. */
-function timeAfter(world: AppsWorld, id: string, updatedMs: number): string {
+function timeAfter(world: AppsWorld, id: string, updatedMs: number | null): string {
   const now = world.now().getTime()
-  if (updatedMs < now) return new Date(now).toISOString()
+  if (updatedMs === null || updatedMs < now) return new Date(now).toISOString()
   const after = new Date(updatedMs + 1).toISOString()
   world.note(
     `The newest row of app ${id} is dated in the future; the decision is dated just after it, ${after}`,

@@ -52,7 +52,9 @@ async function listed(dataDir: string, ...args: readonly string[]) {
 }
 
 function decisionFiles(dataDir: string): string[] {
-  return readdirSync(join(dataDir, 'raw', 'apps')).filter((name) => name !== 'registry.csv')
+  return readdirSync(join(dataDir, 'raw', 'apps')).filter(
+    (name) => name !== 'registry.csv' && !name.startsWith('.'),
+  )
 }
 
 const published = (dataDir: string) =>
@@ -145,6 +147,12 @@ describe('decisions', () => {
     expect((await listed(dataDir, 'One'))[0]).toMatchObject({ visibility: 'hidden' })
   })
 
+  it('can be taken about an app whose only row has no time', async () => {
+    const dataDir = folder('1,One,public,,,soon')
+    await decide(dataDir, 'hide', '1', ...BECAUSE)
+    expect(await listed(dataDir, '1')).toMatchObject([{ visibility: 'hidden' }])
+  })
+
   it('about the visibility of an alias say that it is not the one that matters', async () => {
     const dataDir = folder(...THREE, '4,Alias,public,,2,2025-01-01')
     const { stderr } = await apps(dataDir, 'hide', '4', ...BECAUSE)
@@ -161,6 +169,21 @@ describe('decisions', () => {
       { app_id: '9007199254740993', alias_of: '9223372036854775807' },
       { app_id: '9223372036854775807', alias_of: null },
     ])
+  })
+
+  it('taken at the same moment do not undo each other', async () => {
+    const dataDir = folder(...THREE)
+    await Promise.all([
+      decide(dataDir, 'hide', '1', ...BECAUSE),
+      decide(dataDir, 'rename', '1', 'Renamed', ...BECAUSE),
+      decide(dataDir, 'tag', '1', '--add', 'cli-agent', ...BECAUSE),
+    ])
+    const [app] = await listed(dataDir, '1')
+    expect(app).toMatchObject({
+      app_name: 'Renamed',
+      visibility: 'hidden',
+      subcategories: ['cli-agent', 'game', 'legal'],
+    })
   })
 
   it('taken at the same moment are all kept', async () => {

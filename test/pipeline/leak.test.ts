@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { queryWarehouse } from '../support/in-process.ts'
 import { currentSnapshot, publish, query, TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const APPS = [
@@ -70,6 +71,14 @@ it('the search finds what is public, in the database and as text', () => {
   expect(found.map(([place]) => place)).toEqual(
     expect.arrayContaining(['table main.apps', 'table main.rankings']),
   )
+})
+
+it('no total is published from which the hidden traffic could be worked out', async () => {
+  const totals = await queryWarehouse(dataDir, 'SELECT sum(tokens_read) AS tokens FROM days')
+  const [{ tokens } = { tokens: null }] = totals
+  expect(tokens).toMatch(/^\d{5}$/)
+  const told = [...texts].filter(([, text]) => new RegExp(`\\b${tokens}\\b`).test(text))
+  expect(told.map(([place]) => place)).toEqual([])
 })
 
 describe.each(SECRETS)('%s', (secret) => {

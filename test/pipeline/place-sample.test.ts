@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { run } from '../../pipeline/commands/run.ts'
 import { readConfig } from '../../pipeline/config.ts'
 import { placeSample } from '../../pipeline/sample.ts'
-import { silent } from '../bench/pipeline-run.ts'
+import { SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -69,7 +69,7 @@ describe('the sample', () => {
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: source })
     const world = {
       config,
-      progress: silent,
+      progress: SILENT,
       now: () => new Date(),
       print: () => undefined,
       send: async () => undefined,

@@ -1,5 +1,7 @@
 /** Rejected rows are kept with file, row and reason, in every text format and whatever broke them. */
 import { gzipSync } from 'node:zlib'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
@@ -139,6 +141,17 @@ describe('the limit of 1 %', () => {
       { outcome: 'published' },
       { outcome: 'failed' },
     ])
+  })
+
+  it('is forgotten when the files of the day are gone', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}x,1,1,1\n`)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(`Day ${DAY}`)
+    rmSync(join(dataDir, 'raw', 'usage', `date=${DAY}`), { recursive: true })
+    const report = await runAt(dataDir, AS_OF)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([])
+    expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '0' }])
   })
 
   it('is told for every broken day of the run at once', async () => {

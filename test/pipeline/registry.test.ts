@@ -48,6 +48,8 @@ describe('broken registries', () => {
     ],
     ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" is not an integer/],
     ['a broken time', ['1,A,public,,,yesterday'], /row 2: updated_at is not a UTC timestamp/],
+    // It would outrank every later row.
+    ['an endless time', ['1,A,public,,,infinity'], /row 2: updated_at is not a UTC timestamp/],
     ['a short line', ['1,A,public'], /row 2: broken line: missing columns/],
     ['no registry row at all', [], /There is no app in the registry/],
   ]

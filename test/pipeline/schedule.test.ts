@@ -1,7 +1,7 @@
 /** The nightly schedule as a process: it makes up for a missed night, keeps its hour, and ends when told to. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { constants, copyFileSync, existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { until } from '../support/api.ts'
@@ -27,7 +27,11 @@ function folder(): string {
 }
 
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
-  const child = spawn(process.execPath, [SCHEDULE, ...args], {
+  return startWith(process.execPath, dataDir, expression, ...args)
+}
+
+function startWith(node: string, dataDir: string, expression: string, ...args: readonly string[]) {
+  const child = spawn(node, [SCHEDULE, ...args], {
     env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
@@ -52,6 +56,21 @@ describe('npm run schedule', () => {
     const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => (output.stderr.match(/nothing new is published/g) ?? []).length >= 2)
     expect(output.stderr).not.toContain('exit code 75')
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('goes on after a run that could not be started', async () => {
+    const dataDir = folder()
+    const node = join(folders.make(), 'node')
+    copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
+    const { child, output, ended } = startWith(node, dataDir, EVERY_SECOND, '--no-catch-up')
+    await until(() => output.stderr.includes('the next nightly run'))
+    // As while an update puts the programs in place.
+    renameSync(node, `${node}.old`)
+    await until(() => output.stderr.includes('the run could not be started'))
+    renameSync(`${node}.old`, node)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
     child.kill('SIGTERM')
     await ended
   })

@@ -69,6 +69,11 @@ describe('npm run sql', () => {
 })
 
 describe('formatTable', () => {
+  it('takes more rows than a function takes arguments', () => {
+    const rows = Array.from({ length: 200_000 }, (_, index) => [index])
+    expect(formatTable(['n'], rows)).toMatch(/199999\n\(200000 rows\)$/)
+  })
+
   it('keeps a cell on its line', () => {
     expect(
       formatTable(

@@ -21,8 +21,13 @@ END;
 
 CREATE OR REPLACE TEMP MACRO id_from_number(n) AS CASE WHEN n = floor(n) THEN TRY_CAST(n AS BIGINT) END;
 
--- A time with an offset is converted, one without is UTC already; NULL where broken.
-CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC';
+-- A time with an offset is converted, one without is UTC already; NULL where broken. An infinite one, and one in a year
+-- that takes more than four digits, is broken too: it names no day.
+CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS CASE
+  WHEN TRY_CAST(t AS TIMESTAMPTZ) >= TIMESTAMPTZ '0001-01-01 00:00:00+00'
+    AND TRY_CAST(t AS TIMESTAMPTZ) < TIMESTAMPTZ '10000-01-01 00:00:00+00'
+  THEN TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC'
+END;
 
 -- 48 bits of the hash of a request_id, in two integers that the sorter packs into eight bytes.
 CREATE OR REPLACE TEMP MACRO id_high(request_id) AS CAST(hash(request_id) >> 32 AS UINTEGER);
