@@ -5,11 +5,14 @@ import { bibtex } from './description.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { fileName } from './tables.ts'
 
-/** The terms in use below; a term the context does not hold is one of schema.org. */
+/**
+ * The terms in use below; a term the context does not hold is one of schema.org. Its reference implementation, mlcroissant,
+ * knows schema.org by https alone, whatever the specification prints.
+ */
 const CONTEXT = {
   '@language': 'en',
-  '@vocab': 'http://schema.org/',
-  sc: 'http://schema.org/',
+  '@vocab': 'https://schema.org/',
+  sc: 'https://schema.org/',
   cr: 'http://mlcommons.org/croissant/',
   dct: 'http://purl.org/dc/terms/',
   arrayShape: 'cr:arrayShape',
@@ -67,9 +70,12 @@ function fileObject({ address }: Description, { name, bytes, sha256 }: FileFacts
   }
 }
 
+/** The name by which Croissant's readers know Parquet; the registered one they refuse. */
+const PARQUET = 'application/x-parquet'
+
 function mediaType(name: string): string {
   if (name.endsWith('.csv')) return MEDIA_TYPES.csv
-  return name.endsWith('.parquet') ? MEDIA_TYPES.parquet : MEDIA_TYPES.duckdb
+  return name.endsWith('.parquet') ? PARQUET : MEDIA_TYPES.duckdb
 }
 
 function recordSet(table: DescribedTable): object {
@@ -97,7 +103,7 @@ function describeField(table: DescribedTable, { name, type, description }: Field
     dataType: dataType(type),
     ...(type.endsWith('[]') ? { isArray: true, arrayShape: '-1' } : {}),
     source: { fileObject: { '@id': file }, extract: { column: name } },
-    ...(refers ? { references: { '@id': 'apps/app_id' } } : {}),
+    ...(refers ? { references: { field: { '@id': 'apps/app_id' } } } : {}),
   }
 }
 

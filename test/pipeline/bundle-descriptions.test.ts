@@ -79,7 +79,10 @@ describe('datapackage.json', () => {
 
 const reference = z.object({ '@id': z.string() })
 const croissantSchema = z.object({
-  '@context': z.record(z.string(), z.unknown()),
+  '@context': z.looseObject({
+    '@vocab': z.literal('https://schema.org/'),
+    sc: z.literal('https://schema.org/'),
+  }),
   '@type': z.literal('sc:Dataset'),
   'dct:conformsTo': z.literal('http://mlcommons.org/croissant/1.1'),
   name: z.string().min(1),
@@ -93,7 +96,8 @@ const croissantSchema = z.object({
       '@type': z.literal('cr:FileObject'),
       '@id': z.string(),
       contentUrl: z.url(),
-      encodingFormat: z.string(),
+      // What mlcroissant knows how to read.
+      encodingFormat: z.enum(['application/x-parquet', 'text/csv', 'application/octet-stream']),
       sha256: z.string(),
     }),
   ),
@@ -108,7 +112,7 @@ const croissantSchema = z.object({
           '@id': z.string(),
           dataType: z.enum(['sc:Integer', 'sc:Text', 'sc:Date', 'sc:DateTime']),
           source: z.object({ fileObject: reference, extract: z.object({ column: z.string() }) }),
-          references: reference.optional(),
+          references: z.object({ field: reference }).optional(),
         }),
       ),
     }),
@@ -133,7 +137,7 @@ describe('croissant.json', () => {
     for (const { source } of fields) expect(files).toContain(source.fileObject['@id'])
     const references = [
       ...recordSet.flatMap(({ key }) => key ?? []),
-      ...fields.flatMap((field) => field.references ?? []),
+      ...fields.flatMap(({ references: to }) => to?.field ?? []),
     ]
     for (const each of references) expect(fieldIds).toContain(each['@id'])
   })
