@@ -27,7 +27,8 @@ export const pipelineSettings = z.object({
   ...usageSourceSettings,
   PIPELINE_MEMORY: z
     .string()
-    .regex(/^\d+(\.\d+)? ?[KMGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
+    .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
+    .refine((size) => Number.parseFloat(size) > 0, 'Expected more than 0')
     .default('2GB')
     .describe('Memory a run keeps within: what does not fit is spilled to disk'),
   NIGHTLY_SCHEDULE: z
@@ -35,7 +36,11 @@ export const pipelineSettings = z.object({
     .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
     .default(DEFAULT_SCHEDULE)
     .describe('When the nightly run starts, cron form, UTC'),
-  PUBLISHER: z.string().default('App Rankings').describe('Publisher named in the attribution line'),
+  PUBLISHER: z
+    .string()
+    .regex(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')
+    .default('App Rankings')
+    .describe('Publisher named in the attribution line'),
   PUBLIC_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))

@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { CURRENT_POINTER } from './contract.ts'
+import { listSnapshots } from './snapshots.ts'
 
 const SAMPLE_FOLDER = fileURLToPath(new URL('../data/sample/', import.meta.url))
 
@@ -18,7 +18,7 @@ const PARTS = ['ATTRIBUTION', 'apps', 'usage'] as const
 export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
   const aside = join(raw, '.sample')
-  if (existsSync(join(dataDir, CURRENT_POINTER))) return false
+  if (listSnapshots(dataDir).length > 0) return false
   if (!existsSync(aside) && holdsFiles(raw)) return false
   rmSync(aside, { recursive: true, force: true })
   mkdirSync(aside, { recursive: true })

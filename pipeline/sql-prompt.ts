@@ -1,4 +1,5 @@
 /** Entry of `npm run sql`: a small read-only SQL prompt on the newest snapshot. */
+import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface, type Interface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
@@ -17,6 +18,9 @@ const INTERRUPT_PAUSE_MS = 20
 /** Rows a terminal is shown: a table of the dataset may have a hundred million. */
 const SHOWN_ROWS = 1000
 
+// Times are shown as everywhere else in the dataset, whatever the zone of the machine.
+DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
+
 const HELP = `Usage: npm run sql -- [SQL]
 
 Asks the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
@@ -29,8 +33,11 @@ or from stdin. On a terminal Ctrl-C stops a statement, and of a long answer the 
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 `
 
+const NO_STATEMENT = /^(?:\s|;|--.*|\/\*[^]*?\*\/)*$/
+
 /** Prints what each of the statements gives, of each at most `rows`. */
 async function answer(connection: DuckDBConnection, sql: string, rows = Infinity): Promise<void> {
+  if (NO_STATEMENT.test(sql)) throw new UsageError('There is no statement to run. See --help')
   const statements = await connection.extractStatements(sql)
   for (let index = 0; index < statements.count; index += 1) {
     const statement = await statements.prepare(index)

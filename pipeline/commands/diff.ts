@@ -20,7 +20,12 @@ const appRow = z.object({
   app_id: z.string(),
   app_name: z.string(),
 })
-const dayRow = z.object({ day: z.string(), tokens_before: z.string(), tokens_after: z.string() })
+const dayRow = z.object({
+  day: z.string(),
+  tokens_before: z.string(),
+  tokens_after: z.string(),
+  apps_changed: countSchema,
+})
 const rankRow = z.object({
   sort: z.string(),
   app_id: z.string(),
@@ -66,7 +71,10 @@ async function printDiff(
     ),
     ...section(
       'days that changed',
-      result.days.map((day) => `${day.day}: ${day.tokens_before} -> ${day.tokens_after} tokens`),
+      result.days.map(
+        ({ day, tokens_before, tokens_after, apps_changed }) =>
+          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${apps_changed} apps`,
+      ),
     ),
     ...section(
       'apps',

@@ -38,19 +38,20 @@ function readDays(text: string): number {
   throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
 }
 
-/** Takes the lock of a run, so that no snapshot comes or becomes current meanwhile. */
-async function pruneSnapshots(world: World, keepDays: number, dryRun: boolean): Promise<string[]> {
+async function pruneSnapshots(world: World, keepDays: number, dryRun: boolean): Promise<readonly string[]> {
   const { dataDir, memory } = world.config
-  if (listSnapshots(dataDir).length === 0) return []
-  const warehouse = await openWarehouse(dataDir, memory)
-  try {
-    const oldestKept = addDays(utcDay(world.now()), -keepDays)
-    const superfluous = superfluousSnapshots(listSnapshots(dataDir), {
-      oldestKept,
+  const superfluous = () =>
+    superfluousSnapshots(listSnapshots(dataDir), {
+      oldestKept: addDays(utcDay(world.now()), -keepDays),
       current: currentSnapshot(dataDir),
     })
-    if (!dryRun) for (const id of superfluous) removeSnapshot(dataDir, id)
-    return superfluous
+  if (dryRun || superfluous().length === 0) return superfluous()
+  // The lock of a run, so that no snapshot comes or becomes current meanwhile.
+  const warehouse = await openWarehouse(dataDir, memory)
+  try {
+    const removed = superfluous()
+    for (const id of removed) removeSnapshot(dataDir, id)
+    return removed
   } finally {
     warehouse.close()
   }

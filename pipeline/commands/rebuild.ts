@@ -3,7 +3,7 @@ import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { snapshotId } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
-import { DataError } from '../errors.ts'
+import { DataError, isShortage } from '../errors.ts'
 import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, World } from './command.ts'
@@ -34,12 +34,12 @@ async function setAside({ config: { dataDir, memory }, progress, now }: World): 
   if (existsSync(aside)) progress.note(`The warehouse is set aside as ${aside}`)
 }
 
-/** A warehouse in use is not damaged, or somebody else is mending it. */
+/** A warehouse in use is not damaged, or somebody else is mending it; a shortage says nothing of it. */
 async function refuseHeld(dataDir: string, memory: string): Promise<void> {
   try {
     const warehouse = await openWarehouse(dataDir, memory)
     warehouse.close()
   } catch (error) {
-    if (!(error instanceof DataError)) throw error
+    if (!(error instanceof DataError) || isShortage(error.cause)) throw error
   }
 }

@@ -37,7 +37,7 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
   return entries(join(rawFolder, 'usage'))
     .map((entry) => {
       const day = DAY_FOLDER.exec(entry.name)?.[1]
-      if (!entry.isDirectory() || day === undefined || !daySchema.safeParse(day).success) {
+      if (day === undefined || !daySchema.safeParse(day).success || !isFolder(entry)) {
         throw new DataError(
           `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it`,
         )
@@ -45,6 +45,12 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
       return { day, files: listFiles(rawFolder, join('usage', entry.name)) }
     })
     .filter(({ files }) => files.length > 0)
+}
+
+/** A folder, or a link that leads to one. */
+function isFolder(entry: Dirent): boolean {
+  if (!entry.isSymbolicLink()) return entry.isDirectory()
+  return statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** The files of the app registry, raw/apps, in the order of their names. */

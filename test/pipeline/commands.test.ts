@@ -1,5 +1,5 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
-import { existsSync, readdirSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
@@ -88,9 +88,9 @@ describe('diff', () => {
         },
       ],
       days: [
-        { day: '2026-01-07', tokens_before: '0', tokens_after: '300' },
-        { day: '2026-01-06', tokens_before: '60', tokens_after: '200' },
-        { day: '2026-01-04', tokens_before: '30', tokens_after: '100' },
+        { day: '2026-01-07', tokens_before: '0', tokens_after: '300', apps_changed: 2 },
+        { day: '2026-01-06', tokens_before: '60', tokens_after: '200', apps_changed: 2 },
+        { day: '2026-01-04', tokens_before: '30', tokens_after: '100', apps_changed: 2 },
       ],
       apps: [
         { change: 'gone', app_id: '2', app_name: 'Two' },
@@ -103,6 +103,19 @@ describe('diff', () => {
         { sort: 'trending', app_id: '9', app_name: 'Nine', rank_before: null, rank_after: 1 },
       ],
     })
+  })
+
+  it('tells a day on which traffic moved from one app to another, though its total is the same', async () => {
+    const moved = folders.make()
+    const usage = (one: number, two: number) =>
+      `ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
+    writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n2,Two,public,2025-01-01\n`)
+    writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(10, 20))
+    await runAt(moved, '2026-01-07T02:00:00Z')
+    writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(12, 18))
+    await runAt(moved, '2026-01-08T02:00:00Z')
+    const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
+    expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps\n')
   })
 
   it('names a snapshot that does not exist, and those that do', async () => {
@@ -161,6 +174,10 @@ describe('prune', () => {
     const tried = await json('prune', '--keep-days', '0', '--dry-run')
     expect(tried).toEqual({ removed: [FIRST], dry_run: true })
     expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
+    const copy = folders.make()
+    cpSync(join(dataDir, 'snapshots'), join(copy, 'snapshots'), { recursive: true })
+    await runCommand(copy, 'prune', '--keep-days', '0', '--dry-run')
+    expect(readdirSync(copy)).toEqual(['snapshots'])
     expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
     expect(readdirSync(join(dataDir, 'snapshots'))).toEqual([SECOND])
   })

@@ -53,6 +53,14 @@ describe('readConfig', () => {
     expect(readConfig(environment).publicUrl).toBe(url)
   })
 
+  it.each(['0GB', '0.0000001KB', '99999999999TB'])('PIPELINE_MEMORY %s is no size to run with', (memory) => {
+    expect(() => readConfig({ PIPELINE_MEMORY: memory })).toThrow('PIPELINE_MEMORY')
+  })
+
+  it.each([' ', 'A\nB', 'A\u2028B'])('PUBLISHER %j is no name in one line', (publisher) => {
+    expect(() => readConfig({ PUBLISHER: publisher })).toThrow('PUBLISHER')
+  })
+
   it('PUBLIC_URL must be an address of the web', () => {
     expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
   })

@@ -55,6 +55,14 @@ describe('load', () => {
     expect(await tokensOf('2026-01-05')).toBe('22')
   })
 
+  it('reads a day that is a link to a folder', async () => {
+    const elsewhere = join(folders.make(), 'day')
+    renameSync(join(dataDir, 'raw/usage/date=2026-01-06'), elsewhere)
+    symlinkSync(elsewhere, join(dataDir, 'raw/usage/date=2026-01-06'))
+    await runAt(dataDir, '2026-01-08T01:00:00Z')
+    expect(await tokensOf('2026-01-06')).toBe('40')
+  })
+
   it('takes the rows of a removed file and of a removed day out', async () => {
     deliver('2026-01-05', 1, 'late.csv')
     await runAt(dataDir, '2026-01-08T02:00:00Z')

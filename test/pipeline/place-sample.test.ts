@@ -51,6 +51,13 @@ describe('the sample', () => {
     expect(readFileSync(join(dataDir, 'raw', 'apps', 'registry.csv'), 'utf8')).toBe('mine')
   })
 
+  it('stays away from snapshots, though nothing is current', () => {
+    const dataDir = folders.make()
+    mkdirSync(join(dataDir, 'snapshots', '20260107T020000Z'), { recursive: true })
+    expect(placeSample(dataDir)).toBe(false)
+    expect(existsSync(join(dataDir, 'raw'))).toBe(false)
+  })
+
   it.each([{ placed: [] }, { placed: ['ATTRIBUTION'] }, { placed: ['ATTRIBUTION', 'apps'] }])(
     'is completed when its copy was interrupted after $placed',
     ({ placed }) => {

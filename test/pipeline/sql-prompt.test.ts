@@ -25,9 +25,9 @@ beforeAll(async () => {
   await runAt(dataDir, '2026-01-07T02:00:00Z')
 })
 
-async function ask(args: readonly string[], input = '', folder = dataDir) {
+async function ask(args: readonly string[], input = '', folder = dataDir, environment = {}) {
   const child = spawn(process.execPath, [join(REPOSITORY, 'pipeline', 'sql-prompt.ts'), ...args], {
-    env: { ...process.env, DATA_DIR: folder },
+    env: { ...process.env, ...environment, DATA_DIR: folder },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.end(input)
@@ -59,6 +59,19 @@ describe('npm run sql', () => {
     expect(wrong.code).toBe(2)
     expect(wrong.stderr).toContain('Table with name nothing does not exist')
     expect((await ask(['DROP TABLE apps'])).stderr).toContain('read-only')
+  })
+
+  it.each(['', ' ; ', '; -- nothing', '/* nothing */;'])('says that %j is no statement', async (sql) => {
+    expect(await ask([sql])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'There is no statement to run. See --help\n',
+    })
+  })
+
+  it('shows times in UTC, wherever the machine stands', async () => {
+    const { stdout } = await ask(['SELECT as_of FROM meta'], '', dataDir, { TZ: 'America/St_Johns' })
+    expect(stdout).toContain('2026-01-07 02:00:00+00')
   })
 
   it('says what to do where nothing is published yet', async () => {

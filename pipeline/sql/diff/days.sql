@@ -1,10 +1,36 @@
--- Days whose published totals differ; a day that only one side has counts as 0 on the other.
+-- Days whose published figures differ, those whose totals are the same among them; a day that only one side has counts as 0
+-- on the other.
+WITH before_days AS (
+  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+  FROM before.app_daily AS d
+  GROUP BY d.day
+),
+after_days AS (
+  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+  FROM after.app_daily AS d
+  GROUP BY d.day
+),
+changed AS (
+  SELECT coalesce(b.day, a.day) AS day
+  FROM before_days AS b
+  FULL JOIN after_days AS a ON a.day = b.day
+  WHERE b.content IS DISTINCT FROM a.content
+),
+apps AS (
+  SELECT coalesce(b.day, a.day) AS day, count(*) AS changed
+  FROM (FROM before.app_daily AS d SEMI JOIN changed AS c ON c.day = d.day) AS b
+  FULL JOIN (FROM after.app_daily AS d SEMI JOIN changed AS c ON c.day = d.day) AS a
+    ON a.day = b.day AND a.app_id = b.app_id
+  WHERE (b.requests, b.prompt_tokens, b.completion_tokens)
+    IS DISTINCT FROM (a.requests, a.prompt_tokens, a.completion_tokens)
+  GROUP BY 1
+)
 SELECT
-  CAST(coalesce(b.day, a.day) AS VARCHAR) AS day,
+  CAST(p.day AS VARCHAR) AS day,
   CAST(coalesce(b.total_tokens, 0) AS VARCHAR) AS tokens_before,
-  CAST(coalesce(a.total_tokens, 0) AS VARCHAR) AS tokens_after
-FROM before.coverage AS b
-FULL JOIN after.coverage AS a ON a.day = b.day
-WHERE (coalesce(b.total_tokens, 0), coalesce(b.total_requests, 0))
-  <> (coalesce(a.total_tokens, 0), coalesce(a.total_requests, 0))
-ORDER BY coalesce(b.day, a.day) DESC;
+  CAST(coalesce(a.total_tokens, 0) AS VARCHAR) AS tokens_after,
+  CAST(p.changed AS VARCHAR) AS apps_changed
+FROM apps AS p
+LEFT JOIN before.coverage AS b ON b.day = p.day
+LEFT JOIN after.coverage AS a ON a.day = p.day
+ORDER BY p.day DESC;
