@@ -94,13 +94,40 @@ export function pointAt(dataDir: string, id: string): void {
 /** Removes what a killed run left half built, half removed or retracted. */
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const unfinished = unfinishedRetractions(dataDir)
   for (const name of readdirSync(folder)) {
     if (name.startsWith(BUILD_PREFIX) || name.startsWith(PRUNED_PREFIX))
       rmSync(join(folder, name), { recursive: true })
   }
-  for (const { id } of listRetractions(dataDir)) {
+  if (unfinished.length > 0) switchPointer(dataDir, rightfulCurrent(dataDir))
+  for (const { id } of unfinished) {
     if (existsSync(join(folder, id))) removeSnapshot(dataDir, id)
   }
+}
+
+/** The retractions of which more is left than their record: the files, or the pointer that leads to them. */
+export function unfinishedRetractions(dataDir: string): Retraction[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const current = currentSnapshot(dataDir)
+  return listRetractions(dataDir).filter(
+    ({ id }) =>
+      id === current || [id, `${PRUNED_PREFIX}${id}`].some((name) => existsSync(join(folder, name))),
+  )
+}
+
+/**
+ * The snapshot the pointer should lead to once `without` is gone: the one it leads to, or else the newest; undefined
+ * when none is left.
+ */
+export function rightfulCurrent(dataDir: string, without?: string): string | undefined {
+  const left = listSnapshots(dataDir).filter((id) => id !== without)
+  const current = currentSnapshot(dataDir)
+  return left.find((id) => id === current) ?? left.at(-1)
+}
+
+function switchPointer(dataDir: string, id: string | undefined): void {
+  if (id === undefined) rmSync(join(dataDir, CURRENT_POINTER), { force: true })
+  else if (id !== currentSnapshot(dataDir)) pointAt(dataDir, id)
 }
 
 /** Makes a file, or the names in a folder, survive a power cut. */

@@ -4,12 +4,12 @@ import type { Retraction } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { UsageError } from '../errors.ts'
 import {
-  currentSnapshot,
   listRetractions,
   listSnapshots,
-  pointAt,
   recordRetraction,
-  removeSnapshot,
+  removeUnfinished,
+  rightfulCurrent,
+  unfinishedRetractions,
 } from '../snapshots.ts'
 import { openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -50,26 +50,30 @@ async function retractSnapshot(world: World, { id, reason, dryRun, json }: Reque
   refuseUnknown(dataDir, id)
   const warehouse = await openWarehouse(dataDir, memory)
   try {
-    const next = nextCurrent(dataDir, id)
-    const retraction: Retraction = {
+    const begun = retractionOf(dataDir, id)
+    const next = rightfulCurrent(dataDir, id)
+    if (begun === undefined && next === undefined) throw onlySnapshot(id)
+    const retraction: Retraction = begun ?? {
       id,
       as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
       reason,
       retracted_at: wholeSeconds(world.now()),
     }
-    if (!dryRun) withdraw(dataDir, retraction, next)
-    printResult(world, json, { ...retraction, current: next, dry_run: dryRun }, [
-      `${id} ${dryRun ? 'would be' : 'is'} retracted: ${reason}`,
-      `current snapshot: ${next}`,
+    if (!dryRun) withdraw(dataDir, retraction)
+    printResult(world, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
+      `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
+      `current snapshot: ${next ?? 'none'}`,
     ])
   } finally {
     warehouse.close()
   }
 }
 
+/** A retraction that was interrupted may be asked for again, and is then brought to its end. */
 function refuseUnknown(dataDir: string, id: string): void {
   if (listSnapshots(dataDir).includes(id)) return
-  const retracted = listRetractions(dataDir).find((each) => each.id === id)
+  if (unfinishedRetractions(dataDir).some((each) => each.id === id)) return
+  const retracted = retractionOf(dataDir, id)
   if (retracted !== undefined) {
     throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
   }
@@ -77,20 +81,18 @@ function refuseUnknown(dataDir: string, id: string): void {
   throw new UsageError(`There is no snapshot "${id}". The newest are: ${known}`)
 }
 
-/** The snapshot that is current afterwards. */
-function nextCurrent(dataDir: string, id: string): string {
-  const current = currentSnapshot(dataDir)
-  if (current !== undefined && current !== id) return current
-  const next = listSnapshots(dataDir).findLast((other) => other !== id)
-  if (next !== undefined) return next
-  throw new UsageError(
+function retractionOf(dataDir: string, id: string): Retraction | undefined {
+  return listRetractions(dataDir).find((each) => each.id === id)
+}
+
+function onlySnapshot(id: string): UsageError {
+  return new UsageError(
     `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,
   )
 }
 
 /** The record first: from then on nobody is given the data, and an interrupted removal is made up for. */
-function withdraw(dataDir: string, retraction: Retraction, next: string): void {
+function withdraw(dataDir: string, retraction: Retraction): void {
   recordRetraction(dataDir, retraction)
-  if (currentSnapshot(dataDir) !== next) pointAt(dataDir, next)
-  removeSnapshot(dataDir, retraction.id)
+  removeUnfinished(dataDir)
 }

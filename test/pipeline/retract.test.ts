@@ -1,7 +1,8 @@
 /** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
-import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { recordRetraction } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
@@ -65,12 +66,51 @@ it('writes nothing with --dry-run', async () => {
   expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
 })
 
-it('is brought to its end by the next run when it was interrupted', async () => {
-  await retract(FIRST, '--reason', 'Wrong names')
-  mkdirSync(join(dataDir, 'snapshots', FIRST))
-  await runAt(dataDir, '2026-01-08T03:00:00Z')
-  expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(false)
+describe('interrupted after its record was written', () => {
+  beforeEach(() => recordRetracted(SECOND))
+
+  it('is brought to its end by the next run, before anything of it may fail', async () => {
+    writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
+    await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
+    expect(currentSnapshot(dataDir)).toContain(FIRST)
+    expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
+  })
+
+  it('leaves no pointer where no snapshot is left', async () => {
+    recordRetracted(FIRST)
+    writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
+    await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
+    expect(readdirSync(dataDir)).not.toContain('current')
+    expect((await runCommand(dataDir, 'status')).stdout).toBe('Nothing is published yet\n')
+  })
+
+  it('is finished when it is asked for again, for the reason of the first time', async () => {
+    const tried = await retract(SECOND, '--reason', 'x', '--dry-run')
+    expect(tried.stdout).toBe(`${SECOND} would be retracted: Counted twice\ncurrent snapshot: ${FIRST}\n`)
+    expect(currentSnapshot(dataDir)).toContain(SECOND)
+    const again = await retract(SECOND, '--reason', 'x', '--json')
+    expect(again.code).toBe(0)
+    expect(JSON.parse(again.stdout)).toMatchObject({ reason: 'Counted twice', current: FIRST })
+    expect(currentSnapshot(dataDir)).toContain(FIRST)
+    expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
+    expect((await retract(SECOND, '--reason', 'x')).stderr).toContain('was retracted already')
+  })
+
+  it('is no stand-in for another that is taken away', async () => {
+    const only = await retract(FIRST, '--reason', 'x')
+    expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
+  })
 })
+
+/** The state in which a retraction is left that was killed just after its first step. */
+function recordRetracted(id: string): void {
+  recordRetraction(dataDir, {
+    id,
+    as_of: '2026-01-08T02:00:00Z',
+    reason: 'Counted twice',
+    retracted_at: '2026-01-08T02:30:00Z',
+  })
+}
 
 it('refuses what cannot be done, and names the remedy', async () => {
   expect((await retract(SECOND)).stderr).toBe(
