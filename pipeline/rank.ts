@@ -117,7 +117,7 @@ function keep(run: Run, extent: Extent, newest: string): StageResult {
   if (interrupted) pointAt(run.config.dataDir, newest)
   return {
     summary: interrupted
-      ? `the snapshot of an interrupted run, ${newest}, is now current`
+      ? `the newest snapshot, ${newest}, was not current (its run was interrupted, or the pointer removed), and is now`
       : `the input has not changed since ${newest}; nothing new is published`,
     facts: { first_day: extent.firstDay, data_through: extent.dataThrough, days_restated: 0 },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },

@@ -30,7 +30,7 @@ import { rank } from './rank.ts'
 import { resolve } from './resolve.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
-import { BUILD_PREFIX, latestIdentifier, removeUnfinished } from './snapshots.ts'
+import { BUILD_PREFIX, currentSnapshot, latestIdentifier, removeUnfinished } from './snapshots.ts'
 import type { Outcome, Run, Stage, StageResult } from './stage.ts'
 import { dateValue, execute, openWarehouse, setVariables, timeValue } from './warehouse.ts'
 
@@ -82,6 +82,8 @@ export async function runNightly(
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
   makeSnapshotsFolder(config.dataDir)
+  // A pointer that cannot be switched is refused before any work.
+  currentSnapshot(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory)
   try {
     removeUnfinished(config.dataDir)

@@ -22,12 +22,16 @@ import {
   retractionSchema,
 } from './contract.ts'
 import type { Retraction } from './contract.ts'
+import { UsageError } from './errors.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'
 
 /** Prefix of a snapshot's folder that is being removed. */
 const PRUNED_PREFIX = '.pruned-'
+
+/** Prefix of a link that is about to become the pointer. */
+const ASIDE_PREFIX = `.${CURRENT_POINTER}-`
 
 /** Identifiers of the whole snapshots that are not retracted, oldest first; none where there is no folder yet. */
 export function listSnapshots(dataDir: string): string[] {
@@ -73,25 +77,34 @@ export function removeSnapshot(dataDir: string, id: string): void {
   rmSync(aside, { recursive: true })
 }
 
-/** The identifier the pointer leads to; undefined when there is none yet. */
+/**
+ * The identifier the pointer leads to; undefined when there is none yet.
+ * @throws UsageError when it is no link, and so can neither be read nor switched.
+ */
 export function currentSnapshot(dataDir: string): string | undefined {
+  const pointer = join(dataDir, CURRENT_POINTER)
   try {
-    return basename(readlinkSync(join(dataDir, CURRENT_POINTER)))
-  } catch {
-    return undefined
+    return basename(readlinkSync(pointer))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) return undefined
+    throw new UsageError(
+      `${pointer} is no link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links ` +
+        'followed. Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links',
+      { cause: error },
+    )
   }
 }
 
 /** Switches the pointer in one step; readers see the old snapshot or the new one, never none. */
 export function pointAt(dataDir: string, id: string): void {
-  const aside = join(dataDir, `.${CURRENT_POINTER}-${process.pid}`)
+  const aside = join(dataDir, `${ASIDE_PREFIX}${process.pid}`)
   rmSync(aside, { force: true })
   symlinkSync(join(SNAPSHOTS_FOLDER, id), aside)
   renameSync(aside, join(dataDir, CURRENT_POINTER))
   syncToDisk(dataDir)
 }
 
-/** Removes what a killed run left half built, half removed or retracted. */
+/** Removes what a killed run left half built, half removed, half switched or retracted. */
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   const unfinished = unfinishedRetractions(dataDir)
@@ -99,6 +112,7 @@ export function removeUnfinished(dataDir: string): void {
     if (name.startsWith(BUILD_PREFIX) || name.startsWith(PRUNED_PREFIX))
       rmSync(join(folder, name), { recursive: true })
   }
+  for (const name of readdirSync(dataDir)) if (name.startsWith(ASIDE_PREFIX)) rmSync(join(dataDir, name))
   if (unfinished.length > 0) switchPointer(dataDir, rightfulCurrent(dataDir))
   for (const { id } of unfinished) {
     if (existsSync(join(folder, id))) removeSnapshot(dataDir, id)

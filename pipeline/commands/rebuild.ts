@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { snapshotId } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { DataError, isShortage } from '../errors.ts'
+import { currentSnapshot } from '../snapshots.ts'
 import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, World } from './command.ts'
@@ -26,6 +27,8 @@ export const rebuild: Command = {
 /** Never deleted: an operator may still want to look into it. */
 async function setAside({ config: { dataDir, memory }, progress, now }: World): Promise<void> {
   const path = join(dataDir, WAREHOUSE_FILE)
+  // A pointer that cannot be switched stops the run to come, so nothing is set aside for it.
+  currentSnapshot(dataDir)
   await refuseHeld(dataDir, memory)
   const aside = join(dataDir, `warehouse-${snapshotId(now())}.duckdb`)
   for (const ending of ['', '.wal']) {

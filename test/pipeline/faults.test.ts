@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import {
   chmodSync,
   closeSync,
+  cpSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -224,6 +225,41 @@ describe('the clock', () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     await expectRight()
   })
+})
+
+describe('a DATA_DIR that was copied with its links followed', () => {
+  const remedy = () =>
+    `${join(dataDir, 'current')} is no link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links followed. ` +
+    'Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links\n'
+
+  beforeEach(() => {
+    const original = dataDir
+    dataDir = folders.make()
+    cpSync(original, dataDir, { recursive: true, dereference: true })
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+  })
+
+  it.each(['run', 'plan', 'status', 'prune', 'rebuild'])(
+    'is refused by %s before any work, with the remedy',
+    async (command) => {
+      const before = new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))
+      const { code, stderr } = await runCommand(dataDir, command)
+      expect({ code, stderr }).toEqual({ code: 2, stderr: remedy() })
+      expect(new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))).toEqual(before)
+    },
+  )
+
+  it('is right again with the next run once the folder is gone', async () => {
+    rmSync(join(dataDir, 'current'), { recursive: true })
+    await expectRight()
+  })
+})
+
+it('links that a killed run left beside the pointer are removed by the next one', async () => {
+  symlinkSync('snapshots/20260106T020000Z', join(dataDir, '.current-4711'))
+  writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+  await expectRight()
+  expect(readdirSync(dataDir).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
 describe('a damaged warehouse', () => {
