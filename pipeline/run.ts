@@ -30,7 +30,13 @@ import { rank } from './rank.ts'
 import { resolve } from './resolve.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
-import { BUILD_PREFIX, currentSnapshot, latestIdentifier, removeUnfinished } from './snapshots.ts'
+import {
+  BUILD_PREFIX,
+  currentSnapshot,
+  listRetractions,
+  listSnapshots,
+  removeUnfinished,
+} from './snapshots.ts'
 import type { Outcome, Run, Stage, StageResult } from './stage.ts'
 import { dateValue, execute, openWarehouse, setVariables, timeValue } from './warehouse.ts'
 
@@ -105,7 +111,8 @@ function makeSnapshotsFolder(dataDir: string): void {
 async function prepare(given: Pick<Run, 'config' | 'effects' | 'options' | 'connection'>): Promise<Run> {
   const { config, effects, connection } = given
   const now = effects.now()
-  const asOf = settleAsOf(now, latestIdentifier(config.dataDir))
+  const retracted = listRetractions(config.dataDir).map(({ id }) => id)
+  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1), retracted)
   const lastDay = lastCompletedDay(now)
   await setVariables(connection, {
     as_of: timeValue(asOf),
@@ -124,17 +131,24 @@ async function prepare(given: Pick<Run, 'config' | 'effects' | 'options' | 'conn
 }
 
 /**
- * The time the snapshot states: now in whole seconds, but after the newest snapshot, whose identifier is its time.
+ * The time the snapshot states: now in whole seconds, but after the newest snapshot, whose identifier is its time, and
+ * not that of a retracted one: no identifier is given twice.
  * @throws DataError when the clock stands far behind the newest snapshot.
  */
-export function settleAsOf(now: Date, newest: string | undefined): Date {
+export function settleAsOf(now: Date, newest: string | undefined, retracted: readonly string[] = []): Date {
+  let asOf = afterNewest(now, newest)
+  while (retracted.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
+  return asOf
+}
+
+function afterNewest(now: Date, newest: string | undefined): Date {
   const asOf = new Date(Math.floor(now.getTime() / 1000) * 1000)
   const newestAsOf = newest === undefined ? undefined : asOfFromId(newest)
   if (newestAsOf === undefined || asOf > newestAsOf) return asOf
   if (newestAsOf.getTime() - asOf.getTime() > CLOCK_TOLERANCE_MS) {
     throw new DataError(
       `The clock says ${wholeSeconds(asOf)}, but the newest snapshot was computed at ${wholeSeconds(newestAsOf)}. ` +
-        'Set the clock right, or pass a later --as-of',
+        `Set the clock right, or, if it is, retract ${newest}`,
     )
   }
   return new Date(newestAsOf.getTime() + 1000)

@@ -64,11 +64,6 @@ export function recordRetraction(dataDir: string, retraction: Retraction): void 
   syncToDisk(folder)
 }
 
-/** The latest identifier ever given, of a retracted snapshot too: none is given twice. */
-export function latestIdentifier(dataDir: string): string | undefined {
-  return [...listSnapshots(dataDir), ...listRetractions(dataDir).map(({ id }) => id)].toSorted().at(-1)
-}
-
 /** Removes a snapshot, out of sight in one step first: a half-removed folder never looks like one. */
 export function removeSnapshot(dataDir: string, id: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)

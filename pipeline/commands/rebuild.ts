@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { snapshotId } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { DataError, isShortage } from '../errors.ts'
+import { readAsOf, clockAt } from '../run-options.ts'
 import { currentSnapshot } from '../snapshots.ts'
 import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
@@ -15,9 +16,13 @@ export const rebuild: Command = {
   summary:
     'sets a damaged warehouse aside and runs, so that every day is counted again from raw/; what is published stays',
   prepare(args) {
-    parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
+    const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
+    const asOf = readAsOf(values['as-of'])
     const work = run.prepare(args)
     return async (world) => {
+      // What would stop the run, a time to come or a pointer that cannot be switched, does so before anything is moved.
+      currentSnapshot(world.config.dataDir)
+      clockAt(asOf, world.now)
       await setAside(world)
       await work(world)
     }
@@ -27,8 +32,6 @@ export const rebuild: Command = {
 /** Never deleted: an operator may still want to look into it. */
 async function setAside({ config: { dataDir, memory }, progress, now }: World): Promise<void> {
   const path = join(dataDir, WAREHOUSE_FILE)
-  // A pointer that cannot be switched stops the run to come, so nothing is set aside for it.
-  currentSnapshot(dataDir)
   await refuseHeld(dataDir, memory)
   const aside = join(dataDir, `warehouse-${snapshotId(now())}.duckdb`)
   for (const ending of ['', '.wal']) {

@@ -1,5 +1,5 @@
 /** `retract`: withdraws a published snapshot; its data goes, the reason stays for whoever asks (CONTRACT 4.6). */
-import { asOfFromId, wholeSeconds } from '../contract.ts'
+import { asOfFromId, snapshotId, wholeSeconds } from '../contract.ts'
 import type { Retraction } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { UsageError } from '../errors.ts'
@@ -52,7 +52,7 @@ async function retractSnapshot(world: World, { id, reason, dryRun, json }: Reque
   try {
     const begun = retractionOf(dataDir, id)
     const next = rightfulCurrent(dataDir, id)
-    if (begun === undefined && next === undefined) throw onlySnapshot(id)
+    if (begun === undefined && next === undefined) refuseOnly(world, id)
     const retraction: Retraction = begun ?? {
       id,
       as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
@@ -85,8 +85,10 @@ function retractionOf(dataDir: string, id: string): Retraction | undefined {
   return listRetractions(dataDir).find((each) => each.id === id)
 }
 
-function onlySnapshot(id: string): UsageError {
-  return new UsageError(
+/** The only snapshot has to be replaced first, unless it is what stops every run that could. */
+function refuseOnly({ now }: World, id: string): void {
+  if (id > snapshotId(now())) return
+  throw new UsageError(
     `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,
   )
 }

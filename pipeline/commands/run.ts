@@ -1,13 +1,12 @@
 /** `run`: one pipeline run. */
-import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { lastCompletedDay } from '../contract.ts'
-import { LockedError, UsageError } from '../errors.ts'
+import { LockedError } from '../errors.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
 import { runNightly } from '../run.ts'
 import type { Report } from '../run.ts'
-import { RANGE_OPTIONS, readAccepted, readRange } from '../run-options.ts'
+import { RANGE_OPTIONS, clockAt, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sample.ts'
 import { JSON_OPTION } from './command.ts'
@@ -30,10 +29,10 @@ export const run: Command = {
         'with-sample': { type: 'boolean', default: false },
       },
     })
-    const asOf = values['as-of'] === undefined ? undefined : readTime(values['as-of'])
+    const asOf = readAsOf(values['as-of'])
     const accepted = readAccepted(values.accept)
     return async (world) => {
-      const now = asOf === undefined ? world.now : () => asOf
+      const now = clockAt(asOf, world.now)
       const range = readRange(values, lastCompletedDay(now()))
       if (values['dry-run']) return plan({ ...world, now }, range, values.json)
       if (values['with-sample']) offerSample(world)
@@ -63,10 +62,4 @@ function offerSample({ config, progress }: World): void {
   if (placeSample(config.dataDir)) {
     progress.note(`DATA_DIR was empty: the bundled sample is now in ${config.dataDir}/raw`)
   }
-}
-
-function readTime(text: string): Date {
-  const time = z.iso.datetime({ offset: true }).safeParse(text)
-  if (time.success) return new Date(time.data)
-  throw new UsageError(`--as-of "${text}" is not a time: expected ISO 8601 such as 2026-11-20T02:00:00Z`)
 }

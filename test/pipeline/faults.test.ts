@@ -225,6 +225,36 @@ describe('the clock', () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     await expectRight()
   })
+
+  it.each(['run', 'rebuild'])('is what --as-of of %s may not go beyond', async (command) => {
+    const before = readdirSync(dataDir)
+    const { code, stderr } = await runCommand(dataDir, command, '--as-of', '2926-01-07T02:00:00Z')
+    expect(stderr).toMatch(
+      /^--as-of 2926-01-07T02:00:00Z lies ahead of the clock, which says .*Z: expected a time/,
+    )
+    expect(code).toBe(2)
+    expect(readdirSync(dataDir)).toEqual(before)
+  })
+
+  it('that was far ahead for one run is made up for by retracting its snapshot', async () => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await runAt(dataDir, '2926-01-07T02:00:00Z')
+    const { code, stderr } = await night()
+    expect(stderr).toContain('or, if it is, retract 29260107T020000Z')
+    expect(code).toBe(1)
+    expect((await runCommand(dataDir, 'retract', '29260107T020000Z', '--reason', 'Wrong clock')).code).toBe(0)
+    await expectRight()
+  })
+
+  it('that was far ahead for the only run is made up for likewise', async () => {
+    dataDir = folders.make()
+    writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await runAt(dataDir, '2926-01-07T02:00:00Z')
+    expect((await runCommand(dataDir, 'retract', '29260107T020000Z', '--reason', 'Wrong clock')).code).toBe(0)
+    await expectRight()
+  })
 })
 
 describe('a DATA_DIR that was copied with its links followed', () => {

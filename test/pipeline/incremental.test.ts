@@ -209,6 +209,11 @@ describe('settleAsOf', () => {
       'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
     )
   })
+
+  it('gives the time of a retracted snapshot to no other, and takes no notice of one that lies ahead', () => {
+    const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
+    expect(settleAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
+  })
 })
 
 async function tokensOf(day: string): Promise<string | null | undefined> {
