@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { measureFile, sumsText } from './bundle/checksums.ts'
+import { SUMS_FILE, measureFile, sumsText } from './bundle/checksums.ts'
 import type { FileFacts } from './bundle/checksums.ts'
 import { croissant } from './bundle/croissant.ts'
 import { dataFileNames, dataPackage } from './bundle/data-package.ts'
@@ -32,7 +32,7 @@ export async function bundle(run: Run): Promise<StageResult> {
   const data = measureFiles(run, [SNAPSHOT_FILE, ...dataFileNames(description.tables)])
   const texts = writeTexts(run, description, data)
   const files = [...data, ...measureFiles(run, texts)]
-  writeFileSync(join(run.buildFolder, 'SHA256SUMS'), sumsText(files))
+  writeFileSync(join(run.buildFolder, SUMS_FILE), sumsText(files))
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return {
     summary: `${files.length} files, ${(bytes / 1e6).toFixed(1)} MB`,

@@ -61,7 +61,7 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
     'A right is missing; give it to the user of the run, and run again',
   ],
   [
-    /[Cc]orrupt|[Cc]hecksum|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
+    /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
     'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
   ],
 ]

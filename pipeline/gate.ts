@@ -3,11 +3,10 @@
  * short: a day half delivered, a folder lost, a registry file gone. What looks like that is blocked, until it is
  * corrected or let through by name.
  */
-import { join } from 'node:path'
 import { z } from 'zod'
 import type { GateSettings } from './config.ts'
 import { BlockedError } from './errors.ts'
-import { attachSnapshot } from './history.ts'
+import { withPublished } from './published.ts'
 import { GATES } from './run-options.ts'
 import type { GateName } from './run-options.ts'
 import { listSnapshots } from './snapshots.ts'
@@ -74,13 +73,11 @@ export async function gate(run: Run): Promise<StageResult> {
 
 async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
   if (previous === undefined) return judgeVolumes(run, null)
-  await attachSnapshot(run.connection, join(run.snapshotsFolder, previous), 'previous (READ_ONLY)')
-  const verdicts = [
+  const verdicts = await withPublished(run, { id: previous, name: 'previous' }, async () => [
     await judgeVolumes(run, await publishedThrough(run)),
     await judgeRows(run),
     await judgeApps(run),
-  ]
-  await run.connection.run('DETACH previous')
+  ])
   return {
     objections: verdicts.flatMap(({ objections }) => objections),
     facts: Object.assign({}, ...verdicts.map(({ facts }) => facts)),

@@ -14,10 +14,11 @@ import {
 } from './contract.ts'
 import { DataError } from './errors.ts'
 import { fillFast } from './fast.ts'
-import { attachSnapshot, createSnapshot } from './history.ts'
+import { createSnapshot } from './history.ts'
 import type { Extent } from './history.ts'
 import { keptDays } from './kept.ts'
 import type { Kept } from './kept.ts'
+import { withPublished } from './published.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -105,9 +106,9 @@ async function fingerprintOf(run: Run, sources: string | null): Promise<string> 
 }
 
 async function readFingerprint(run: Run, id: string): Promise<string | undefined> {
-  await attachSnapshot(run.connection, join(run.snapshotsFolder, id), 'newest (READ_ONLY)')
-  const [meta] = await queryRows(run.connection, 'SELECT input_fingerprint FROM newest.meta', fingerprintRow)
-  await run.connection.run('DETACH newest')
+  const [meta] = await withPublished(run, { id, name: 'newest' }, () =>
+    queryRows(run.connection, 'SELECT input_fingerprint FROM newest.meta', fingerprintRow),
+  )
   return meta?.input_fingerprint
 }
 
@@ -137,12 +138,12 @@ async function fillTables(
   }
   await execute(connection, 'rank/apps.sql')
   if (newest !== undefined) {
-    await attachSnapshot(connection, join(run.snapshotsFolder, newest), 'previous (READ_ONLY)')
-    await execute(connection, 'rank/earlier-restatements.sql')
     // Every snapshot since the kept days were written has the same.
     const first_day = kept !== undefined && newest >= kept.id ? addDays(kept.through, 1) : FLOOR_DATE
-    await execute(connection, 'rank/restatements.sql', { first_day })
-    await connection.run('DETACH previous')
+    await withPublished(run, { id: newest, name: 'previous' }, async () => {
+      await execute(connection, 'rank/earlier-restatements.sql')
+      await execute(connection, 'rank/restatements.sql', { first_day })
+    })
   }
   await execute(connection, 'rank/coverage.sql', { data_through: dataThrough })
 }

@@ -3,15 +3,15 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from './contract.ts'
+import { SNAPSHOTS_FOLDER, asOfFromId } from './contract.ts'
 import { UsageError } from './errors.ts'
 import { withMemoryDatabase } from './memory-database.ts'
+import { attachPublished } from './published.ts'
 import { listSnapshots } from './snapshots.ts'
-import { identifier, literal } from './warehouse.ts'
 
 /**
  * Attaches each snapshot, read-only, under its key in `snapshots` while `work` runs.
- * @throws UsageError when an identifier names no snapshot.
+ * @throws UsageError when an identifier names no snapshot, DataError when its file is damaged.
  */
 export async function withSnapshots<T>(
   { dataDir, memory }: Config,
@@ -20,15 +20,15 @@ export async function withSnapshots<T>(
 ): Promise<T> {
   return await withMemoryDatabase(memory, async (connection) => {
     for (const [name, id] of Object.entries(snapshots)) {
-      await connection.run(`ATTACH ${literal(fileOf(dataDir, id))} AS ${identifier(name)} (READ_ONLY)`)
+      refuseUnknown(dataDir, id)
+      await attachPublished(connection, { dataDir, id, name })
     }
     return await work(connection)
   })
 }
 
-function fileOf(dataDir: string, id: string): string {
-  const file = join(dataDir, SNAPSHOTS_FOLDER, id, SNAPSHOT_FILE)
-  if (existsSync(file)) return file
+function refuseUnknown(dataDir: string, id: string): void {
+  if (asOfFromId(id) !== undefined && existsSync(join(dataDir, SNAPSHOTS_FOLDER, id))) return
   const known = listSnapshots(dataDir).slice(-5)
   throw new UsageError(`There is no snapshot "${id}". The newest are: ${known.join(', ') || 'none'}`)
 }

@@ -3,6 +3,7 @@ import { asOfFromId, snapshotId, wholeSeconds } from '../contract.ts'
 import type { Retraction } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { UsageError } from '../errors.ts'
+import { isWhole } from '../published.ts'
 import {
   listRetractions,
   listSnapshots,
@@ -86,8 +87,8 @@ function retractionOf(dataDir: string, id: string): Retraction | undefined {
 }
 
 /** The only snapshot has to be replaced first, unless it is what stops every run that could. */
-function refuseOnly({ now }: World, id: string): void {
-  if (id > snapshotId(now())) return
+function refuseOnly({ config, now }: World, id: string): void {
+  if (id > snapshotId(now()) || !isWhole(config.dataDir, id)) return
   throw new UsageError(
     `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,
   )

@@ -23,6 +23,7 @@ import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { machineFault } from '../../pipeline/errors.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
 import type { Ended } from '../support/processes.ts'
@@ -292,20 +293,60 @@ it('links that a killed run left beside the pointer are removed by the next one'
   expect(readdirSync(dataDir).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
+describe('a damaged snapshot', () => {
+  const file = () => join(currentSnapshot(dataDir), 'app-rankings.duckdb')
+  const damages: readonly (readonly [string, () => void])[] = [
+    ['with other bytes in it', () => writeFileSync(file(), 'no database at all '.repeat(1000))],
+    ['cut short', () => truncateSync(file(), 20_000)],
+    ['with flipped bytes inside', () => flipBytes(file())],
+    ['without its file', () => rmSync(file())],
+  ]
+
+  it.each(damages)(
+    '%s is named, and retracting it helps, although it is the only one',
+    async (_how, damage) => {
+      writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+      damage()
+      const { code, stderr } = await night()
+      expect(stderr).toContain(
+        'The snapshot 20260106T020000Z is damaged: npm run nightly -- retract 20260106T020000Z --reason TEXT withdraws it',
+      )
+      expect(stderr).not.toMatch(/^\s+at |rebuild/m)
+      expect(code).toBe(1)
+      const retracted = await runCommand(dataDir, 'retract', '20260106T020000Z', '--reason', 'Damaged')
+      expect(retracted).toMatchObject({ code: 0, stderr: '' })
+      await expectRight()
+    },
+  )
+
+  it('is named by status too', async () => {
+    truncateSync(file(), 20_000)
+    const { code, stderr } = await runCommand(dataDir, 'status')
+    expect(stderr).toContain('The snapshot 20260106T020000Z is damaged')
+    expect(code).toBe(1)
+  })
+})
+
+/** Damages each block after the headers of a DuckDB file. */
+function flipBytes(path: string): void {
+  const { size } = statSync(path)
+  const descriptor = openSync(path, 'r+')
+  for (let at = 12_288; at + 64 < size; at += 4096) writeSync(descriptor, Buffer.alloc(64, 0xa5), 0, 64, at)
+  closeSync(descriptor)
+}
+
+it('a fault is not blamed on the warehouse for the words in a path', () => {
+  const fault = new Error('IO Error: Cannot read "/data/corrupt/checksums/raw/usage": Input/output error')
+  expect(machineFault(fault, '/data')).toBeUndefined()
+})
+
 describe('a damaged warehouse', () => {
   const path = () => join(dataDir, 'warehouse.duckdb')
   const damages: readonly (readonly [string, () => void])[] = [
     ['with other bytes in it', () => writeFileSync(path(), 'no database at all '.repeat(1000))],
     ['cut short', () => truncateSync(path(), 20_000)],
-    ['with flipped bytes inside', flipBytes],
+    ['with flipped bytes inside', () => flipBytes(path())],
   ]
-
-  function flipBytes(): void {
-    const { size } = statSync(path())
-    const descriptor = openSync(path(), 'r+')
-    for (let at = 12_288; at + 64 < size; at += 4096) writeSync(descriptor, Buffer.alloc(64, 0xa5), 0, 64, at)
-    closeSync(descriptor)
-  }
 
   it.each(damages)('%s is made anew with one command, and what is published stays', async (_how, damage) => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
