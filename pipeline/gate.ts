@@ -11,7 +11,7 @@ import { GATES } from './run-options.ts'
 import type { GateName } from './run-options.ts'
 import { listSnapshots } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, queryRows, readRow, readRows } from './warehouse.ts'
+import { countSchema, listValue, readRow, readRows } from './warehouse.ts'
 
 /** Fewer earlier weekdays than this say nothing about what is usual. */
 const FEWEST_WEEKS = 4
@@ -29,13 +29,16 @@ const volumeRow = z.object({
   weeks: countSchema,
   median_doubled: wholeNumber,
 })
-const extentRow = z.object({ data_through: z.string() })
+const previousRow = z.object({ published_through: z.string(), gaps: z.array(z.string()) })
 const rowsRow = z.object({ rows_before: wholeNumber, rows_lost: wholeNumber })
 const dayRow = z.object({ day: z.string() })
 const appRow = z.object({ app_id: z.string(), app_name: z.string() })
 
 /** A day's tokens or requests beside the median of the same weekday; the median doubled, to be whole. */
 export type Volume = z.infer<typeof volumeRow>
+
+/** Which days the snapshot before has: up to when, and which are missing in between. */
+type Previous = { readonly published_through: string | null; readonly gaps: readonly string[] }
 
 /** Why a gate would not let the snapshot through. */
 type Objection = { readonly gate: GateName; readonly reason: string }
@@ -72,9 +75,9 @@ export async function gate(run: Run): Promise<StageResult> {
 }
 
 async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
-  if (previous === undefined) return judgeVolumes(run, null)
+  if (previous === undefined) return judgeVolumes(run, { published_through: null, gaps: [] })
   const verdicts = await withPublished(run, { id: previous, name: 'previous' }, async () => [
-    await judgeVolumes(run, await publishedThrough(run)),
+    await judgeVolumes(run, await readRow(run.connection, 'gates/previous.sql', previousRow)),
     await judgeRows(run),
     await judgeApps(run),
   ])
@@ -84,14 +87,12 @@ async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
   }
 }
 
-async function publishedThrough(run: Run): Promise<string | null> {
-  const sql = 'SELECT CAST(data_through AS VARCHAR) AS data_through FROM previous.meta'
-  const [extent] = await queryRows(run.connection, sql, extentRow)
-  return extent?.data_through ?? null
-}
-
-async function judgeVolumes(run: Run, published_through: string | null): Promise<Verdict> {
-  const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, { published_through })
+async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Promise<Verdict> {
+  const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, {
+    published_through,
+    // An empty list could not be bound: it has no type.
+    gaps: gaps.length === 0 ? null : listValue(gaps),
+  })
   const reasons = volumes.flatMap((volume) => objectionTo(volume, run.config.gates) ?? [])
   const told = reasons.slice(0, VOLUMES_TOLD)
   const more =

@@ -100,6 +100,29 @@ describe('volume', () => {
     expect(ended.stderr).not.toContain('tokens, ')
   })
 
+  it('of a day that fills a gap is judged as that of a new one, of a corrected day it is not', async () => {
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
+    deliver(LAST, 100)
+    await runAt(dataDir, '2026-03-04T01:00:00Z', { accepted: ['rows'] })
+    deliver('2026-02-24', 1)
+    const ended = await run()
+    expect(ended.stderr).toContain(
+      'volume: 2026-02-24 has 2 tokens, 0.01 times 200, the median of the 7 Tuesdays before it',
+    )
+    expect(ended.code).toBe(1)
+    deliver('2026-02-24', 100)
+    deliver('2026-02-17', 1)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(fact(report, 'gate', 'days_judged')).toBe(1)
+  })
+
+  it('of a day before the first one published is not judged: history grows backwards', async () => {
+    for (let week = WEEKS + 1; week <= WEEKS + 8; week += 1)
+      deliver(addDays(LAST, -7 * week), week % 2 === 0 ? 1 : 1000)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(fact(report, 'gate', 'days_judged')).toBe(0)
+  })
+
   it('of a weekday without a history is not judged', async () => {
     deliver('2026-03-02', 1)
     deliver(LAST, 100)

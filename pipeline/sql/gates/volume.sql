@@ -1,12 +1,14 @@
 -- What the days that this snapshot brings have, beside the same weekday in the eight weeks before each: twice the
--- median, so that it is a whole number, and how many of these weekdays have data. A day that was published
--- already is judged again only when it is the newest and its figures changed.
+-- median, so that it is a whole number, and how many of these weekdays have data. A day that fills a gap is brought
+-- as well, while history that grows backwards is not judged. A day that was published already is judged again only
+-- when it is the newest and its figures changed.
 WITH brought AS (
   SELECT c.day, c.total_tokens, c.total_requests
   FROM snapshot.coverage AS c, snapshot.meta AS m
   WHERE c.status <> 'missing'
     AND (
       c.day > coalesce(CAST($published_through AS DATE), m.data_through - 1)
+      OR list_contains(CAST($gaps AS DATE[]), c.day)
       OR (
         c.day = m.data_through
         AND EXISTS (
