@@ -22,7 +22,7 @@ import { withPublished } from './published.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, queryRows, readRow } from './warehouse.ts'
+import { countSchema, execute, readRow } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 4
@@ -37,6 +37,7 @@ const extentRow = z.object({
   days_at_once: countSchema,
 })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
+const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
 const totalsRow = z.object({
   apps: countSchema,
   app_days: countSchema,
@@ -56,8 +57,9 @@ export async function rank(run: Run): Promise<StageResult> {
   const sources = readSources(run)
   const fingerprint = await fingerprintOf(run, sources)
   const newest = listSnapshots(run.config.dataDir).at(-1)
-  if (newest !== undefined && (await readFingerprint(run, newest)) === fingerprint) {
-    return keep(run, extent, newest)
+  if (newest !== undefined) {
+    const { input_fingerprint, days_restated } = await readNewest(run, newest)
+    if (input_fingerprint === fingerprint) return keep(run, extent, { id: newest, days_restated })
   }
   const kept = await createSnapshot(run, extent)
   await fillTables(run, extent, { kept, newest })
@@ -105,22 +107,29 @@ async function fingerprintOf(run: Run, sources: string | null): Promise<string> 
   return row.input_fingerprint
 }
 
-async function readFingerprint(run: Run, id: string): Promise<string | undefined> {
-  const [meta] = await withPublished(run, { id, name: 'newest' }, () =>
-    queryRows(run.connection, 'SELECT input_fingerprint FROM newest.meta', fingerprintRow),
+async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRow>> {
+  return await withPublished(run, { id, name: 'newest' }, () =>
+    readRow(run.connection, 'rank/newest.sql', newestRow),
   )
-  return meta?.input_fingerprint
 }
 
 /** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */
-function keep(run: Run, extent: Extent, newest: string): StageResult {
+function keep(
+  run: Run,
+  extent: Extent,
+  { id: newest, days_restated }: { readonly id: string; readonly days_restated: number },
+): StageResult {
   const interrupted = currentSnapshot(run.config.dataDir) !== newest
   if (interrupted) pointAt(run.config.dataDir, newest)
   return {
     summary: interrupted
       ? `the newest snapshot, ${newest}, was not current (its run was interrupted, or the pointer removed), and is now`
       : `the input has not changed since ${newest}; nothing new is published`,
-    facts: { first_day: extent.firstDay, data_through: extent.dataThrough, days_restated: 0 },
+    facts: {
+      first_day: extent.firstDay,
+      data_through: extent.dataThrough,
+      days_restated: interrupted ? days_restated : 0,
+    },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },
   }
 }

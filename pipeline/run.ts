@@ -167,7 +167,6 @@ async function runStages(run: Run): Promise<Report> {
       leaveReport(run, report(run, startedAt, done))
       if (result.finished) break
     }
-    return await record(run, startedAt, done)
   } catch (error) {
     const told = isExpected(error) ? error : (machineFault(error, run.config.dataDir) ?? error)
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
@@ -176,6 +175,18 @@ async function runStages(run: Run): Promise<Report> {
     )
     throw told
   }
+  return await recordEnd(run, startedAt, done)
+}
+
+/** What is published is published, so a run that cannot be recorded has not failed. */
+async function recordEnd(run: Run, startedAt: Date, done: readonly Done[]): Promise<Report> {
+  const told = wholeReport(run, startedAt, done)
+  await record(run, told).catch((error: unknown) =>
+    run.effects.progress.note(
+      `The run came to its end (${told.outcome}), but is missing in the warehouse's table runs: ${firstLineOf(error)}`,
+    ),
+  )
+  return told
 }
 
 function failureOf(error: unknown): Failure {
@@ -203,13 +214,17 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Fail
   }
 }
 
-/** Keeps the whole report in the warehouse, with what must not become public, and returns it. */
-async function record(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Promise<Report> {
+/** The report with what must not become public. */
+function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
   const not_published: Record<string, unknown> = Object.assign(
     {},
     ...done.map(({ result }) => result.privateFacts),
   )
-  const told = { ...report(run, startedAt, done, failure), not_published }
+  return { ...report(run, startedAt, done, failure), not_published }
+}
+
+/** Keeps the whole report in the warehouse. */
+async function record(run: Run, told: Report): Promise<void> {
   await execute(run.connection, 'record-run.sql', {
     started_at: told.started_at,
     finished_at: told.finished_at,
@@ -217,7 +232,6 @@ async function record(run: Run, startedAt: Date, done: readonly Done[], failure?
     snapshot: told.snapshot,
     report: JSON.stringify(told),
   })
-  return told
 }
 
 /**
@@ -229,5 +243,5 @@ async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure
   const isBuilt = existsSync(run.buildFolder)
   rmSync(run.buildFolder, { recursive: true, force: true })
   if (isBuilt && failure.outcome === 'failed') await forgetKept(run)
-  await record(run, startedAt, done, failure)
+  await record(run, wholeReport(run, startedAt, done, failure))
 }

@@ -7,8 +7,10 @@ import { z } from 'zod'
 import { run } from '../../pipeline/commands/run.ts'
 import { readConfig } from '../../pipeline/config.ts'
 import { sendOverHttp } from '../../pipeline/notices.ts'
+import { pointAt } from '../../pipeline/snapshots.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { SILENT } from '../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
 let requests: { path: string; method: string; body: string }[] = []
@@ -89,6 +91,34 @@ describe('a run', () => {
       snapshot: '20260109T020000Z',
       publisher: 'App Rankings',
     })
+  })
+
+  it('that brings one to its end which was killed before its snapshot was current tells what that restated', async () => {
+    await runAt('2026-01-07T02:00:00Z')
+    deliver('2026-01-06', 2)
+    await runAt('2026-01-07T03:00:00Z')
+    pointAt(dataDir, '20260107T020000Z')
+    await runAt('2026-01-07T04:00:00Z')
+    expect(events()).toEqual(['/ping', 'restated', '/ping', 'restated', '/ping'])
+    expect(requests[3]?.body).toBe(requests[1]?.body)
+    await runAt('2026-01-07T05:00:00Z')
+    expect(events().slice(5)).toEqual(['/ping'])
+  })
+
+  it('that published and could not be recorded has not failed: the operator is told', async () => {
+    await runAt('2026-01-07T02:00:00Z')
+    const warehouse = await openWarehouse(dataDir, '1GB')
+    await warehouse.connection.run('ALTER TABLE runs ADD COLUMN more INTEGER')
+    warehouse.close()
+    deliver('2026-01-07', 1)
+    await runAt('2026-01-08T02:00:00Z')
+    expect(currentSnapshot(dataDir)).toContain('20260108T020000Z')
+    expect(events()).toEqual(['/ping', '/ping'])
+    expect(notes).toEqual([
+      expect.stringMatching(
+        /^The run came to its end \(published\), but is missing in the warehouse's table runs: /,
+      ),
+    ])
   })
 
   it('that failed says why and does not ping', async () => {
