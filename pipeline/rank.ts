@@ -20,9 +20,9 @@ import { keptDays } from './kept.ts'
 import type { Kept } from './kept.ts'
 import { withPublished } from './published.ts'
 import { fillRankings } from './rankings.ts'
-import { currentSnapshot, listSnapshots, pointAt } from './snapshots.ts'
+import { currentSnapshot, listRetractions, listSnapshots, pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow } from './warehouse.ts'
+import { countSchema, execute, listValue, readRow, readRows } from './warehouse.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 4
@@ -38,6 +38,7 @@ const extentRow = z.object({
 })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
+const twinRow = z.object({ id: z.string() })
 const totalsRow = z.object({
   apps: countSchema,
   app_days: countSchema,
@@ -61,6 +62,7 @@ export async function rank(run: Run): Promise<StageResult> {
     const { input_fingerprint, days_restated } = await readNewest(run, newest)
     if (input_fingerprint === fingerprint) return keep(run, extent, { id: newest, days_restated })
   }
+  await tellRetracted(run, fingerprint)
   const kept = await createSnapshot(run, extent)
   await fillTables(run, extent, { kept, newest })
   await fillRankings(run, extent.dataThrough)
@@ -75,6 +77,7 @@ export async function rank(run: Run): Promise<StageResult> {
       first_day: extent.firstDay,
       data_through: extent.dataThrough,
       taken_over_through: kept?.through ?? null,
+      input_fingerprint: fingerprint,
       ...totals,
     },
   }
@@ -110,6 +113,22 @@ async function fingerprintOf(run: Run, sources: string | null): Promise<string> 
 async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRow>> {
   return await withPublished(run, { id, name: 'newest' }, () =>
     readRow(run.connection, 'rank/newest.sql', newestRow),
+  )
+}
+
+/** What was wrong with a retracted snapshot comes again from the same input: no fault of the run, but worth a word. */
+async function tellRetracted(run: Run, fingerprint: string): Promise<void> {
+  const retractions = listRetractions(run.config.dataDir)
+  if (retractions.length === 0) return
+  const retracted = listValue(retractions.map(({ id }) => id))
+  const [twin] = await readRows(run.connection, 'rank/retracted-twin.sql', twinRow, {
+    retracted,
+    fingerprint,
+  })
+  if (twin === undefined) return
+  const reason = retractions.find(({ id }) => id === twin.id)?.reason
+  run.effects.progress.note(
+    `The input is what ${twin.id} was made from, which was retracted (${reason}): the same figures come again`,
   )
 }
 

@@ -60,11 +60,15 @@ async function retractSnapshot(world: World, { id, reason, dryRun, json }: Reque
       reason,
       retracted_at: wholeSeconds(world.now()),
     }
+    const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
     if (!dryRun) withdraw(dataDir, retraction)
     printResult(world, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
       `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
       `current snapshot: ${next ?? 'none'}`,
     ])
+    if (wasNewest && !dryRun) {
+      world.progress.note('Correct the input before the next run, or it publishes the same figures again')
+    }
   } finally {
     warehouse.close()
   }

@@ -314,7 +314,7 @@ describe('a damaged snapshot', () => {
       expect(stderr).not.toMatch(/^\s+at |rebuild/m)
       expect(code).toBe(1)
       const retracted = await runCommand(dataDir, 'retract', '20260106T020000Z', '--reason', 'Damaged')
-      expect(retracted).toMatchObject({ code: 0, stderr: '' })
+      expect(retracted.code).toBe(0)
       await expectRight()
     },
   )

@@ -52,8 +52,21 @@ it('publishes anew afterwards under a later time, compared with what is left', a
   expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
 })
 
+it('says that unchanged input publishes the same figures again, and so does the run that does it', async () => {
+  const { stderr } = await retract(SECOND, '--reason', 'Counted twice')
+  expect(stderr).toBe('Correct the input before the next run, or it publishes the same figures again\n')
+  const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:00:00Z')
+  expect(again.code).toBe(0)
+  const told = `The input is what ${SECOND} was made from, which was retracted (Counted twice): the same figures come again\n`
+  expect(again.stderr).toContain(told)
+  await retract('20260108T030000Z', '--reason', 'Still counted twice')
+  deliver('2026-01-07', 10)
+  const corrected = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T04:00:00Z')
+  expect(corrected.stderr).not.toContain('which was retracted')
+})
+
 it('keeps the pointer when another snapshot is taken away', async () => {
-  await retract(FIRST, '--reason', 'Wrong names')
+  expect((await retract(FIRST, '--reason', 'Wrong names')).stderr).toBe('')
   expect(currentSnapshot(dataDir)).toContain(SECOND)
   const status = await runCommand(dataDir, 'status')
   expect(status.stdout).toContain(`retracted     ${FIRST}: Wrong names`)
