@@ -1,6 +1,6 @@
 /** What a run may be asked to do beyond the usual: let a gate through once, count a range of days again, or be of another time. */
 import { z } from 'zod'
-import { FLOOR_DATE, daySchema, wholeSeconds } from './contract.ts'
+import { FLOOR_DATE, daySchema } from './contract.ts'
 import { UsageError } from './errors.ts'
 
 /** The gates before publishing, in the order they are told; see gate.ts. */
@@ -61,19 +61,6 @@ export function readAsOf(text: string | undefined): Date | undefined {
   const time = z.iso.datetime({ offset: true }).safeParse(text)
   if (time.success) return new Date(time.data)
   throw new UsageError(`--as-of "${text}" is not a time: expected ISO 8601 such as 2026-11-20T02:00:00Z`)
-}
-
-/**
- * The clock of a run: it stands at `asOf`, where that is given.
- * @throws UsageError for a time ahead of the clock: what it published would be in the way of every run until then.
- */
-export function clockAt(asOf: Date | undefined, now: () => Date): () => Date {
-  if (asOf === undefined) return now
-  const present = now()
-  if (asOf <= present) return () => asOf
-  throw new UsageError(
-    `--as-of ${wholeSeconds(asOf)} lies ahead of the clock, which says ${wholeSeconds(present)}: expected a time that is past`,
-  )
 }
 
 function refuseDay(option: string, day: string, lastDay: string): void {

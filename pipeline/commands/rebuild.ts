@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { snapshotId } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
 import { DataError, isShortage } from '../errors.ts'
-import { readAsOf, clockAt } from '../run-options.ts'
 import { currentSnapshot } from '../snapshots.ts'
 import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
@@ -16,13 +15,11 @@ export const rebuild: Command = {
   summary:
     'sets a damaged warehouse aside and runs, so that every day is counted again from raw/; what is published stays',
   prepare(args) {
-    const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
-    const asOf = readAsOf(values['as-of'])
+    parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
     const work = run.prepare(args)
     return async (world) => {
-      // What would stop the run, a time to come or a pointer that cannot be switched, does so before anything is moved.
+      // A pointer that cannot be switched stops the run before anything is moved.
       currentSnapshot(world.config.dataDir)
-      clockAt(asOf, world.now)
       await setAside(world)
       await work(world)
     }

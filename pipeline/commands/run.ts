@@ -6,7 +6,7 @@ import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
 import { runNightly } from '../run.ts'
 import type { Report } from '../run.ts'
-import { RANGE_OPTIONS, clockAt, readAccepted, readAsOf, readRange } from '../run-options.ts'
+import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sample.ts'
 import { JSON_OPTION } from './command.ts'
@@ -32,7 +32,7 @@ export const run: Command = {
     const asOf = readAsOf(values['as-of'])
     const accepted = readAccepted(values.accept)
     return async (world) => {
-      const now = clockAt(asOf, world.now)
+      const now = asOf === undefined ? world.now : () => asOf
       const range = readRange(values, lastCompletedDay(now()))
       if (values['dry-run']) return plan({ ...world, now }, range, values.json)
       if (values['with-sample']) offerSample(world)

@@ -227,16 +227,6 @@ describe('the clock', () => {
     await expectRight()
   })
 
-  it.each(['run', 'rebuild'])('is what --as-of of %s may not go beyond', async (command) => {
-    const before = readdirSync(dataDir)
-    const { code, stderr } = await runCommand(dataDir, command, '--as-of', '2926-01-07T02:00:00Z')
-    expect(stderr).toMatch(
-      /^--as-of 2926-01-07T02:00:00Z lies ahead of the clock, which says .*Z: expected a time/,
-    )
-    expect(code).toBe(2)
-    expect(readdirSync(dataDir)).toEqual(before)
-  })
-
   it('that was far ahead for one run is made up for by retracting its snapshot', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     await runAt(dataDir, '2926-01-07T02:00:00Z')
