@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { ClickHouseAddress } from '../contract.ts'
 import { DataError } from '../errors.ts'
 import { execute } from '../warehouse.ts'
+import { withAppender } from './appender.ts'
 import { connectClickHouse } from './clickhouse-client.ts'
 import type { ClickHouse } from './clickhouse-client.ts'
 import {
@@ -96,18 +97,18 @@ async function pullCounts(
   target: CountTable,
   rows: AsyncGenerator<CountRow>,
 ): Promise<void> {
-  const appender = await connection.createAppender(target, 'main', 'temp')
-  for await (const row of rows) {
-    if (row.app_text === null) appender.appendNull()
-    else appender.appendBigInt(BigInt(row.app_text))
-    appender.appendBigInt(BigInt(row.row_count))
-    appender.appendBigInt(BigInt(row.without_tokens))
-    appender.appendBigInt(BigInt(row.request_sum))
-    appender.appendHugeInt(joinHalves(row.prompt_high, row.prompt_low))
-    appender.appendHugeInt(joinHalves(row.completion_high, row.completion_low))
-    appender.endRow()
-  }
-  appender.closeSync()
+  await withAppender(connection, target, async (appender) => {
+    for await (const row of rows) {
+      if (row.app_text === null) appender.appendNull()
+      else appender.appendBigInt(BigInt(row.app_text))
+      appender.appendBigInt(BigInt(row.row_count))
+      appender.appendBigInt(BigInt(row.without_tokens))
+      appender.appendBigInt(BigInt(row.request_sum))
+      appender.appendHugeInt(joinHalves(row.prompt_high, row.prompt_low))
+      appender.appendHugeInt(joinHalves(row.completion_high, row.completion_low))
+      appender.endRow()
+    }
+  })
 }
 
 async function pullSurplus(
@@ -130,18 +131,18 @@ async function pullRejects(
   table: ClickHouseTable,
   day: string,
 ): Promise<void> {
-  const appender = await connection.createAppender('rejected_rows', 'main', 'temp')
   let row = 0n
-  for await (const reject of clickHouse.read(rejectsQuery(table, day), rejectRow)) {
-    row += 1n
-    appender.appendVarchar(table.name)
-    appender.appendBigInt(row)
-    appender.appendVarchar(reject.reason)
-    appender.appendVarchar(payloadOf(reject))
-    appender.appendBigInt(1n)
-    appender.endRow()
-  }
-  appender.closeSync()
+  await withAppender(connection, 'rejected_rows', async (appender) => {
+    for await (const reject of clickHouse.read(rejectsQuery(table, day), rejectRow)) {
+      row += 1n
+      appender.appendVarchar(table.name)
+      appender.appendBigInt(row)
+      appender.appendVarchar(reject.reason)
+      appender.appendVarchar(payloadOf(reject))
+      appender.appendBigInt(1n)
+      appender.endRow()
+    }
+  })
 }
 
 function payloadOf(reject: z.infer<typeof rejectRow>): string {

@@ -6,6 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, firstLineOf, isShortage } from '../errors.ts'
 import { execute, identifier, literal, readRow } from '../warehouse.ts'
+import { withAppender } from './appender.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
@@ -142,25 +143,25 @@ async function stageBrokenLines(
 }
 
 async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
-  const appender = await connection.createAppender('staged', 'main', 'temp')
   let row = 0n
-  for await (const batch of readArrow(file, allColumns(columns), columns.required)) {
-    for (const values of batch) {
-      row += 1n
-      appender.appendVarchar(file.name)
-      appender.appendBigInt(row)
-      appender.appendBigInt(1n)
-      appender.appendNull()
-      appender.appendNull()
-      for (const value of values) {
-        if (value === null) appender.appendNull()
-        else appender.appendVarchar(value)
+  await withAppender(connection, 'staged', async (appender) => {
+    for await (const batch of readArrow(file, allColumns(columns), columns.required)) {
+      for (const values of batch) {
+        row += 1n
+        appender.appendVarchar(file.name)
+        appender.appendBigInt(row)
+        appender.appendBigInt(1n)
+        appender.appendNull()
+        appender.appendNull()
+        for (const value of values) {
+          if (value === null) appender.appendNull()
+          else appender.appendVarchar(value)
+        }
+        appender.endRow()
       }
-      appender.endRow()
+      appender.flushSync()
     }
-    appender.flushSync()
-  }
-  appender.closeSync()
+  })
 }
 
 async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {

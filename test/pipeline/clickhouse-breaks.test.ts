@@ -1,0 +1,71 @@
+/** A cluster that hangs up in the middle of a day: nothing of what it sent gets into another day. */
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { readConfig } from '../../pipeline/config.ts'
+import { runNightly } from '../../pipeline/run.ts'
+import { countOf, rejectOf, startCounting } from '../support/counting-clickhouse.ts'
+import type { Question } from '../support/counting-clickhouse.ts'
+import { collectGarbage } from '../support/garbage.ts'
+import { queryWarehouse, SILENT } from '../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+
+const BROKEN = '2026-01-04'
+const NEXT = '2026-01-05'
+
+/** One rejected row among more than a hundred is allowed. */
+const ANSWERS = {
+  [BROKEN]: {
+    counts: [countOf(1, 100, 1000), countOf(2, 100, 500), countOf(null, 1, 0)],
+    rejects: [rejectOf('of the broken day')],
+  },
+  [NEXT]: {
+    counts: [countOf(1, 100, 7), countOf(3, 100, 9), countOf(null, 1, 0)],
+    rejects: [rejectOf('of the next day')],
+  },
+}
+
+const folders = new TemporaryFolders()
+let cluster: Awaited<ReturnType<typeof startCounting>>
+
+afterAll(() => folders.removeAll())
+
+beforeEach(async () => {
+  cluster = await startCounting(ANSWERS, collectGarbage)
+})
+
+afterEach(() => cluster.close())
+
+const runAt = (dataDir: string, asOf: string) =>
+  runNightly(readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: cluster.address }), {
+    now: () => new Date(asOf),
+    progress: SILENT,
+  })
+
+it.each<Question>(['counts', 'rejects'])(
+  'the %s that arrived before it hung up are in no other day, neither of that run nor of the next',
+  async (question) => {
+    const dataDir = folders.make()
+    const apps = [1, 2, 3].map((id) => `${id},App ${id},public,2025-01-01\n`).join('')
+    writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${apps}`)
+    cluster.script.breaking = { day: BROKEN, question }
+    await expect(runAt(dataDir, '2026-01-06T02:00:00Z')).rejects.toThrow('cannot be counted')
+    cluster.script.breaking = undefined
+    await runAt(dataDir, '2026-01-06T03:00:00Z')
+    expect(
+      await queryCurrent(dataDir, 'SELECT day, app_id, requests, prompt_tokens FROM app_daily ORDER BY ALL'),
+    ).toEqual([
+      { day: BROKEN, app_id: '1', requests: '100', prompt_tokens: '1000' },
+      { day: BROKEN, app_id: '2', requests: '100', prompt_tokens: '500' },
+      { day: NEXT, app_id: '1', requests: '100', prompt_tokens: '7' },
+      { day: NEXT, app_id: '3', requests: '100', prompt_tokens: '9' },
+    ])
+    expect(
+      await queryWarehouse(
+        dataDir,
+        "SELECT day, payload ->> '$.request_id' AS request_id FROM quarantine ORDER BY day",
+      ),
+    ).toEqual([
+      { day: BROKEN, request_id: 'of the broken day' },
+      { day: NEXT, request_id: 'of the next day' },
+    ])
+  },
+)
