@@ -146,7 +146,7 @@ export async function readThrough(connection: DuckDBConnection, files: readonly 
     const columns = USAGE_READINGS.map(({ column }) => column).filter((column) => types.has(column))
     const hashes = columns.map((column) => `bit_xor(hash(${column}))`).join(', ')
     try {
-      await connection.run(`SELECT ${hashes} FROM read_parquet(${pathLiteral(file.path)})`)
+      await connection.run(`SELECT ${hashes} FROM ${parquetRows(file)}`)
     } catch (error) {
       throw new DataError(
         `${file.name} cannot be read as Parquet: ${firstLineOf(error)}. Deliver the file again, whole`,
@@ -156,10 +156,15 @@ export async function readThrough(connection: DuckDBConnection, files: readonly 
   }
 }
 
+/** What stands behind FROM to read a Parquet file. A folder above it named `app_id=7` is no column. */
+export function parquetRows(file: RawFile): string {
+  return `read_parquet(${pathLiteral(file.path)}, hive_partitioning = false)`
+}
+
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
 export async function describeParquet(connection: DuckDBConnection, file: RawFile): Promise<ColumnTypes> {
   try {
-    const sql = `DESCRIBE FROM read_parquet(${pathLiteral(file.path)})`
+    const sql = `DESCRIBE FROM ${parquetRows(file)}`
     const columns = await queryRows(connection, sql, columnRow)
     return new Map(columns.map((column) => [column.column_name.toLowerCase(), column.column_type]))
   } catch (error) {
@@ -187,7 +192,8 @@ function selectGroup({ types, files }: SchemaGroup): string {
   return `
     SELECT map_extract_value(MAP {${names}}, ${path}) AS file, ${row} AS row, 1 AS lines,
       CAST(NULL AS VARCHAR) AS fault, ${inputs.join(', ')}, CAST(to_json({${payload}}) AS VARCHAR) AS payload
-    FROM read_parquet([${paths}], filename = '${path}', file_row_number = ${!numbered}, union_by_name = true)`
+    FROM read_parquet([${paths}], filename = '${path}', file_row_number = ${!numbered}, union_by_name = true,
+      hive_partitioning = false)`
 }
 
 function inputExpression(

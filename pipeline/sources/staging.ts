@@ -11,7 +11,7 @@ import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
 import type { Compression, RawFile } from './drop-folder.ts'
-import { describeParquet } from './parquet-file.ts'
+import { describeParquet, parquetRows } from './parquet-file.ts'
 import { pathLiteral } from './path-literal.ts'
 import { readCsvHeader, verifyWhole } from './text-file.ts'
 
@@ -82,7 +82,7 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
      SELECT ${literal(file.name)}, row_number() OVER () + 1, 1, NULL, NULL, ${selected.join(', ')}
      FROM read_csv(${pathLiteral(file.path)}, columns = {${declared}}, header = true, auto_detect = false,
        delim = ',', quote = '"', escape = '"', comment = '', store_rejects = true,
-       compression = '${COMPRESSION[file.compression]}')`,
+       hive_partitioning = false, compression = '${COMPRESSION[file.compression]}')`,
   )
   await stageBrokenLines(connection, file, 1)
 }
@@ -106,7 +106,7 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
        SELECT row_number() OVER () AS row, line
        FROM read_csv(${pathLiteral(file.path)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
          delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true,
-         compression = '${COMPRESSION[file.compression]}')
+         hive_partitioning = false, compression = '${COMPRESSION[file.compression]}')
      ),
      objects AS (
        SELECT row, line, CASE WHEN json_valid(line) AND json_type(line) = 'OBJECT' THEN line END AS object
@@ -178,7 +178,7 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
     'Deliver the file again, whole',
     `INSERT INTO staged
      SELECT ${literal(file.name)}, row_number() OVER (), 1, NULL, NULL, ${selected.join(', ')}
-     FROM read_parquet(${pathLiteral(file.path)})`,
+     FROM ${parquetRows(file)}`,
   )
 }
 
