@@ -41,7 +41,7 @@ export function appendParquet(target: string, added: string): void {
   const tail = Buffer.alloc(TAIL_BYTES)
   tail.writeUInt32LE(footer.length)
   MAGIC.copy(tail, 4)
-  writeSync(before.descriptor, Buffer.concat([footer, tail]), 0, footer.length + TAIL_BYTES, end)
+  writeWhole(before.descriptor, Buffer.concat([footer, tail]), end)
   ftruncateSync(before.descriptor, end + footer.length + TAIL_BYTES)
 }
 
@@ -72,10 +72,19 @@ function copyData(from: Opened, to: Opened): number {
   let end = to.dataEnd
   for (let at = MAGIC.length; at < from.dataEnd;) {
     const length = readSync(from.descriptor, piece, 0, Math.min(piece.length, from.dataEnd - at), at)
-    end += writeSync(to.descriptor, piece, 0, length, end)
+    if (length === 0) throw new RangeError('A Parquet file was cut while it was copied; run again')
+    writeWhole(to.descriptor, piece.subarray(0, length), end)
+    end += length
     at += length
   }
   return end
+}
+
+/** The system may take fewer bytes at a time than it is given; a disk is full only when it takes none. */
+function writeWhole(descriptor: number, bytes: Uint8Array, position: number): void {
+  for (let written = 0; written < bytes.length;) {
+    written += writeSync(descriptor, bytes, written, bytes.length - written, position + written)
+  }
 }
 
 function joinFooters(before: Opened, more: Opened): Struct {

@@ -1,5 +1,6 @@
 /** Parquet files are joined without a look at their rows: a reader finds all of them, in their order. */
-import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import fs, { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -99,6 +100,27 @@ describe('files that are joined', () => {
     const two = joinFiles('two', [first, rest[0] ?? ''])
     expect(readFileSync(joinFiles('stepwise', [two, rest[1] ?? ''])).equals(readFileSync(joined))).toBe(true)
   })
+})
+
+/** Runs `work` on a system that writes only `atMost` bytes of what it is given at a time. */
+function withShortWrites<T>(atMost: number, work: () => T): T {
+  const { writeSync } = fs
+  const short = (file: number, bytes: NodeJS.ArrayBufferView, ...[at, length, position]: number[]) =>
+    writeSync(file, bytes, at, Math.min(length ?? 0, atMost), position)
+  Object.assign(fs, { writeSync: short })
+  syncBuiltinESMExports()
+  try {
+    return work()
+  } finally {
+    Object.assign(fs, { writeSync })
+    syncBuiltinESMExports()
+  }
+}
+
+it('files are joined to the last byte where the system takes only some bytes at a time', async () => {
+  const parts = [await write('left', 0, 5000), await write('right', 5000, 5000)]
+  const joined = withShortWrites(1000, () => joinFiles('in-short-writes', parts))
+  expect(readFileSync(joined).equals(readFileSync(joinFiles('at-once', parts)))).toBe(true)
 })
 
 it('a file without rows changes the metadata alone', async () => {
