@@ -18,13 +18,14 @@ export async function withSnapshots<T>(
   snapshots: Readonly<Record<string, string>>,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  return await withMemoryDatabase(memory, async (connection) => {
+  const attachAndWork = async (connection: DuckDBConnection) => {
     for (const [name, id] of Object.entries(snapshots)) {
       refuseUnknown(dataDir, id)
       await attachPublished(connection, { dataDir, id, name })
     }
     return await work(connection)
-  })
+  }
+  return await withMemoryDatabase(memory, attachAndWork, dataDir)
 }
 
 function refuseUnknown(dataDir: string, id: string): void {

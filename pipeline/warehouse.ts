@@ -8,6 +8,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { DataError, LockedError, firstLineOf, machineFault, messageOf } from './errors.ts'
+import { clearSpilled } from './memory-database.ts'
 
 export type Parameters = Readonly<Record<string, DuckDBValue>>
 
@@ -32,8 +33,9 @@ const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
 export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
   const path = join(dataDir, WAREHOUSE_FILE)
   const instance = await createInstance(path, { memory_limit: memory })
-  // What a killed run had spilled; DuckDB itself clears it away only when it spills again.
+  // What a killed run or command had spilled; DuckDB itself clears it away only when it spills again.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
+  clearSpilled(dataDir)
   const warehouse = await connectTo(instance)
   try {
     await setVariables(warehouse.connection, { memory_limit: memory })

@@ -1,4 +1,5 @@
 /** `import`: sorts usage files of any kind into the folders of their days. */
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
@@ -40,11 +41,11 @@ export const importCommand: Command = {
 async function importOne({ config }: World, file: string, dryRun: boolean): Promise<Imported> {
   const { dataDir, memory } = config
   try {
-    const parts = await withMemoryDatabase(memory, async (connection) => {
+    const importInto = async (connection: DuckDBConnection) => {
       await execute(connection, 'load/values.sql')
       return await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
-    })
-    return { file, parts }
+    }
+    return { file, parts: await withMemoryDatabase(memory, importInto, dataDir) }
   } catch (error) {
     throw isExpected(error) ? error : (machineFault(error, dataDir) ?? error)
   }
