@@ -81,7 +81,10 @@ async function hashOf(path: string): Promise<string> {
   return hash.digest('hex').slice(0, HASH_DIGITS)
 }
 
-/** Under a name that is passed over until the file is whole. */
+/**
+ * Under a name that is passed over until the file is whole. Where a killed import left that name, DuckDB would write
+ * under one of its own, which is not.
+ */
 async function writePart(
   connection: DuckDBConnection,
   rawFolder: string,
@@ -96,7 +99,7 @@ async function writePart(
        SELECT ${allColumns(IMPORTED_COLUMNS).join(', ')}
        FROM staged
        WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
-     ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd)`,
+     ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   )
   syncToDisk(aside)
   renameSync(aside, target)

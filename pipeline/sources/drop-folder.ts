@@ -29,9 +29,15 @@ const FILE_NAME = /\.(?:(parquet)|(arrow)|(?:(csv)|(?:ndjson|jsonl|json))(?:\.(g
 const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'
 
 /**
+ * Names of files that are unfinished or for others. DuckDB puts `tmp_` before the name of a file that it writes over:
+ * before that of one begun by an import, for instance.
+ */
+const PASSED_OVER = /^(?:[._]|tmp_\.)/
+
+/**
  * The days of raw/usage, oldest first; none when the folder does not exist.
  * @throws DataError for a folder that names no day and for a file of no known format: usage that is not read
- * must not go unnoticed. Names that begin with `.` or `_` are unfinished or for others, and are passed over.
+ * must not go unnoticed. Names that begin with `.`, `_` or `tmp_.` are unfinished or for others, and are passed over.
  */
 export function listUsageDays(rawFolder: string): UsageDay[] {
   return entries(join(rawFolder, 'usage'))
@@ -98,7 +104,7 @@ function compressionOf(ending: string | undefined): Compression {
 function entries(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter(({ name }) => !/^[._]/.test(name))
+      .filter(({ name }) => !PASSED_OVER.test(name))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []

@@ -1,6 +1,7 @@
 /** `import`: any usage file lands in the folders of its days, counted like files that were put there by hand. */
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../support/in-process.ts'
@@ -107,6 +108,29 @@ describe('import', () => {
     expect(ended.code).toBe(1)
     expect(ended.stderr).toContain('bad.csv has no column')
     expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: good }] })
+  })
+
+  it('over what a killed one left it writes under no name that a run reads', async () => {
+    const path = put('export.csv', `${HEADER}\n${ROWS[0]}\n`)
+    await runCommand(dataDir, 'import', path)
+    const folder = join(dataDir, 'raw/usage/date=2026-01-05')
+    const [name = ''] = readdirSync(folder)
+    renameSync(join(folder, name), join(folder, `.${name}`))
+    const seen = new Set<string | null>()
+    const watcher = watch(folder, (_, changed) => seen.add(changed))
+    await runCommand(dataDir, 'import', path)
+    // The system tells changes a little later.
+    await pause(100)
+    watcher.close()
+    expect(seen).toEqual(new Set([`.${name}`, name]))
+    expect(readdirSync(folder)).toEqual([name])
+  })
+
+  it('a half file that a killed one left under the name of DuckDB does not fail the run', async () => {
+    await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS[0]}\n`))
+    writeRaw(dataDir, 'usage/date=2026-01-05/tmp_.import-0123456789abcdef.parquet', 'PAR1')
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(fact(report, 'load', 'rows_read')).toBe(1)
   })
 
   it('writes nothing with --dry-run', async () => {
