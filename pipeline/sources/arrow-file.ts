@@ -17,6 +17,9 @@ const MICROSECONDS: Record<TimeUnit, (value: bigint) => bigint> = {
   [TimeUnit.NANOSECOND]: (value) => value / 1_000n,
 }
 
+/** Rows that are text at a time: a file may be one single batch, and as text it takes many times its size. */
+const ROWS_AT_ONCE = 10_000
+
 // The library has no codecs of its own, Node has this one.
 compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompressSync(bytes) })
 
@@ -24,7 +27,7 @@ compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompres
 export type TextRow = readonly (string | null)[]
 
 /**
- * The rows of an Arrow IPC file, one batch at a time.
+ * The rows of an Arrow IPC file, some thousands at a time.
  * @param columns the columns to read, lower case; others are passed over.
  * @param required the ones of them that must be there.
  * @throws DataError that names the file, when it is not whole, not Arrow, or lacks a required column.
@@ -40,10 +43,10 @@ export async function* readArrow(
     for await (const batch of reader) {
       const names = batch.schema.fields.map(({ name }) => name.toLowerCase())
       requireColumns(file, names, required)
-      yield textRows(
-        batch,
-        columns.map((column) => names.indexOf(column)),
-      )
+      const positions = columns.map((column) => names.indexOf(column))
+      for (let first = 0; first < batch.numRows; first += ROWS_AT_ONCE) {
+        yield textRows(batch.slice(first, first + ROWS_AT_ONCE), positions)
+      }
     }
   } catch (error) {
     if (error instanceof DataError) throw error

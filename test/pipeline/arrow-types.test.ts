@@ -1,17 +1,22 @@
 /** Columns of Arrow files that other programs write: types with an accessor of their own, and compressed buffers. */
 import {
+  Bool,
   compressionRegistry,
   CompressionType,
   DateDay,
   DateMillisecond,
   Decimal,
+  Dictionary,
   Float64,
+  Int32,
   Int64,
   makeData,
   Null,
   RecordBatchStreamWriter,
   Table,
   tableToIPC,
+  TimestampMillisecond,
+  Utf8,
   Vector,
   vectorFromArray,
 } from 'apache-arrow'
@@ -25,13 +30,17 @@ const folders = new TemporaryFolders()
 
 afterAll(() => folders.removeAll())
 
-/** Every row of a file with these bytes, its columns in their order. */
-async function rowsOf(content: Uint8Array, columns: readonly string[]) {
+/** The rows of a file with these bytes, its columns in their order, as they come at a time. */
+async function slicesOf(content: Uint8Array, columns: readonly string[]) {
   const folder = folders.make()
   writeRaw(folder, 'rows.arrow', content)
   const path = join(folder, 'raw', 'rows.arrow')
   const file = { path, name: 'rows.arrow', format: 'arrow', compression: 'none', stamp: '' } as const
-  return (await Array.fromAsync(readArrow(file, columns, []))).flat()
+  return await Array.fromAsync(readArrow(file, columns, []))
+}
+
+async function rowsOf(content: Uint8Array, columns: readonly string[]) {
+  return (await slicesOf(content, columns)).flat()
 }
 
 function valuesOf(vector: Vector): Promise<(string | null)[]> {
@@ -93,4 +102,51 @@ it('buffers compressed with ZSTD are read', async () => {
   const rows = await rowsOf(compressed(CompressionType.ZSTD), ['value'])
   expect(rows).toHaveLength(1000)
   expect(new Set(rows.flat())).toEqual(new Set(['7']))
+})
+
+it('a large record batch comes in slices, with every value in its row', async () => {
+  const numbers = Array.from({ length: 25_000 }, (_, index) => index)
+  const table = new Table({
+    wide: vectorFromArray(
+      numbers.map((number) => (number % 3 === 0 ? null : BigInt(number))),
+      new Int64(),
+    ),
+    time: vectorFromArray(
+      numbers.map((number) => (number % 5 === 0 ? null : new Date(number * 1000))),
+      new TimestampMillisecond(),
+    ),
+    text: vectorFromArray(
+      numbers.map((number) => (number % 7 === 0 ? null : `text ${number}`)),
+      new Utf8(),
+    ),
+    named: vectorFromArray(
+      numbers.map((number) => `name ${number % 11}`),
+      new Dictionary(new Utf8(), new Int32()),
+    ),
+    flag: vectorFromArray(
+      numbers.map((number) => number % 2 === 0),
+      new Bool(),
+    ),
+    decimal: decimals(0, numbers.map(BigInt)),
+  })
+  expect(table.batches).toHaveLength(1)
+  const slices = await slicesOf(tableToIPC(table, 'file'), [
+    'wide',
+    'time',
+    'text',
+    'named',
+    'flag',
+    'decimal',
+  ])
+  expect(slices.map(({ length }) => length)).toEqual([10_000, 10_000, 5_000])
+  expect(slices.flat()).toEqual(
+    numbers.map((number) => [
+      number % 3 === 0 ? null : String(number),
+      number % 5 === 0 ? null : new Date(number * 1000).toISOString().replace('Z', '000Z'),
+      number % 7 === 0 ? null : `text ${number}`,
+      `name ${number % 11}`,
+      String(number % 2 === 0),
+      String(number),
+    ]),
+  )
 })
