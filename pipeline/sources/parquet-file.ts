@@ -131,7 +131,7 @@ async function groupBySchema(
 
 async function proofOf(connection: DuckDBConnection, files: readonly RawFile[]): Promise<Proof | undefined> {
   if (files.length === 0) return { rows: 0, smallSums: true }
-  const paths = listValue(files.map(({ path }) => exactPath(path)))
+  const paths = listValue(files.map(exactPath))
   const { proven, rows, small } = await readRow(connection, 'load/footer-proof.sql', proofRow, { paths })
   return proven ? { rows, smallSums: small } : undefined
 }
@@ -158,13 +158,13 @@ export async function readThrough(connection: DuckDBConnection, files: readonly 
 
 /** What stands behind FROM to read a Parquet file. A folder above it named `app_id=7` is no column. */
 export function parquetRows(file: RawFile): string {
-  return `read_parquet(${pathLiteral(file.path)}, hive_partitioning = false)`
+  return `read_parquet(${pathLiteral(file)}, hive_partitioning = false)`
 }
 
 /** Name (lower case) and DuckDB type of each column of a Parquet file, from its footer. */
 export async function describeParquet(connection: DuckDBConnection, file: RawFile): Promise<ColumnTypes> {
+  const sql = `DESCRIBE FROM ${parquetRows(file)}`
   try {
-    const sql = `DESCRIBE FROM ${parquetRows(file)}`
     const columns = await queryRows(connection, sql, columnRow)
     return new Map(columns.map((column) => [column.column_name.toLowerCase(), column.column_type]))
   } catch (error) {
@@ -178,7 +178,7 @@ function freeName(name: string, types: ColumnTypes): string {
 
 // Their columns are the same: by name, they have their least and greatest values also where there are several files.
 function selectGroup({ types, files }: SchemaGroup): string {
-  const paths = files.map(({ path }) => pathLiteral(path)).join(', ')
+  const paths = files.map(pathLiteral).join(', ')
   const names = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
   const inputs = USAGE_READINGS.map(
     (reading) => `${inputExpression(reading, types, files)} AS ${reading.column}`,

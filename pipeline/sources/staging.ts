@@ -80,7 +80,7 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
     CSV_REMEDY,
     `INSERT INTO staged
      SELECT ${literal(file.name)}, row_number() OVER () + 1, 1, NULL, NULL, ${selected.join(', ')}
-     FROM read_csv(${pathLiteral(file.path)}, columns = {${declared}}, header = true, auto_detect = false,
+     FROM read_csv(${pathLiteral(file)}, columns = {${declared}}, header = true, auto_detect = false,
        delim = ',', quote = '"', escape = '"', comment = '', store_rejects = true,
        hive_partitioning = false, compression = '${COMPRESSION[file.compression]}')`,
   )
@@ -104,7 +104,7 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
     `INSERT INTO staged
      WITH lines AS (
        SELECT row_number() OVER () AS row, line
-       FROM read_csv(${pathLiteral(file.path)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
+       FROM read_csv(${pathLiteral(file)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
          delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true,
          hive_partitioning = false, compression = '${COMPRESSION[file.compression]}')
      ),

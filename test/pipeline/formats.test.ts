@@ -211,6 +211,21 @@ it.each(["it's one", 'br[ack]et * star?', 'a "double" #%20 ü\\n', '{curly},$dol
   },
 )
 
+it.each(['csv', 'ndjson', 'parquet'])(
+  'a .%s file with a backslash and a wildcard in its path fails the run, which says so',
+  async (ending) => {
+    const odd = folders.make()
+    const name = `usage/date=2025-01-01/half\\way [1].${ending}`
+    writeRaw(odd, 'apps/registry.csv', REGISTRY)
+    writeRaw(odd, name, ending === 'parquet' ? await parquet({})('2025-01-01') : toCsv('2025-01-01'))
+    const run = await runNightly(odd, '--as-of', AS_OF)
+    expect(run.stderr).toContain(
+      `${name} cannot be read: its path has a backslash beside one of * ? [, and DuckDB finds no such file. Rename`,
+    )
+    expect(run.code).toBe(1)
+  },
+)
+
 describe('a file that is not whole', () => {
   const day = '2025-02-20'
   const text = toCsv(day).repeat(200)
