@@ -10,6 +10,9 @@ import type { ClickHouseTable } from './clickhouse-table.ts'
 /** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
 const HALF = 4_294_967_296
 
+/** A column of UInt64 holds larger ones, which toInt64 would make negative. */
+const LARGEST_ID = '9223372036854775807'
+
 /** Rejected rows that are kept word for word, per day; the counts are exact beyond. */
 const REJECTS_KEPT = 10_000
 
@@ -79,18 +82,20 @@ export function winnersQuery(table: ClickHouseTable, day: string): string {
   const winner = [
     'ts',
     `toInt64(ifNull(${app_id}, 0))`,
-    `toInt64(ifNull(${prompt}, -1))`,
-    `toInt64(ifNull(${completion}, -1))`,
+    // Unknown comes before 0.
+    `isNotNull(${prompt})`,
+    tokens(prompt),
+    tokens(completion),
     `toInt64(ifNull(${requests}, 1))`,
   ].join(', ')
   return `
     SELECT
       toString(tupleElement(winner, 2)) AS app_text,
       toString(count()) AS row_count,
-      toString(countIf(tupleElement(winner, 3) < 0)) AS without_tokens,
-      toString(sum(tupleElement(winner, 5))) AS request_sum,
-      ${sumHalves('greatest(tupleElement(winner, 3), 0)', 'prompt')},
-      ${sumHalves('greatest(tupleElement(winner, 4), 0)', 'completion')}
+      toString(countIf(tupleElement(winner, 3) = 0)) AS without_tokens,
+      toString(sum(tupleElement(winner, 6))) AS request_sum,
+      ${sumHalves('tupleElement(winner, 4)', 'prompt')},
+      ${sumHalves('tupleElement(winner, 5)', 'completion')}
     FROM (
       SELECT ${request_id} AS id, max(tuple(${winner})) AS winner
       FROM ${table.everywhere}
@@ -126,7 +131,7 @@ function onDay(day: string): string {
 /** The reason a row is rejected for; empty where it is good. */
 function rejection({ app_id, prompt, completion, requests }: Columns): string {
   return `multiIf(
-    isNull(${app_id}), 'app_id is not an integer',
+    isNull(${app_id}) OR ifNull(${app_id} > ${LARGEST_ID}, 0), 'app_id is not an integer',
     ${isBroken(prompt, completion)}, 'prompt_tokens is not an integer, 0 or more',
     ${isBroken(completion, prompt)}, 'completion_tokens is not an integer, 0 or more',
     ifNull(toInt64(${requests}) < 0 OR toInt64(${requests}) > 1000000000000, 0),
@@ -136,7 +141,7 @@ function rejection({ app_id, prompt, completion, requests }: Columns): string {
 
 /** A count is negative, or missing while its other half is there. */
 function isBroken(value: string, other: string): string {
-  return `ifNull(toInt64(${value}) < 0, 0) OR (isNull(${value}) AND isNotNull(${other}))`
+  return `ifNull(${value} < 0, 0) OR (isNull(${value}) AND isNotNull(${other}))`
 }
 
 function isGood(columns: Columns): string {
@@ -144,7 +149,7 @@ function isGood(columns: Columns): string {
 }
 
 function tokens(column: string): string {
-  return `greatest(toInt64(ifNull(${column}, 0)), 0)`
+  return `toUInt64(greatest(ifNull(${column}, 0), 0))`
 }
 
 function sumHalves(value: string, name: string): string {

@@ -203,6 +203,48 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(report.not_published).toMatchObject({ rows_read: 2 * ROWS + 13 })
   })
 
+  it('judges unsigned values past 2^63 as files do', async () => {
+    const [day = ''] = DAYS
+    const past = '9223372036854775808'
+    const largest = '18446744073709551615'
+    const rows: Values[] = [
+      ...Array.from({ length: 250 }, (): Values => [`${day} 09:00:00`, '1', '1', '1', '1', '']),
+      [`${day} 10:00:00`, '2', largest, past, '1', ''],
+      [`${day} 10:00:00`, '2', largest, past, '1', 'twice'],
+      [`${day} 10:00:00`, '2', '5', '6', '1', 'twice'],
+      [`${day} 10:00:00`, '3', '0', '0', '1', 'unknown first'],
+      [`${day} 10:00:00`, '3', null, null, '1', 'unknown first'],
+      [`${day} 11:00:00`, '4', null, null, '1', 'unknown last'],
+      [`${day} 10:00:00`, '4', largest, past, '1', 'unknown last'],
+      [`${day} 10:00:00`, past, '7', '7', '1', ''],
+      [`${day} 10:00:00`, '1', '7', '7', past, ''],
+    ]
+    await cluster.run(
+      'CREATE TABLE unsigned (ts DateTime, app_id UInt64, prompt_tokens Nullable(UInt64), ' +
+        'completion_tokens Nullable(UInt64), requests UInt64, request_id String) ' +
+        'ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts',
+    )
+    await cluster.run(toInsert(rows, 'unsigned'))
+    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
+    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
+    writeRaw(fromFiles, `usage/date=${day}/rows.csv`, toCsv(rows))
+    await runAt(fromFiles, '2026-01-07T02:00:00Z')
+    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=unsigned'))
+    for (const sql of [
+      'SELECT * EXCLUDE (fingerprint, counted_at) FROM days',
+      'FROM usage_daily ORDER BY app_id',
+      'SELECT reason FROM quarantine ORDER BY reason',
+    ]) {
+      expect(await queryWarehouse(fromCluster, sql)).toEqual(await queryWarehouse(fromFiles, sql))
+    }
+    expect(await queryWarehouse(fromCluster, 'FROM usage_daily WHERE app_id = 2')).toMatchObject([
+      { prompt_tokens: String(2n * BigInt(largest)), completion_tokens: String(2n * BigInt(past)) },
+    ])
+    expect(await queryWarehouse(fromCluster, 'SELECT rows_rejected FROM days')).toEqual([
+      { rows_rejected: '2' },
+    ])
+  })
+
   const wrong: readonly (readonly [string, (address: string) => string, string])[] = [
     ['password', (address) => address.replace(PASSWORD, 'wrong-pass'), 'cannot be counted: '],
     ['table', (address) => address.replace('usage', 'nothing'), 'There is no table default.nothing'],
