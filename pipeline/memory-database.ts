@@ -3,22 +3,21 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { globSync, rmSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import type { Config } from './config.ts'
 
 /** Begins the names of the folders in DATA_DIR into which these databases spill; the process follows. */
 const SPILL_PREFIX = '.spilled-'
 
 /**
- * A DuckDB of its own while `work` runs, without any file and so without the lock of the warehouse.
- * @param memory DuckDB's memory limit, such as `2GB`.
- * @param dataDir where what does not fit is spilled; without it, everything has to fit.
+ * A DuckDB of its own while `work` runs, without any file and so without the lock of the warehouse. What passes
+ * its memory limit is spilled into DATA_DIR.
  */
 export async function withMemoryDatabase<T>(
-  memory: string,
+  { memory, dataDir }: Pick<Config, 'memory' | 'dataDir'>,
   work: (connection: DuckDBConnection) => Promise<T>,
-  dataDir?: string,
 ): Promise<T> {
-  // By default it would be in the working directory, whoever else spills there.
-  const spilled = dataDir === undefined ? '' : spillFolder(dataDir)
+  // By default it would be the working directory, whoever else spills there.
+  const spilled = spillFolder(dataDir)
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: memory,
     temp_directory: spilled,
@@ -31,7 +30,7 @@ export async function withMemoryDatabase<T>(
   } finally {
     connection.closeSync()
     instance.closeSync()
-    if (spilled !== '') rmSync(spilled, { recursive: true, force: true })
+    rmSync(spilled, { recursive: true, force: true })
   }
 }
 

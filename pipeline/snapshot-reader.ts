@@ -14,18 +14,18 @@ import { listSnapshots } from './snapshots.ts'
  * @throws UsageError when an identifier names no snapshot, DataError when its file is damaged.
  */
 export async function withSnapshots<T>(
-  { dataDir, memory }: Config,
+  config: Config,
   snapshots: Readonly<Record<string, string>>,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  const attachAndWork = async (connection: DuckDBConnection) => {
+  const { dataDir } = config
+  return await withMemoryDatabase(config, async (connection) => {
     for (const [name, id] of Object.entries(snapshots)) {
       refuseUnknown(dataDir, id)
       await attachPublished(connection, { dataDir, id, name })
     }
     return await work(connection)
-  }
-  return await withMemoryDatabase(memory, attachAndWork, dataDir)
+  })
 }
 
 function refuseUnknown(dataDir: string, id: string): void {

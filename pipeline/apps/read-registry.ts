@@ -15,11 +15,11 @@ const NOTES = ['referer', 'action', 'reason']
  * @throws DataError when a file cannot be read, UsageError when there is none.
  */
 export async function withRegistry<T>(
-  { dataDir, memory }: Config,
+  config: Config,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  const rawFolder = join(dataDir, 'raw')
-  return await withMemoryDatabase(memory, async (connection) => {
+  const rawFolder = join(config.dataDir, 'raw')
+  return await withMemoryDatabase(config, async (connection) => {
     for (const name of ['warehouse.sql', 'load/values.sql']) await execute(connection, name)
     const files = await stageRegistry(connection, rawFolder, NOTES)
     if (files === 0) throw new UsageError(`There is no app registry under ${rawFolder}/apps`)

@@ -1,5 +1,4 @@
 /** `import`: sorts usage files of any kind into the folders of their days. */
-import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
@@ -39,13 +38,13 @@ export const importCommand: Command = {
 }
 
 async function importOne({ config }: World, file: string, dryRun: boolean): Promise<Imported> {
-  const { dataDir, memory } = config
+  const { dataDir } = config
   try {
-    const importInto = async (connection: DuckDBConnection) => {
+    const parts = await withMemoryDatabase(config, async (connection) => {
       await execute(connection, 'load/values.sql')
       return await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
-    }
-    return { file, parts: await withMemoryDatabase(memory, importInto, dataDir) }
+    })
+    return { file, parts }
   } catch (error) {
     throw isExpected(error) ? error : (machineFault(error, dataDir) ?? error)
   }

@@ -1,5 +1,6 @@
 /** Rows that could not be appended are nowhere, whatever table has the name of theirs by then. */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { tmpdir } from 'node:os'
 import { expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import { withAppender } from '../../pipeline/sources/appender.ts'
@@ -24,7 +25,7 @@ it.each([
   ['the work fails', 7n, 'the cluster went away'],
   ['they cannot be written', null, 'NOT NULL constraint failed'],
 ])('when %s, none comes into the next table of the name', async (_, last, message) => {
-  await withMemoryDatabase('100MB', async (connection) => {
+  await withMemoryDatabase({ memory: '100MB', dataDir: tmpdir() }, async (connection) => {
     await makeTable(connection, 'BIGINT NOT NULL')
     expect(await failureOf(connection, last)).toContain(message)
     await makeTable(connection, 'BIGINT')

@@ -24,7 +24,7 @@ async function dayOf(...queries: readonly string[]) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
-  await withMemoryDatabase('1GB', async (connection) => {
+  await withMemoryDatabase({ memory: '1GB', dataDir }, async (connection) => {
     for (const [number, file] of files.entries()) {
       mkdirSync(dirname(file), { recursive: true })
       await connection.run(

@@ -19,7 +19,7 @@ async function runOver(step: number) {
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const path = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
   mkdirSync(dirname(path), { recursive: true })
-  await withMemoryDatabase('1GB', (connection) =>
+  await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
     connection.run(`COPY (
     SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
       'id-' || CASE WHEN i % ${step} = 0 THEN (i + ${ROWS / 2}) % ${ROWS} + 1 ELSE i END AS request_id

@@ -336,7 +336,7 @@ function parquet({ ts = 'TIMESTAMP', app = 'BIGINT', count = 'BIGINT' }: Parquet
 
 async function toParquet(sql: string): Promise<Uint8Array> {
   const file = join(scratch, 'rows.parquet')
-  await withMemoryDatabase('1GB', (connection) =>
+  await withMemoryDatabase({ memory: '1GB', dataDir: scratch }, (connection) =>
     connection.run(`COPY (${sql}) TO '${file}' (FORMAT parquet)`),
   )
   return readFileSync(file)
