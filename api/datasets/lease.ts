@@ -15,8 +15,13 @@ export function lease(snapshot: Snapshot, log: Log): Lease {
   let retired = false
   const closeIfUnused = () => {
     if (!retired || users > 0) return
-    snapshot.close()
-    log.info({ snapshot: snapshot.id }, 'snapshot closed')
+    try {
+      snapshot.close()
+      log.info({ snapshot: snapshot.id }, 'snapshot closed')
+    } catch (error) {
+      // The answer that was read last is as good as any.
+      log.error({ snapshot: snapshot.id, err: error }, 'snapshot cannot be closed')
+    }
   }
   return {
     snapshot,

@@ -68,11 +68,10 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     folder: (id) => join(folder, id),
     async use(id, work) {
       const held = await take(id)
-      // The use begins before anything else can retire the lease.
-      const result = held.use(work)
       const [oldest] = open.keys()
-      if (open.size > KEPT_OPEN && oldest !== undefined) await release(oldest)
-      return await result
+      // Nobody waits for its closing, and whoever waits for its opening uses it first.
+      if (open.size > KEPT_OPEN && oldest !== undefined) void release(oldest)
+      return await held.use(work)
     },
     async close() {
       await Promise.all([...open.keys()].map(release))

@@ -253,15 +253,6 @@ describe('as_of', () => {
     expect(response.status).toBe(400)
     expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
   })
-
-  it('answers many at once, from more snapshots than stay open', async () => {
-    const replies = await Promise.all(
-      Array.from({ length: 12 }, (_, index) =>
-        rankings(`?as_of=2026-01-0${7 + (index % 2)}T02:00:00Z&limit=${index + 1}`),
-      ),
-    )
-    expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
-  })
 })
 
 /** The targets of a Link field by their relation; of several with the same, the last. */

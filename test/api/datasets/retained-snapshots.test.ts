@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { retainSnapshots } from '../../../api/datasets/retained-snapshots.ts'
+import { memoryLog, startApi } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+/** More than stay open, beside the current one. */
+const DAYS = ['14', '15', '16', '17', '18', '19', '20', '21'] as const
+
+beforeAll(async () => {
+  for (const day of DAYS) {
+    await publishSnapshot(dataDir, {
+      asOf: new Date(`2026-11-${day}T02:00:00Z`),
+      dataThrough: '2026-11-13',
+      apps: [{ id: 1, name: 'App' }],
+      daily: [{ day: '2026-11-13', app: 1, tokens: Number(day) }],
+    })
+  }
+})
+afterAll(() => folders.removeAll())
+
+/** What nobody caught while `work` ran: any of it ends a process. */
+async function uncaughtDuring(work: () => Promise<unknown>): Promise<unknown[]> {
+  const uncaught: unknown[] = []
+  const listener = (reason: unknown) => void uncaught.push(reason)
+  process.on('unhandledRejection', listener)
+  try {
+    await work()
+  } finally {
+    process.off('unhandledRejection', listener)
+  }
+  return uncaught
+}
+
+describe('retainSnapshots', () => {
+  it('gives more snapshots at once than stay open, and passes on what fails in each use', async () => {
+    const { log } = memoryLog()
+    const retained = retainSnapshots(dataDir, log)
+    const ids = retained.ids()
+    const uncaught = await uncaughtDuring(async () => {
+      for (let round = 0; round < 5; round++) {
+        const uses = ids.map((id, index) =>
+          retained.use(id, async (snapshot) => {
+            if (index % 2 === 1) throw new Error(`refused ${id}`)
+            return await snapshot.query('SELECT app_id FROM apps', {})
+          }),
+        )
+        const settled = await Promise.allSettled(uses)
+        expect(settled.map(({ status }) => status)).toEqual(
+          ids.map((_id, index) => (index % 2 === 1 ? 'rejected' : 'fulfilled')),
+        )
+      }
+    })
+    expect(uncaught).toEqual([])
+    await retained.close()
+  })
+})
+
+describe('as_of', () => {
+  it('answers many at once, from more snapshots than stay open, some of them refused', async () => {
+    await using api = await startApi(dataDir)
+    const key = await api.makeKey()
+    const uncaught = await uncaughtDuring(async () => {
+      const replies = await Promise.all(
+        DAYS.flatMap((day) => {
+          const asOf = `as_of=2026-11-${day}T02:00:00Z`
+          return [
+            api.get(`/datasets/app-rankings?${asOf}`, key),
+            fetch(`${api.origin}/?${asOf}&start_date=2027-01-01`),
+          ]
+        }),
+      )
+      expect(replies.map(({ status }) => status)).toEqual(DAYS.flatMap(() => [200, 400]))
+    })
+    expect(uncaught).toEqual([])
+  })
+})
