@@ -21,7 +21,7 @@ interface Exchange {
 export function answerSocketFaults(server: Server, log: Log): void {
   const underWay = new WeakMap<Duplex, Exchange>()
   server.on('request', (request, response) => underWay.set(request.socket, { request, response }))
-  server.on('connect', (_request, socket) => socket.end(rawReply(NO_TUNNEL, randomUUID())))
+  server.on('connect', (_request, socket) => sayLast(socket, rawReply(NO_TUNNEL, randomUUID())))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const exchange = underWay.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isAnsweredBeforeItsEnd(exchange)) {
@@ -31,11 +31,22 @@ export function answerSocketFaults(server: Server, log: Log): void {
     const requestId = randomUUID()
     const fault = REFUSALS[error.code ?? ''] ?? MALFORMED
     log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
-    const refuse = () => socket.end(rawReply(fault, requestId))
+    const refuse = () => sayLast(socket, rawReply(fault, requestId))
     // What is malformed may follow a whole request, whose reply comes first.
     if (isAwaitingReply(exchange)) exchange.response.once('finish', refuse)
     else refuse()
   })
+}
+
+/** Milliseconds that a client gets to take a refusal and hang up. */
+const LAST_MS = 1000
+
+/** Sends the reply and hangs up: the client may leave its side open, which would hold the connection for good. */
+function sayLast(socket: Duplex, reply: string): void {
+  // A client that has left needs no reply; a tunnel's socket is listened to by nobody else.
+  socket.on('error', () => socket.destroy())
+  socket.end(reply)
+  setTimeout(() => socket.destroy(), LAST_MS).unref()
 }
 
 // The reply is out or on its way, so a fault in the rest of the body can no longer be told.
