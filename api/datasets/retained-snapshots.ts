@@ -62,7 +62,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 
   return {
-    ids: () => snapshotIds(folder).filter((id) => findRetraction(folder, id) === undefined),
+    ids: () => keptIds(folder),
     retractions: () => retractionIds(folder).flatMap((id) => findRetraction(folder, id) ?? []),
     retraction: (id) => findRetraction(folder, id),
     folder: (id) => join(folder, id),
@@ -79,8 +79,10 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 }
 
-function snapshotIds(folder: string): string[] {
-  return namesIn(folder).filter((name) => asOfFromId(name) !== undefined)
+// Two looks into folders, however many snapshots there are: this is asked for on pages that need no key.
+function keptIds(folder: string): string[] {
+  const retracted = new Set(retractionIds(folder))
+  return namesIn(folder).filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
 }
 
 function retractionIds(folder: string): string[] {

@@ -89,8 +89,11 @@ const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
 export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
   const known = new Map<string, Known | undefined>()
 
+  function find(id: string): Known | undefined {
+    return retained.ids().includes(id) ? read(id) : undefined
+  }
+
   function read(id: string): Known | undefined {
-    if (!retained.ids().includes(id)) return undefined
     if (!known.has(id)) known.set(id, readOrTell(id))
     return known.get(id)
   }
@@ -107,8 +110,8 @@ export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCata
 
   return {
     list: () => retained.ids().flatMap((id) => read(id)?.entry ?? []),
-    find: (id) => read(id)?.entry,
-    metadata: (id) => read(id)?.metadata,
+    find: (id) => find(id)?.entry,
+    metadata: (id) => find(id)?.metadata,
   }
 }
 
