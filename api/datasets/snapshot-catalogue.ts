@@ -87,15 +87,17 @@ const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
 
 /** The catalogue of the snapshots on disk; one whose metadata cannot be read is left out, and the log says why. */
 export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
-  const known = new Map<string, Known | undefined>()
+  const known = new Map<string, Known>()
+  const lastFaults = new Map<string, string>()
 
   function find(id: string): Known | undefined {
     return retained.ids().includes(id) ? read(id) : undefined
   }
 
   function read(id: string): Known | undefined {
-    if (!known.has(id)) known.set(id, readOrTell(id))
-    return known.get(id)
+    const found = known.get(id) ?? readOrTell(id)
+    if (found !== undefined) known.set(id, found)
+    return found
   }
 
   function readOrTell(id: string): Known | undefined {
@@ -103,7 +105,10 @@ export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCata
       const folder = retained.folder(id)
       return { entry: readEntry(id, folder), metadata: readMetadata(folder) }
     } catch (error) {
-      log.warn({ snapshot: id, err: error }, 'snapshot cannot be listed')
+      // It may pass, so the next request tries again. The same fault comes back then; once in the log is enough.
+      if (lastFaults.get(id) !== String(error))
+        log.warn({ snapshot: id, err: error }, 'snapshot cannot be listed')
+      lastFaults.set(id, String(error))
       return undefined
     }
   }

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
@@ -47,6 +47,19 @@ describe('catalogueOf', () => {
     const catalogue = catalogueOf({ ...retained, ids }, log)
     expect(catalogue.list().map(({ id }) => id)).toEqual(IDS)
     expect(looks).toBe(1)
+  })
+
+  it('lists a snapshot again once it can be read again, and tells the fault once', () => {
+    const { log, messages } = memoryLog()
+    const dataDir = describeSnapshots()
+    const catalogue = catalogueOf(retainSnapshots(dataDir, log), log)
+    const file = join(dataDir, SNAPSHOTS_FOLDER, IDS[1], 'datapackage.json')
+    renameSync(file, `${file}.away`)
+    for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
+    expect(catalogue.find(IDS[1])).toBeUndefined()
+    expect(messages()).toHaveLength(1)
+    renameSync(`${file}.away`, file)
+    expect(catalogue.list()).toHaveLength(3)
   })
 })
 
