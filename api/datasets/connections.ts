@@ -20,7 +20,7 @@ type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
 export interface Connections {
   /**
    * One statement on any connection.
-   * @throws {ApiError} 503 when too many queries wait, or this one took too long.
+   * @throws {ApiError} 503 when too many queries wait, or this one waited and took too long.
    */
   readonly query: Query
   /**
@@ -36,7 +36,7 @@ export interface ConnectionLimits {
   readonly connections: number
   /** Queries that may wait for a connection. */
   readonly waiting: number
-  /** Milliseconds that a query, or a session, may take. */
+  /** Milliseconds that a query, or a session, may take, its waiting included. */
   readonly queryMs: number
 }
 
@@ -52,7 +52,7 @@ interface Connection {
 
 /** Connections that begin with the statements of `setup`; they are opened as they are needed. */
 export function openConnections(
-  instance: DuckDBInstance,
+  instance: Pick<DuckDBInstance, 'connect'>,
   setup: string,
   limits: ConnectionLimits = CONNECTION_LIMITS,
 ): Connections {
@@ -62,23 +62,15 @@ export function openConnections(
     return { connection, prepared: new Map() }
   })
   const inSession: Connections['inSession'] = async (work) => {
-    const taken = await pool.take()
-    let late = false
-    const timer = setTimeout(() => {
-      late = true
-      taken.connection.interrupt()
-    }, limits.queryMs)
+    const ending = new AbortController()
+    const timer = setTimeout(() => ending.abort(busy('The query took too long')), limits.queryMs)
     try {
-      return await work(async (sql, values) => {
-        // Nothing ran that could have been interrupted where the time ended between two statements.
-        if (late) throw new Error('The time has ended')
-        return await run(taken, sql, values)
-      })
+      return await runSession(pool, ending.signal, work)
     } catch (error) {
-      throw late ? busy('The query took too long') : error
+      ending.signal.throwIfAborted()
+      throw error
     } finally {
       clearTimeout(timer)
-      pool.give(taken)
     }
   }
   return {
@@ -93,16 +85,38 @@ export function openConnections(
   }
 }
 
+/** Gives `work` a connection of its own until `ending`, which interrupts it. */
+async function runSession<Result>(
+  pool: Pool,
+  ending: AbortSignal,
+  work: (query: Query) => Promise<Result>,
+): Promise<Result> {
+  const taken = await pool.take(ending)
+  const interrupt = () => taken.connection.interrupt()
+  ending.addEventListener('abort', interrupt)
+  try {
+    return await work(async (sql, values) => {
+      // Nothing ran that could have been interrupted where the time ended between two statements.
+      ending.throwIfAborted()
+      return await run(taken, sql, values)
+    })
+  } finally {
+    ending.removeEventListener('abort', interrupt)
+    pool.give(taken)
+  }
+}
+
 interface Pool {
   readonly all: readonly Connection[]
-  take(): Promise<Connection>
+  /** A connection that is free, or the next to be; whoever still waits when `ending` is aborted gets its reason. */
+  take(ending: AbortSignal): Promise<Connection>
   give(connection: Connection): void
 }
 
 function createPool({ connections, waiting }: ConnectionLimits, open: () => Promise<Connection>): Pool {
   const all: Connection[] = []
   const idle: Connection[] = []
-  const queue: ((connection: Connection) => void)[] = []
+  const queue = new Set<PromiseWithResolvers<Connection>>()
   let places = connections
 
   async function openOne(): Promise<Connection> {
@@ -113,25 +127,39 @@ function createPool({ connections, waiting }: ConnectionLimits, open: () => Prom
       return connection
     } catch (error) {
       places += 1
+      passPlaceOn()
       throw error
     }
   }
 
+  function nextInQueue(): PromiseWithResolvers<Connection> | undefined {
+    const [next] = queue
+    if (next !== undefined) queue.delete(next)
+    return next
+  }
+
+  // Nobody will give back the connection that could not be opened: who waited for it tries again.
+  function passPlaceOn(): void {
+    const next = nextInQueue()
+    if (next !== undefined) openOne().then(next.resolve, next.reject)
+  }
+
   return {
     all,
-    async take() {
+    async take(ending) {
       const free = idle.pop()
       if (free !== undefined) return free
       if (places > 0) return await openOne()
-      if (queue.length >= waiting) throw busy('Too many queries are waiting')
-      const { promise, resolve } = Promise.withResolvers<Connection>()
-      queue.push(resolve)
-      return await promise
+      if (queue.size >= waiting) throw busy('Too many queries are waiting')
+      const waiter = Promise.withResolvers<Connection>()
+      queue.add(waiter)
+      ending.addEventListener('abort', () => queue.delete(waiter) && waiter.reject(ending.reason))
+      return await waiter.promise
     },
     give(connection) {
-      const next = queue.shift()
+      const next = nextInQueue()
       if (next === undefined) idle.push(connection)
-      else next(connection)
+      else next.resolve(connection)
     },
   }
 }

@@ -49,9 +49,39 @@ describe('openConnections', () => {
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 
+  it('counts the waiting as time that a query takes', async () => {
+    const { query } = open({ connections: 1, queryMs: QUERY_MS })
+    const began = performance.now()
+    const asked = Array.from({ length: 5 }, () => query(HEAVY, FOREVER))
+    // Those that are looked at later fail meanwhile.
+    await Promise.allSettled(asked)
+    for (const each of asked) await expect(each).rejects.toMatchObject(TOO_LONG)
+    expect(performance.now() - began).toBeLessThan(2 * QUERY_MS)
+    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+  })
+
+  it('gives the place of a connection that could not be opened to the next in the queue', async () => {
+    let tries = 0
+    const connect = async () => {
+      tries += 1
+      await sleep(10)
+      if (tries < 3) throw new Error('no connection')
+      return await instance.connect()
+    }
+    const connections = openConnections({ connect }, 'SELECT 1', {
+      ...CONNECTION_LIMITS,
+      connections: 1,
+    })
+    const asked = await Promise.allSettled(
+      [1, 2, 3, 4].map((n) => connections.query('SELECT $n AS n', { n })),
+    )
+    expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'fulfilled'])
+    connections.close()
+  })
+
   it('lets so many wait and no more', async () => {
-    const { query } = open({ connections: 1, waiting: 2, queryMs: QUERY_MS })
-    const first = query(HEAVY, FOREVER).catch(() => 'ended')
+    const { query } = open({ connections: 1, waiting: 2 })
+    const first = query(HEAVY, AWHILE).then(() => 'ended')
     const waiting = [query('SELECT 1 AS one', {}), query('SELECT 2 AS two', {})]
     await expect(query('SELECT 3 AS three', {})).rejects.toMatchObject({
       status: 503,
