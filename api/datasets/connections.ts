@@ -28,8 +28,8 @@ export interface Connections {
    * @throws {ApiError} as a query; the time is for all of them together.
    */
   readonly inSession: <Result>(work: (query: Query) => Promise<Result>) => Promise<Result>
-  /** Closes them; queries must have ended. */
-  close(): void
+  /** Interrupts what still runs, which nobody may be waiting for any more, and closes them. */
+  close(): Promise<void>
 }
 
 export interface ConnectionLimits {
@@ -61,22 +61,32 @@ export function openConnections(
     await connection.run(setup)
     return { connection, prepared: new Map() }
   })
+  const underWay = new Map<AbortController, Promise<unknown>>()
+  let closed = false
   const inSession: Connections['inSession'] = async (work) => {
+    if (closed) throw closedFault()
     const ending = new AbortController()
     const timer = setTimeout(() => ending.abort(busy('The query took too long')), limits.queryMs)
+    const session = runSession(pool, ending.signal, work)
+    underWay.set(ending, session)
     try {
-      return await runSession(pool, ending.signal, work)
+      return await session
     } catch (error) {
       ending.signal.throwIfAborted()
       throw error
     } finally {
       clearTimeout(timer)
+      underWay.delete(ending)
     }
   }
   return {
     inSession,
     query: (sql, values) => inSession((query) => query(sql, values)),
-    close() {
+    async close() {
+      closed = true
+      for (const ending of underWay.keys()) ending.abort(closedFault())
+      // What a closed connection is asked never ends, and neither does the process then.
+      await Promise.allSettled(underWay.values())
       for (const { connection, prepared } of pool.all) {
         for (const statement of prepared.values()) statement.destroySync()
         connection.closeSync()
@@ -176,6 +186,10 @@ async function run(
   statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
   const reader = await statement.runAndReadAll()
   return reader.getRowObjectsJS()
+}
+
+function closedFault(): Error {
+  return new Error('The connections have been closed: a query outlived what it was asked for')
 }
 
 function busy(reason: string): ApiError {

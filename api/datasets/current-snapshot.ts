@@ -54,8 +54,8 @@ export async function followSnapshots(
       const folder = snapshotFolder(pointer)
       if (folder === undefined || folder === holding?.folder) return
       const snapshot = await openSnapshot(folder)
-      await prepare?.(snapshot).catch((error: unknown) => {
-        snapshot.close()
+      await prepare?.(snapshot).catch(async (error: unknown) => {
+        await snapshot.close()
         throw error
       })
       const former = holding
@@ -63,7 +63,7 @@ export async function followSnapshots(
       lastFault = undefined
       onOpen?.()
       log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
-      former?.lease.retire()
+      void former?.lease.retire()
     } catch (error) {
       // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
       if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
@@ -86,8 +86,9 @@ export async function followSnapshots(
       closed = true
       clearInterval(timer)
       await looking
-      holding?.lease.retire()
+      const last = holding
       holding = undefined
+      await last?.lease.retire()
     },
   }
 }

@@ -5,18 +5,18 @@ import type { Snapshot } from './snapshot.ts'
 export interface Lease {
   readonly snapshot: Snapshot
   use<Result>(work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
-  /** No further use will begin. */
-  retire(): void
+  /** No further use will begin. Resolves once the snapshot is closed, at once where it is still used; never rejects. */
+  retire(): Promise<void>
 }
 
 /** Shares `snapshot`. */
 export function lease(snapshot: Snapshot, log: Log): Lease {
   let users = 0
   let retired = false
-  const closeIfUnused = () => {
+  const closeIfUnused = async () => {
     if (!retired || users > 0) return
     try {
-      snapshot.close()
+      await snapshot.close()
       log.info({ snapshot: snapshot.id }, 'snapshot closed')
     } catch (error) {
       // The answer that was read last is as good as any.
@@ -31,12 +31,13 @@ export function lease(snapshot: Snapshot, log: Log): Lease {
         return await work(snapshot)
       } finally {
         users -= 1
-        closeIfUnused()
+        // The answer does not wait for it.
+        void closeIfUnused()
       }
     },
-    retire() {
+    async retire() {
       retired = true
-      closeIfUnused()
+      await closeIfUnused()
     },
   }
 }

@@ -58,7 +58,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     const taken = open.get(id)
     open.delete(id)
     const held = await taken?.catch(() => undefined)
-    held?.retire()
+    await held?.retire()
   }
 
   return {

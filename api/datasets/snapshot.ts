@@ -43,8 +43,8 @@ export interface Snapshot extends SnapshotFacts {
   readonly queryHeads: Connections['query'] | undefined
   /** A session of its own for the macros over some apps, see contenders-setup.sql. */
   readonly amongContenders: Connections['inSession']
-  /** Closes the file; queries must have ended. */
-  close(): void
+  /** Closes the file, as soon as the queries that still run are interrupted. */
+  close(): Promise<void>
 }
 
 const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.meta.url), 'utf8')
@@ -96,8 +96,8 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
   const whole = openConnections(instance, "SET search_path = 'main'")
   const heads = openConnections(instance, "SET search_path = 'fast,main'")
   const contenders = openConnections(instance, AMONG_CONTENDERS)
-  const close = () => {
-    for (const connections of [whole, heads, contenders]) connections.close()
+  const close = async () => {
+    await Promise.all([whole, heads, contenders].map((connections) => connections.close()))
     instance.closeSync()
   }
   try {
@@ -128,7 +128,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       close,
     }
   } catch (error) {
-    close()
+    await close()
     throw error
   }
 }

@@ -8,8 +8,8 @@ let instance: DuckDBInstance
 const opened: Connections[] = []
 
 beforeAll(async () => (instance = await DuckDBInstance.create(':memory:')))
-afterAll(() => {
-  for (const connections of opened) connections.close()
+afterAll(async () => {
+  for (const connections of opened) await connections.close()
   instance.closeSync()
 })
 
@@ -76,7 +76,17 @@ describe('openConnections', () => {
       [1, 2, 3, 4].map((n) => connections.query('SELECT $n AS n', { n })),
     )
     expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'fulfilled'])
-    connections.close()
+    await connections.close()
+  })
+
+  it('ends what still runs and what waits when they are closed, and takes nothing more', async () => {
+    const connections = openConnections(instance, 'SELECT 1', { ...CONNECTION_LIMITS, connections: 1 })
+    const asked = Array.from({ length: 3 }, () => connections.query(HEAVY, FOREVER))
+    const settled = Promise.allSettled(asked)
+    await sleep(100)
+    await connections.close()
+    expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await expect(connections.query('SELECT 1', {})).rejects.toThrow('closed')
   })
 
   it('lets so many wait and no more', async () => {

@@ -171,7 +171,7 @@ describe('readRanking', () => {
           }),
           { numRuns: PER_SHAPE / 2 / SIZES.length },
         )
-        snapshot.close()
+        await snapshot.close()
         remove()
       }
     },
@@ -336,5 +336,5 @@ it('a snapshot without heads is asked as a whole', async () => {
   })
   const snapshot = await openSnapshot(folder)
   expect(snapshot.queryHeads).toBeUndefined()
-  snapshot.close()
+  await snapshot.close()
 })

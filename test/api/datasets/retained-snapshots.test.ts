@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lease } from '../../../api/datasets/lease.ts'
+import { openSnapshot } from '../../../api/datasets/snapshot.ts'
 import { retainSnapshots } from '../../../api/datasets/retained-snapshots.ts'
 import { memoryLog, startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -55,6 +58,24 @@ describe('retainSnapshots', () => {
     })
     expect(uncaught).toEqual([])
     await retained.close()
+  })
+})
+
+describe('a lease', () => {
+  it('that ends while a query of a failed use still runs closes the snapshot after it', async () => {
+    const { log, messages } = memoryLog()
+    const snapshot = await openSnapshot(join(dataDir, 'snapshots', '20261114T020000Z'))
+    const held = lease(snapshot, log)
+    const heavy = 'SELECT count(*) AS n FROM range(10_000_000_000_000) AS a (i) WHERE hash(i) % 7 = 3'
+    let sibling: Promise<unknown> = Promise.resolve()
+    const use = held.use(async ({ query }) => {
+      sibling = query(heavy, {}).catch((error: unknown) => error)
+      await query('SELECT nothing FROM nowhere', {})
+    })
+    await expect(use).rejects.toThrow('nowhere')
+    await held.retire()
+    expect(await sibling).toBeInstanceOf(Error)
+    expect(messages().map(({ msg }) => msg)).toEqual(['snapshot closed'])
   })
 })
 
