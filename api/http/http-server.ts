@@ -1,5 +1,5 @@
 /** The HTTP server around an application: its limits, its start and its graceful end. */
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Express } from 'express'
 import { OperatorError } from '../errors.ts'
@@ -16,6 +16,8 @@ export interface HttpLimits {
   readonly headersMs: number
   /** Milliseconds within which the whole request must have arrived. */
   readonly requestMs: number
+  /** Milliseconds within which a client must take some of a reply whose length it was told. */
+  readonly stallMs: number
   /** Milliseconds an idle connection is kept for the next request. */
   readonly idleMs: number
   /** Milliseconds that requests in flight get to finish when the service stops. */
@@ -27,6 +29,7 @@ export const HTTP_LIMITS: HttpLimits = {
   headerBytes: 16_384,
   headersMs: 15_000,
   requestMs: 60_000,
+  stallMs: 60_000,
   // More than the minute after which proxies give theirs up: the side that sends requests should be the one to hang up.
   idleMs: 65_000,
   // With the last second, and the five that chat has after it to record what is left (CHAT_LIMITS), 30 in all.
@@ -71,12 +74,22 @@ export async function listen(
   })
   // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
   server.on('checkExpectation', app)
+  server.prependListener('request', (_request, response) => breakOffStalled(response, limits.stallMs))
   answerSocketFaults(server, log)
   await bind(server, host, port)
   return {
     origin: originOf(host, server.address()),
     close: () => closeGracefully(server, limits.stopMs, beforeCut),
   }
+}
+
+/** Hangs up on a client that takes nothing more of its reply, which would hold an open file, or a body, for good. */
+function breakOffStalled(response: ServerResponse, stallMs: number): void {
+  // Told after a time without any byte in or out. Where none waits to be taken, it is us who are slow.
+  response.setTimeout(stallMs, () => {
+    // A stream may be long in coming and in being read; its limits are its own.
+    if (response.hasHeader('Content-Length') && response.writableLength > 0) response.destroy()
+  })
 }
 
 async function bind(server: Server, host: string, port: number): Promise<void> {

@@ -1,14 +1,22 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import express from 'express'
-import { describe, expect, it } from 'vitest'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import express, { type Express } from 'express'
+import { afterAll, describe, expect, it } from 'vitest'
 import { HTTP_LIMITS, listen, type HttpLimits } from '../../../api/http/http-server.ts'
 import { memoryLog } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
 
-/** A server with these limits that finds nothing. */
-async function start(limits: Partial<HttpLimits>) {
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** A server with these limits, which finds nothing unless `app` does. */
+async function start(limits: Partial<HttpLimits>, app: Express = express()) {
   const { log } = memoryLog()
-  return await listen(express(), { host: '127.0.0.1', port: 0, log, limits: { ...HTTP_LIMITS, ...limits } })
+  return await listen(app, { host: '127.0.0.1', port: 0, log, limits: { ...HTTP_LIMITS, ...limits } })
 }
 
 /** A client that sends this text and reads what comes, but never hangs up by itself. */
@@ -42,6 +50,71 @@ describe('a server that stops', () => {
       socket.write('more')
       socket.resetAndDestroy()
     }
+    await server.close()
+  })
+})
+
+describe('a reply that its client does not take', () => {
+  const STALL_MS = 300
+  /** More than the system keeps for a connection. */
+  const LARGE = Buffer.alloc(30_000_000)
+
+  /** An application that gives LARGE in three ways, and the reply that it gave last. */
+  function largeReplies() {
+    const file = join(folders.make(), 'large')
+    writeFileSync(file, LARGE)
+    const given = Promise.withResolvers<ServerResponse>()
+    const app = express()
+      .use((_request, reply, next) => {
+        given.resolve(reply)
+        next()
+      })
+      .get('/body', (_request, reply) => void reply.set('Content-Length', String(LARGE.length)).end(LARGE))
+      .get('/file', (_request, reply) => reply.sendFile(file, () => undefined))
+      .get('/stream', (_request, reply) => void reply.write(LARGE))
+    return { app, given: given.promise }
+  }
+
+  /** A client that asks for this path and reads nothing. */
+  function ask(origin: string, path: string) {
+    return stubbornClient(origin, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).pause()
+  }
+
+  it.each(['/body', '/file'])('is broken off: %s', async (path) => {
+    const { app, given } = largeReplies()
+    const server = await start({ stallMs: STALL_MS, stopMs: 0 }, app)
+    const client = ask(server.origin, path)
+    await once(await given, 'close')
+    client.destroy()
+    await server.close()
+  })
+
+  it('goes on as long as some of it is taken', async () => {
+    const { app } = largeReplies()
+    const server = await start({ stallMs: STALL_MS, stopMs: 0 }, app)
+    const client = ask(server.origin, '/file')
+    let taken = 0
+    const began = performance.now()
+    client.on('data', (text: string) => {
+      taken += text.length
+      client.pause()
+      setTimeout(() => client.resume(), performance.now() < began + 4 * STALL_MS ? 20 : 0)
+    })
+    client.resume()
+    while (taken < LARGE.length) await once(client, 'data')
+    expect(performance.now() - began).toBeGreaterThan(3 * STALL_MS)
+    client.destroy()
+    await server.close()
+  })
+
+  it('is left alone where it is a stream, which has limits of its own', async () => {
+    const { app, given } = largeReplies()
+    const server = await start({ stallMs: STALL_MS, stopMs: 0 }, app)
+    const client = ask(server.origin, '/stream')
+    const reply = await given
+    await sleep(3 * STALL_MS)
+    expect(reply.destroyed).toBe(false)
+    client.destroy()
     await server.close()
   })
 })
