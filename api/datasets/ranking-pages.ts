@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../pipeline/contract.ts'
 import type { RankingsQuery } from './query.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { ReadableSnapshot } from './snapshot.ts'
 
 const SQL: Readonly<Record<Sort, string>> = {
   popular: sqlFile('popular.sql'),
@@ -28,7 +28,7 @@ export interface RankingPage {
 
 /** The page from all apps. */
 export async function readWhole(
-  { query }: Snapshot,
+  { query }: ReadableSnapshot,
   { sort, ...values }: RankingsQuery,
 ): Promise<RankingPage> {
   return pageOf(await query(SQL[sort], values), values.limit)
@@ -36,7 +36,7 @@ export async function readWhole(
 
 /** The page from the heads alone; undefined in a snapshot that has none. */
 export async function readHeads(
-  { queryHeads }: Snapshot,
+  { queryHeads }: ReadableSnapshot,
   { sort, ...values }: RankingsQuery,
 ): Promise<RankingPage | undefined> {
   return queryHeads && pageOf(await queryHeads(SQL[sort], values), values.limit)
@@ -44,7 +44,7 @@ export async function readHeads(
 
 /** The tokens that an app which is no head may have inside the window, at most; undefined when there is none. */
 export async function readBound(
-  { queryHeads }: Snapshot,
+  { queryHeads }: ReadableSnapshot,
   { start, end, category, subcategory }: RankingsQuery,
 ): Promise<bigint | undefined> {
   if (queryHeads === undefined) return undefined
@@ -54,7 +54,7 @@ export async function readBound(
 
 /** The page from the apps with at least `least` tokens inside the window. */
 export async function readContenders(
-  { amongContenders }: Snapshot,
+  { amongContenders }: ReadableSnapshot,
   { sort, ...values }: RankingsQuery,
   least: bigint,
 ): Promise<RankingPage> {

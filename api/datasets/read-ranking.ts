@@ -3,12 +3,12 @@ import { millisecondsInDay } from 'date-fns/constants'
 import type { RankingRow } from '../../pipeline/contract.ts'
 import type { RankingsQuery } from './query.ts'
 import { readBound, readContenders, readHeads, readWhole } from './ranking-pages.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { ReadableSnapshot } from './snapshot.ts'
 
 type Rows = readonly RankingRow[]
 
 /** One page of a ranking: everybody who shows rankings asks here. */
-export async function readRanking(snapshot: Snapshot, query: RankingsQuery): Promise<Rows> {
+export async function readRanking(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Rows> {
   if (isSmallTrend(snapshot, query)) return (await readWhole(snapshot, query)).rows
   const last = recall(snapshot, query)
   const expected = last === undefined ? undefined : await readExpected(snapshot, query, last)
@@ -19,13 +19,13 @@ export async function readRanking(snapshot: Snapshot, query: RankingsQuery): Pro
 const FEW_ROWS = 25_000
 
 /** Growth over a day or two inside a subcategory, where the heads are asked in vain most. */
-function isSmallTrend({ rowsPerDay }: Snapshot, query: RankingsQuery): boolean {
+function isSmallTrend({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolean {
   const { sort, subcategory } = query
   return sort === 'trending' && subcategory !== null && rowsPerDay * daysOf(query) <= FEW_ROWS
 }
 
 /** From the heads, where no other app can be on the page; where one can, they tell what it takes at least. */
-async function readFromHeads(snapshot: Snapshot, query: RankingsQuery): Promise<Rows> {
+async function readFromHeads(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Rows> {
   const [heads, bound] = await Promise.all([readHeads(snapshot, query), readBound(snapshot, query)])
   const least = heads?.least
   const isSure = bound === undefined || (least !== undefined && least > bound)
@@ -40,7 +40,7 @@ async function readFromHeads(snapshot: Snapshot, query: RankingsQuery): Promise<
  * what it took `last`. Undefined where it is, which the page itself tells, and where the heads are expected to do.
  */
 async function readExpected(
-  snapshot: Snapshot,
+  snapshot: ReadableSnapshot,
   query: RankingsQuery,
   last: bigint,
 ): Promise<Rows | undefined> {
@@ -55,14 +55,14 @@ async function readExpected(
 }
 
 /** What it last took to be on a page of a kind that the heads could not always give, by snapshot and kind. */
-const taken = new WeakMap<Snapshot, Map<string, bigint>>()
+const taken = new WeakMap<ReadableSnapshot, Map<string, bigint>>()
 const KINDS_REMEMBERED = 1000
 
-function recall(snapshot: Snapshot, query: RankingsQuery): bigint | undefined {
+function recall(snapshot: ReadableSnapshot, query: RankingsQuery): bigint | undefined {
   return taken.get(snapshot)?.get(kindOf(query))
 }
 
-function remember(snapshot: Snapshot, query: RankingsQuery, least: bigint): void {
+function remember(snapshot: ReadableSnapshot, query: RankingsQuery, least: bigint): void {
   const kinds = taken.get(snapshot) ?? new Map<string, bigint>()
   taken.set(snapshot, kinds)
   if (kinds.size >= KINDS_REMEMBERED) kinds.clear()

@@ -12,7 +12,7 @@ import {
   type CoverageStatus,
 } from '../../pipeline/contract.ts'
 import { unlessAbsent } from '../system-errors.ts'
-import { openConnections, type Connections } from './connections.ts'
+import { CONNECTION_LIMITS, openConnections, type ConnectionLimits, type Connections } from './connections.ts'
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {
@@ -34,7 +34,8 @@ export interface SnapshotFacts {
   readonly attribution: string
 }
 
-export interface Snapshot extends SnapshotFacts {
+/** A snapshot as its rankings are read. */
+export interface ReadableSnapshot extends SnapshotFacts {
   /** Rows of app_daily that a day has on average. */
   readonly rowsPerDay: number
   /** Asks the public tables and macros. */
@@ -43,9 +44,17 @@ export interface Snapshot extends SnapshotFacts {
   readonly queryHeads: Connections['query'] | undefined
   /** A session of its own for the macros over some apps, see contenders-setup.sql. */
   readonly amongContenders: Connections['inSession']
+}
+
+export interface Snapshot extends ReadableSnapshot {
+  /** The same over a few connections of its own: what anybody may ask for does not hold up who has a key. */
+  readonly forPages: ReadableSnapshot
   /** Closes the file, as soon as the queries that still run are interrupted. */
   close(): Promise<void>
 }
+
+/** Few, since anybody may ask for a page; one page asks six times at once. */
+const PAGE_LIMITS: ConnectionLimits = { ...CONNECTION_LIMITS, connections: 1, waiting: 60 }
 
 const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.meta.url), 'utf8')
 const HEADS = `
@@ -93,21 +102,20 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     autoload_known_extensions: 'false',
     enable_external_access: 'false',
   })
-  const whole = openConnections(instance, "SET search_path = 'main'")
-  const heads = openConnections(instance, "SET search_path = 'fast,main'")
-  const contenders = openConnections(instance, AMONG_CONTENDERS)
+  const readers = openReaders(instance, CONNECTION_LIMITS)
+  const pageReaders = openReaders(instance, PAGE_LIMITS)
   const close = async () => {
-    await Promise.all([whole, heads, contenders].map((connections) => connections.close()))
+    await Promise.all([readers.close(), pageReaders.close()])
     instance.closeSync()
   }
   try {
-    await whole.query("SET GLOBAL TimeZone = 'UTC'", {})
-    const { query } = whole
+    const { query } = readers.whole
+    await query("SET GLOBAL TimeZone = 'UTC'", {})
     const hasHeads = (await query(HEADS, {})).length > 0
     const [meta] = metaSchema.parse(await query(META, {}))
     const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
     const asOf = new Date(Number(meta.as_of))
-    return {
+    const facts = {
       id: snapshotId(asOf),
       asOf: wholeSeconds(asOf),
       dataThrough: meta.data_through,
@@ -122,14 +130,39 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
       daysPartial: days('partial'),
       attribution: meta.attribution,
       rowsPerDay: meta.rows_per_day,
-      query,
+    }
+    const readBy = ({ whole, heads, contenders }: Readers) => ({
+      ...facts,
+      query: whole.query,
       queryHeads: hasHeads ? heads.query : undefined,
       amongContenders: contenders.inSession,
-      close,
-    }
+    })
+    return { ...readBy(readers), forPages: readBy(pageReaders), close }
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+interface Readers {
+  readonly whole: Connections
+  readonly heads: Connections
+  readonly contenders: Connections
+  close(): Promise<void>
+}
+
+/** Connections of each kind that a ranking is read with. */
+function openReaders(instance: DuckDBInstance, limits: ConnectionLimits): Readers {
+  const whole = openConnections(instance, "SET search_path = 'main'", limits)
+  const heads = openConnections(instance, "SET search_path = 'fast,main'", limits)
+  const contenders = openConnections(instance, AMONG_CONTENDERS, limits)
+  return {
+    whole,
+    heads,
+    contenders,
+    close: async () => {
+      await Promise.all([whole, heads, contenders].map((connections) => connections.close()))
+    },
   }
 }
 

@@ -7,7 +7,7 @@ import { isNotModified } from '../http/conditional.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding } from '../http/encodings.ts'
 import { useSnapshot, type Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
-import { resolveQuery } from '../datasets/query.ts'
+import { resolveQuery, type RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import type { Snapshot } from '../datasets/snapshot.ts'
 import { isStale } from '../datasets/status.ts'
@@ -36,23 +36,38 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+const CONTENT_TYPE = 'text/html; charset=utf-8'
+const HEADERS = {
+  'Content-Type': CONTENT_TYPE,
+  'Cache-Control': 'public, max-age=60, must-revalidate',
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  Vary: 'Accept-Encoding',
+}
+
 /** Renders the page. */
 export function home(dependencies: HomeDependencies): Handler {
   return async (request, reply) => {
     const asked = parsePageParameters(queryString(request))
     await useSnapshot(dependencies.snapshots, asked.parameters.as_of, async (snapshot) => {
       if (snapshot instanceof ApiError) throw snapshot
-      await sendPage(request, reply, await buildPage(dependencies, asked, snapshot))
+      const query = resolveQuery(withWindow(asked, snapshot.dataThrough), snapshot.dataThrough)
+      // Without the body there is no tag of it either, and no reason to ask for what it shows.
+      if (request.method === 'HEAD') return void reply.set(HEADERS).end()
+      await sendPage(request, reply, await buildPage(dependencies, { asked, query, snapshot }))
     })
   }
 }
 
+interface PageQuestion {
+  readonly asked: PageParameters
+  readonly query: RankingsQuery
+  readonly snapshot: Snapshot
+}
+
 async function buildPage(
   { snapshots, catalogue, schedule, clock }: HomeDependencies,
-  asked: PageParameters,
-  snapshot: Snapshot,
+  { asked, query, snapshot }: PageQuestion,
 ): Promise<string> {
-  const query = resolveQuery(withWindow(asked, snapshot.dataThrough), snapshot.dataThrough)
   const metadata = catalogue.metadata(snapshot.id)
   const now = clock()
   const nextRun = schedule.next(now)
@@ -61,7 +76,7 @@ async function buildPage(
     isCurrent: snapshots.current.facts()?.id === snapshot.id,
     query,
     asked,
-    data: await readPageData(snapshot, query),
+    data: await readPageData(snapshot.forPages, query),
     links: pageLinks(asked, query),
     entries: catalogue.list(),
     freshness: {
@@ -77,13 +92,8 @@ async function sendPage(request: Request, reply: Reply, page: string): Promise<v
   const body = Buffer.from(page)
   const encoding = preferredEncoding(request)
   const etag = encodedTag(createHash('sha256').update(body).digest('hex'), encoding)
-  reply.set({
-    ETag: etag,
-    'Cache-Control': 'public, max-age=60, must-revalidate',
-    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-    Vary: 'Accept-Encoding',
-  })
+  reply.set({ ...HEADERS, ETag: etag })
   if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
   reply.set(encodingHeader(encoding))
-  sendBody(reply, 200, 'text/html; charset=utf-8', await encode(body, encoding))
+  sendBody(reply, 200, CONTENT_TYPE, await encode(body, encoding))
 }

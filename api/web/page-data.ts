@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/contract.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import { readRanking } from '../datasets/read-ranking.ts'
-import type { Snapshot } from '../datasets/snapshot.ts'
+import type { ReadableSnapshot } from '../datasets/snapshot.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
 export type DailyTokens = ReadonlyMap<string, bigint>
@@ -62,7 +62,7 @@ const tagRows = z.array(z.object({ app_id: z.bigint(), tags: z.string() }))
 const tagList = z.array(z.string())
 
 /** Reads the page of a ranking with all that stands around it. */
-export async function readPageData(snapshot: Snapshot, query: RankingsQuery): Promise<PageData> {
+export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
   const ranking = await readRanking(snapshot, query)
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
@@ -105,7 +105,7 @@ function earlierRange({ start, end }: DayRange): DayRange | undefined {
 }
 
 async function readEarlierRanks(
-  snapshot: Snapshot,
+  snapshot: ReadableSnapshot,
   query: RankingsQuery,
   apps: string,
 ): Promise<ReadonlyMap<bigint, bigint>> {
@@ -117,7 +117,7 @@ async function readEarlierRanks(
 }
 
 async function readDaily(
-  snapshot: Snapshot,
+  snapshot: ReadableSnapshot,
   { start, end }: DayRange,
   apps: string,
 ): Promise<ReadonlyMap<bigint, DailyTokens>> {

@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import express from 'express'
+import { afterAll, expect, it } from 'vitest'
+import { cronSchedule } from '../../../api/cron-schedule.ts'
+import { retainSnapshots } from '../../../api/datasets/retained-snapshots.ts'
+import { catalogueOf } from '../../../api/datasets/snapshot-catalogue.ts'
+import { openSnapshot, type Snapshot } from '../../../api/datasets/snapshot.ts'
+import { home } from '../../../api/web/home.ts'
+import { memoryLog } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+it('the page asks over its own connections alone, and a HEAD of it over none', async () => {
+  const dataDir = folders.make()
+  const folder = await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'The only app' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens: 7 }],
+  })
+  const opened = await openSnapshot(folder)
+  let asked = 0
+  const refuse = () => Promise.reject(new Error('These connections are for those with a key'))
+  const snapshot: Snapshot = {
+    ...opened,
+    query: refuse,
+    queryHeads: refuse,
+    amongContenders: refuse,
+    forPages: {
+      ...opened.forPages,
+      query: (sql, values) => {
+        asked += 1
+        return opened.forPages.query(sql, values)
+      },
+    },
+  }
+  const { log } = memoryLog()
+  const retained = retainSnapshots(dataDir, log)
+  const page = home({
+    snapshots: {
+      current: { facts: () => snapshot, use: (work) => work(snapshot), close: () => snapshot.close() },
+      retained,
+    },
+    catalogue: catalogueOf(retained, log),
+    schedule: cronSchedule('0 2 * * *'),
+    clock: () => new Date('2026-11-20T12:00:00Z'),
+  })
+  const app = express()
+  app.route('/').get(page)
+  const server = createServer(app)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  const origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+
+  const head = await fetch(origin, { method: 'HEAD' })
+  expect(head.status).toBe(200)
+  expect(head.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
+  expect(asked).toBe(0)
+  const whole = await fetch(origin)
+  expect(await whole.text()).toContain('The only app')
+  expect(asked).toBeGreaterThan(0)
+
+  server.close()
+  await snapshot.close()
+})
