@@ -56,7 +56,8 @@ function refusable<Result>(work: () => Result): Result | ApiError {
   }
 }
 
-// A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request that we cannot serve yet.
+// A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request before the first snapshot. One that finds
+// the queries too many, or too slow, does: it is counted before the data is asked.
 function isFree(request: Request, answer: Answer): boolean {
   if (request.method === 'HEAD' || answer.kind === 'unchanged') return true
   return answer.kind === 'refused' && answer.fault.status === 503
