@@ -1,9 +1,9 @@
 /** From which apps a page of a ranking is read, so that it costs little and still is the page of all apps. */
-import { millisecondsInDay } from 'date-fns/constants'
 import type { RankingRow } from '../../pipeline/contract.ts'
 import type { RankingsQuery } from './query.ts'
 import { readBound, readContenders, readHeads, readWhole } from './ranking-pages.ts'
 import type { ReadableSnapshot } from './snapshot.ts'
+import { daysOf } from './window.ts'
 
 type Rows = readonly RankingRow[]
 
@@ -72,8 +72,4 @@ function remember(snapshot: ReadableSnapshot, query: RankingsQuery, least: bigin
 function kindOf(query: RankingsQuery): string {
   const { sort, category, subcategory, limit, offset } = query
   return JSON.stringify([sort, daysOf(query), category, subcategory, offset + limit])
-}
-
-function daysOf({ start, end }: RankingsQuery): number {
-  return 1 + (Date.parse(end) - Date.parse(start)) / millisecondsInDay
 }

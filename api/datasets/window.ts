@@ -1,3 +1,4 @@
+import { millisecondsInDay } from 'date-fns/constants'
 import { addDays, FLOOR_DATE } from '../../pipeline/contract.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
@@ -21,6 +22,11 @@ export function resolveWindow(
   const end = earlier(asked.end_date ?? dataThrough, dataThrough)
   const start = asked.start_date ?? addDays(end, 1 - DEFAULT_WINDOW_DAYS)
   return { start: start < FLOOR_DATE ? FLOOR_DATE : start, end }
+}
+
+/** How many days a window has. */
+export function daysOf({ start, end }: DateWindow): number {
+  return 1 + (Date.parse(end) - Date.parse(start)) / millisecondsInDay
 }
 
 // Days in this form sort as text.

@@ -5,6 +5,7 @@ import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/
 import type { RankingsQuery } from '../datasets/query.ts'
 import { readRanking } from '../datasets/read-ranking.ts'
 import type { ReadableSnapshot } from '../datasets/snapshot.ts'
+import { daysOf } from '../datasets/window.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
 export type DailyTokens = ReadonlyMap<string, bigint>
@@ -24,7 +25,6 @@ export interface PageRow {
 export interface PageData {
   readonly rows: readonly PageRow[]
   readonly apps: bigint
-  readonly requests: bigint
   readonly tokens: bigint
   /** Tokens of all apps on each day of the window. */
   readonly daily: DailyTokens
@@ -52,9 +52,7 @@ const TOTAL_DAILY = sql('total-daily-tokens')
 const TAGS = sql('app-tags')
 
 const digits = z.string().transform(BigInt)
-const totalsRows = z.tuple([
-  z.object({ apps: z.bigint(), requests: digits, tokens: digits, first_day: z.string() }),
-])
+const totalsRows = z.tuple([z.object({ apps: z.bigint(), tokens: digits, first_day: z.string() })])
 const earlierRows = z.array(z.object({ app_id: z.bigint(), rank: z.bigint() }))
 const dailyRows = z.array(z.object({ app_id: z.bigint(), day: z.string(), tokens: digits }))
 const totalDailyRows = z.array(z.object({ day: z.string(), tokens: digits }))
@@ -85,7 +83,6 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
       daily: daily.get(app.app_id) ?? new Map(),
     })),
     apps: totals.apps,
-    requests: totals.requests,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
     comparable: (earlierRange(query)?.end ?? '') >= totals.first_day,
@@ -98,9 +95,9 @@ function range({ start, end }: RankingsQuery): DayRange {
 }
 
 /** The window of equal length just before; undefined where the dataset does not reach back that far. */
-function earlierRange({ start, end }: DayRange): DayRange | undefined {
-  const days = (Date.parse(end) - Date.parse(start)) / 86_400_000 + 1
-  const earlier = { start: addDays(start, -days), end: addDays(start, -1) }
+function earlierRange(window: DayRange): DayRange | undefined {
+  const { start } = window
+  const earlier = { start: addDays(start, -daysOf(window)), end: addDays(start, -1) }
   return earlier.start < FLOOR_DATE ? undefined : earlier
 }
 

@@ -8,6 +8,7 @@ import {
   subcategoriesOf,
 } from '../../pipeline/contract.ts'
 import { pageBefore } from '../datasets/links.ts'
+import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
@@ -148,7 +149,7 @@ export function table(view: PageView): Html {
           : null
       }
       ${
-        data.rows.length === query.limit && query.offset + query.limit <= 100
+        data.rows.length === query.limit && query.offset + query.limit <= MAX_OFFSET
           ? html`<a rel="next" href="${links.page({ offset: String(query.offset + query.limit) })}">Next</a>`
           : null
       }
