@@ -44,6 +44,7 @@ export interface ConnectionLimits {
 export const CONNECTION_LIMITS: ConnectionLimits = { connections: 2, waiting: 200, queryMs: 20_000 }
 
 const RETRY_AFTER_SECONDS = 2
+const INTERRUPT_AGAIN_MS = 50
 
 interface Connection {
   readonly connection: DuckDBConnection
@@ -102,7 +103,12 @@ async function runSession<Result>(
   work: (query: Query) => Promise<Result>,
 ): Promise<Result> {
   const taken = await pool.take(ending)
-  const interrupt = () => taken.connection.interrupt()
+  let again: NodeJS.Timeout | undefined
+  const interrupt = () => {
+    taken.connection.interrupt()
+    // One that comes just before a statement begins is lost.
+    again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
+  }
   ending.addEventListener('abort', interrupt)
   try {
     return await work(async (sql, values) => {
@@ -111,6 +117,7 @@ async function runSession<Result>(
       return await run(taken, sql, values)
     })
   } finally {
+    clearTimeout(again)
     ending.removeEventListener('abort', interrupt)
     pool.give(taken)
   }

@@ -60,6 +60,16 @@ describe('openConnections', () => {
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 
+  it('ends also the queries that get a connection just when their time is over', async () => {
+    const { query } = open({ connections: 1, queryMs: 40 })
+    const asked: Promise<unknown>[] = []
+    for (let round = 0; round < 60; round++) {
+      asked.push(...Array.from({ length: 3 }, () => query(HEAVY, FOREVER).catch((error: unknown) => error)))
+      await sleep(3)
+    }
+    for (const fault of await Promise.all(asked)) expect(fault).toMatchObject({ status: 503 })
+  })
+
   it('gives the place of a connection that could not be opened to the next in the queue', async () => {
     let tries = 0
     const connect = async () => {
