@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { ApiError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
+import { longList } from '../long-lists.ts'
 import { shorten } from '../shorten.ts'
 
 /** A chat request that is in order. */
@@ -13,7 +14,7 @@ export interface ChatRequest {
   readonly body: JsonObject
 }
 
-const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))], {
+const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
   error: 'Expected a text, or a list of parts with a type each',
 })
 const toolCallSchema = z.looseObject({ id: z.string(), type: z.string() })
@@ -26,7 +27,7 @@ const messageSchema = z.discriminatedUnion(
     z.looseObject({
       role: z.literal('assistant'),
       content: contentSchema.nullish(),
-      tool_calls: z.array(toolCallSchema).nullish(),
+      tool_calls: longList(toolCallSchema).nullish(),
     }),
     z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
     z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
@@ -53,18 +54,22 @@ const count = z.int().min(1)
 /** The fields this service knows; all others pass through unseen. */
 export const chatRequestSchema = z.looseObject({
   model: model.nullish().describe('`author/slug`; tried first.'),
-  models: z.array(model).nullish().describe('Models to fall back to, in order.'),
-  messages: z.array(messageSchema).min(1),
+  models: longList(model).nullish().describe('Models to fall back to, in order.'),
+  messages: longList(messageSchema)
+    .refine((list) => list.length > 0, 'Expected at least one message')
+    .meta({ minItems: 1 }),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({}).nullish(),
-  tools: z.array(toolSchema).nullish(),
+  tools: longList(toolSchema).nullish(),
   tool_choice: z.union([z.string(), z.looseObject({})], { error: 'Expected a text or an object' }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   max_tokens: count.nullish(),
   max_completion_tokens: count.nullish(),
   n: count.nullish(),
-  stop: z.union([z.string(), z.array(z.string())], { error: 'Expected a text or a list of texts' }).nullish(),
+  stop: z
+    .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
+    .nullish(),
   seed: z.int().nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
@@ -92,12 +97,13 @@ export function invalid(message: string): ApiError {
 const FAULTS_TOLD = 5
 
 function describe(error: z.ZodError, body: unknown): string {
-  const faults = error.issues.map(({ path, message }) => {
+  const faults = error.issues.slice(0, FAULTS_TOLD).map(({ path, message }) => {
     const place = z.core.toDotPath(path)
     return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
   })
-  const more = faults.length > FAULTS_TOLD ? `; and ${faults.length - FAULTS_TOLD} more` : ''
-  return `Invalid chat request: ${faults.slice(0, FAULTS_TOLD).join('; ')}${more}`
+  // How many there are is not known: lists are looked at no further.
+  const more = error.issues.length > FAULTS_TOLD ? '; and more' : ''
+  return `Invalid chat request: ${faults.join('; ')}${more}`
 }
 
 function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,6 +1,7 @@
 /** The members of a group, as the directory supplies them, and the digest by which two lists are compared. */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
+import { readElements } from '../long-lists.ts'
 
 /** One member: a user or, unexpanded, another group. */
 export interface Member {
@@ -59,11 +60,9 @@ const memberSchema = z
 export const memberListSchema = z.unknown().transform((value, context): MemberList => {
   const plain = readPlainList(value)
   if (plain !== undefined) return plain
-  const { data, error } = z.array(memberSchema).safeParse(value)
-  for (const { path, message } of error?.issues ?? []) {
-    context.addIssue({ code: 'custom', path: [...path], message })
-  }
-  return toMemberList(data ?? [])
+  if (Array.isArray(value)) return toMemberList(readElements(memberSchema, value, context))
+  context.addIssue({ code: 'invalid_type', expected: 'array', input: value })
+  return z.NEVER
 })
 
 /** Sorts the members, drops repeated ones and works out the digest. */

@@ -1,10 +1,17 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readChatRequest } from '../../../api/chat/request.ts'
+import { chatRequestSchema, readChatRequest } from '../../../api/chat/request.ts'
 import { ApiError } from '../../../api/errors.ts'
 
 const messages = [{ role: 'user', content: 'Hello' }]
 const fine = { model: 'a/one', messages }
+
+/** A request with `list` at this place. */
+function bodyWith(place: string, list: readonly unknown[]): unknown {
+  const [, member] = /^messages\[0\]\.(\w+)$/.exec(place) ?? []
+  if (member === undefined) return { ...fine, [place]: list }
+  return { ...fine, messages: [{ role: 'assistant', [member]: list }] }
+}
 
 describe('readChatRequest', () => {
   it.each([
@@ -57,8 +64,29 @@ describe('readChatRequest', () => {
 
   it('tells several faults at once, and not without end', () => {
     const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 'x' })) }
-    expect(() => readChatRequest(body)).toThrow(/messages\[4\].*and 15 more$/)
+    expect(() => readChatRequest(body)).toThrow(/messages\[4\][^;]*;[^;]*; and more$/)
   })
+
+  it('looks at no more of a long list than it tells', () => {
+    const looked = new Set<number>()
+    const faulty = Array.from({ length: 1000 }, (_, index) => ({
+      get role() {
+        looked.add(index)
+        return 'x'
+      },
+    }))
+    expect(() => readChatRequest({ ...fine, messages: faulty })).toThrow('and more')
+    expect(looked.size).toBe(6)
+  })
+
+  it.each(['messages[0].content', 'messages[0].tool_calls', 'models', 'tools', 'stop'])(
+    'has few faults of a list of numbers as %s',
+    (place) => {
+      const list = Array.from({ length: 1000 }, () => 1)
+      expect(chatRequestSchema.safeParse(bodyWith(place, list)).error?.issues.length).toBeLessThan(10)
+      expect(() => readChatRequest(bodyWith(place, list))).toThrow(place)
+    },
+  )
 
   it.each([
     ['model alone', { ...fine }, ['a/one']],

@@ -32,6 +32,18 @@ describe('memberListSchema', () => {
     expect(error?.issues.map(({ path }) => path.slice(0, 1))).toEqual([[2]])
   })
 
+  it('tells a few faults of a list that is nothing but faults', () => {
+    const looked = new Set<number>()
+    const faulty = Array.from({ length: 1000 }, (_, index) => ({
+      get value() {
+        looked.add(index)
+        return ''
+      },
+    }))
+    expect(memberListSchema.safeParse(faulty).error?.issues).toHaveLength(6)
+    expect(looked.size).toBe(6)
+  })
+
   it('reads the members sorted by id, each once, the last of those with one id', () => {
     const { count, read } = memberListSchema.parse([bob, { value: 'ann', display: 'Former' }, ann, bob])
     expect(count).toBe(2)
