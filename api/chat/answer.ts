@@ -74,7 +74,7 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
     fallback.ended(call, attempt, failure)
     const status = client.hasBegun() ? 200 : STATUS_LEFT
     const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
-    await finish(call, { outcome, status, served: attempt.target, usage: stream.reader.usage })
+    await finish(call, { outcome, status, served: attempt.target, usage: stream.reader.usage, failure })
     if (failure === undefined) client.end({ ...stream.reader.last(), ...routerMetadata(reply) }, true)
     else client.end(failedChunk(answererOf(call, attempt.target), cutError(attempt, failure)), false)
   }
@@ -100,7 +100,7 @@ function lateError({ status, message, metadata }: ApiError): JsonObject {
 
 function cutError({ target }: Attempt, failure: AttemptFailure): JsonObject {
   return {
-    code: failure.kind === 'timeout' ? 408 : 502,
+    code: failure.errorType === 'timeout' ? 408 : 502,
     message: `${target.provider} (${target.model}) ${failure.message}`,
     metadata: { error_type: failure.errorType, provider_name: target.provider },
   }

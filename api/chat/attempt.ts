@@ -10,12 +10,13 @@ export class Attempt {
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
   #status: number | null = null
+  #wasSuspended = false
 
   /** Begins the attempt; `leftMs` is what the request has left for it. */
   constructor(target: Target, leftMs: number) {
     this.target = target
     const { totalMs } = target.upstream.timeouts
-    this.#total = setTimeout(() => this.abort(new AttemptFailure('timeout')), Math.min(totalMs, leftMs))
+    this.#total = setTimeout(() => this.abort(this.#outOfTime()), Math.min(totalMs, leftMs))
   }
 
   /** Ends what is under way; its reason is the failure. */
@@ -46,6 +47,7 @@ export class Attempt {
   /** The stream is not being read, since the client is slow: its silence says nothing. */
   suspend(): void {
     clearTimeout(this.#silence)
+    this.#wasSuspended = true
   }
 
   /** The attempt is over; the record of it. */
@@ -59,5 +61,10 @@ export class Attempt {
       error_type: failure?.errorType ?? null,
       duration_ms: Math.round(performance.now() - this.#began),
     }
+  }
+
+  /** Time that a client took to read is not the provider's. */
+  #outOfTime(): AttemptFailure {
+    return new AttemptFailure(this.#wasSuspended ? 'notRead' : 'timeout')
   }
 }

@@ -21,6 +21,8 @@ export interface Ending {
   /** Who served it, whole or in part. */
   readonly served?: Candidate
   readonly usage?: Usage | undefined
+  /** Why the reply of who served it is not whole. */
+  readonly failure?: AttemptFailure | undefined
 }
 
 /** What is noted as the status of a caller that left before it was given one. */
@@ -117,14 +119,12 @@ export class ChatCall {
     return record
   }
 
-  #usageMissing({ outcome, served, usage }: Ending): string | null {
+  #usageMissing({ served, usage, failure }: Ending): string | null {
     if (usage !== undefined) return null
     if (served === undefined) return 'no provider served the request'
-    if (this.#isAbandoned) {
-      const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
-      return `${end}, and the reply was not read to its end`
-    }
-    if (outcome === 'cut') return 'the reply ended before it was whole'
-    return 'the provider told none'
+    if (failure === undefined) return 'the provider told none'
+    if (failure.kind !== 'abandoned') return `the provider ${failure.message}`
+    const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
+    return `${end}, and the reply was not read to its end`
   }
 }

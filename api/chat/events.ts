@@ -34,11 +34,17 @@ export async function* readEvents(body: Readable): AsyncGenerator<readonly strin
 }
 
 export interface EventStream {
-  /** Sends these chunks together; a promise where the client has to be waited for: it reads slowly. */
-  send(chunks: readonly JsonObject[]): Promise<void> | undefined
+  /**
+   * Sends these chunks together; a promise where the client has to be waited for: it reads slowly. It rejects with the
+   * reason of `signal` when that ends the waiting.
+   */
+  send(chunks: readonly JsonObject[], signal: AbortSignal): Promise<void> | undefined
   /** Whether anything went out: the status cannot be changed any more. */
   hasBegun(): boolean
-  /** Sends what is left, [DONE] after it when the stream is whole, and ends the reply. */
+  /**
+   * Sends what is left, [DONE] after it when the stream is whole, and ends the reply. Where it is not whole, a client
+   * that has not read what came before is cut off instead.
+   */
   end(last: JsonObject, isWhole: boolean): void
   /** Stops the comments of a stream that comes to nothing. */
   stop(): void
@@ -65,10 +71,12 @@ export function openEventStream(reply: Reply, silenceMs: number): EventStream {
   }
 
   return {
-    send: (chunks) => (chunks.length === 0 || write(textOf(chunks)) ? undefined : untilDrained(reply)),
+    send: (chunks, signal) =>
+      chunks.length === 0 || write(textOf(chunks)) ? undefined : untilDrained(reply, signal),
     hasBegun: () => reply.headersSent,
     end(last, isWhole) {
       clearInterval(timer)
+      if (!isWhole && reply.writableNeedDrain) return void reply.destroy()
       write(textOf([last]) + (isWhole ? 'data: [DONE]\n\n' : ''))
       reply.end()
     },
@@ -80,9 +88,13 @@ function textOf(chunks: readonly JsonObject[]): string {
   return chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')
 }
 
-async function untilDrained(reply: Reply): Promise<void> {
+async function untilDrained(reply: Reply, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  reply.once('drain', resolve).once('close', resolve)
-  await promise
-  reply.off('drain', resolve).off('close', resolve)
+  const goOn = () => resolve()
+  reply.once('drain', goOn).once('close', goOn)
+  signal.addEventListener('abort', goOn)
+  if (!signal.aborted) await promise
+  reply.off('drain', goOn).off('close', goOn)
+  signal.removeEventListener('abort', goOn)
+  signal.throwIfAborted()
 }

@@ -48,6 +48,12 @@ const RULES = {
     endsModel: true,
     harmless: true,
   },
+  // Found out once the reply has begun: no other provider is asked.
+  notRead: {
+    errorType: 'timeout',
+    sentence: 'was cut off, since the caller did not read its reply',
+    harmless: true,
+  },
   // The caller is gone, or the service stops: nobody waits for an answer any more.
   abandoned: { errorType: 'server', sentence: 'was not waited for', endsModel: true, harmless: true },
 } as const satisfies Readonly<Record<string, FailureRule>>

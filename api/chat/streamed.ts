@@ -131,7 +131,7 @@ async function sendPaced(
   chunks: readonly JsonObject[],
   attempt: Attempt,
 ): Promise<void> {
-  const drained = client.send(chunks)
+  const drained = client.send(chunks, attempt.signal)
   if (drained === undefined) return
   attempt.suspend()
   await drained

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CHAT_LIMITS } from '../../../api/chat/chat.ts'
 import { BASE_PATH } from '../../../api/route.ts'
 import { makeKey, said, startServer, until } from '../../support/api.ts'
-import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
+import { MESSAGES, startChat, startScriptedChat, writeModels, type ScriptedChat } from '../../support/chat.ts'
 import { INSPECTED, INSPECTOR_URL, liveHeapBytes } from '../../support/live-heap.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import {
@@ -166,6 +167,63 @@ describe('a caller that leaves', () => {
       await until(() => readRecords(api.dataDir, DAY).length === request + 1)
     }
     expect(api.upstream.asked()).toEqual(['first', 'first', 'first', 'first'])
+  })
+})
+
+/** More than the buffers between a provider and a caller that does not read will hold, and no end. */
+const flood: Behaviour = async (response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const part = sse([chunk({ content: 'x'.repeat(60_000) })], false)
+  const closed = once(response, 'close')
+  while (!response.destroyed) if (!response.write(part)) await Promise.race([once(response, 'drain'), closed])
+}
+
+/** Asks for a stream on a connection that is never read. */
+function askWithoutReading(chat: ScriptedChat): Socket {
+  const { hostname, port, host } = new URL(chat.api.origin)
+  const body = JSON.stringify({ ...ONE, stream: true })
+  const socket = connect({ host: hostname, port: Number(port) }).pause()
+  socket.on('error', () => undefined)
+  socket.write(
+    `POST ${BASE_PATH}/chat/completions HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${chat.api.key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  return socket
+}
+
+describe('a caller that does not read', () => {
+  it('is cut off when the time is over, which says nothing of the provider', async () => {
+    const timeouts = { total_ms: 500 }
+    const chat = await startScriptedChat({ wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }) })
+    chat.script(flood)
+    const sockets = Array.from({ length: 3 }, () => askWithoutReading(chat))
+    await until(() => chat.records().length === sockets.length)
+    for (const record of chat.records()) {
+      expect(record).toMatchObject({
+        outcome: 'cut',
+        requests: 1,
+        usage_missing: 'the provider was cut off, since the caller did not read its reply',
+        attempts: [{ status: 200, error_type: 'timeout' }],
+      })
+    }
+    await until(async () => (await chat.upstream.connections()) === 0)
+    expect(await (await fetch(`${chat.api.origin}/metrics`)).text()).not.toMatch(/^chat_breaker_open\{.*1$/m)
+    // What is left of the reply is read, and then its end.
+    await Promise.all(sockets.map((socket) => once(socket.resume(), 'close')))
+    await chat.stop()
+  })
+
+  it('does not hold up a service that stops', async () => {
+    const chat = await startScriptedChat({ limits: { stopMs: 50 } })
+    chat.script(flood)
+    const socket = askWithoutReading(chat)
+    await until(() => chat.upstream.received.length === 1)
+    await chat.api.close()
+    expect(chat.records()).toMatchObject([
+      { outcome: 'cut', usage_missing: 'the service stopped, and the reply was not read to its end' },
+    ])
+    socket.destroy()
+    await chat.stop()
   })
 })
 
