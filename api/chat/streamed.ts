@@ -58,11 +58,13 @@ async function readToFirstToken(reader: ChunkReader, events: OpenStream['events'
   const kept: JsonObject[] = []
   while (!reader.isMeaningful) {
     const next = await events.next()
-    if (next.done === true || reader.isDone) throw new AttemptFailure('cut', { status: 200 })
-    for (const data of next.value) {
+    for (const data of next.value ?? []) {
       const chunk = reader.read(data)
       if (chunk !== undefined && (kept.length < KEPT_CHUNKS || reader.isMeaningful)) kept.push(chunk)
     }
+    // After [DONE] the connection may stay open.
+    const isOver = next.done === true || reader.isDone
+    if (isOver && !reader.isMeaningful) throw new AttemptFailure('cut', { status: 200 })
   }
   return kept
 }

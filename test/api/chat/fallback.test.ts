@@ -261,6 +261,7 @@ it('a stream that ends, errs or says nothing before its first token is replaced 
     stream(sse([chunk({ role: 'assistant' }), { error: { message: 'secret', code: 500 } }])),
     SILENT_STREAM,
     COMMENTS_ALONE,
+    stream(sse([chunk({ role: 'assistant', content: '' })]), { ending: 'stall' }),
     stream(`data: {"torn\n\n`),
     stream(sse([chunk({}, 'error')])),
   ]
