@@ -1,21 +1,26 @@
 /** One try of one provider: its deadlines, and what is noted of it. */
+import type { Trial } from './breaker.ts'
 import type { Target } from './candidates.ts'
 import { AttemptFailure } from './failure.ts'
 import type { AttemptRecord } from './records/usage-record.ts'
 
 export class Attempt {
   readonly target: Target
+  readonly trial: Trial
   readonly #controller = new AbortController()
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
   #status: number | null = null
   #wasSuspended = false
+  readonly #isCutShort: boolean
 
   /** Begins the attempt; `leftMs` is what the request has left for it. */
-  constructor(target: Target, leftMs: number) {
+  constructor(target: Target, trial: Trial, leftMs: number) {
     this.target = target
+    this.trial = trial
     const { totalMs } = target.upstream.timeouts
+    this.#isCutShort = leftMs < totalMs
     this.#total = setTimeout(() => this.abort(this.#outOfTime()), Math.min(totalMs, leftMs))
   }
 
@@ -63,8 +68,9 @@ export class Attempt {
     }
   }
 
-  /** Time that a client took to read is not the provider's. */
+  /** Time that a client took to read, or other attempts before it, is not the provider's. */
   #outOfTime(): AttemptFailure {
-    return new AttemptFailure(this.#wasSuspended ? 'notRead' : 'timeout')
+    if (this.#wasSuspended) return new AttemptFailure('notRead')
+    return new AttemptFailure(this.#isCutShort ? 'outOfTime' : 'timeout')
   }
 }

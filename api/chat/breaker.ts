@@ -31,13 +31,20 @@ export const BREAKER_RULES: BreakerRules = {
 /** How an attempt ended, for the breaker: `neutral` says nothing of the provider. */
 export type Verdict = 'served' | 'failed' | 'neutral'
 
+/** An attempt, as the breaker of its candidate knows it. */
+export interface Trial {
+  readonly candidate: Candidate
+  /** How often the breaker had opened when the attempt began. */
+  readonly openings: number
+}
+
 export interface Breakers {
   /** The candidates in the order in which to try them: those that are open last. */
   order<Item extends Candidate>(candidates: readonly Item[]): readonly Item[]
-  /** An attempt begins. */
-  began(candidate: Candidate): void
+  /** An attempt begins; gives what `ended` takes. */
+  began(candidate: Candidate): Trial
   /** It ended. `retryAfterSeconds` is what the provider asked for. */
-  ended(candidate: Candidate, verdict: Verdict, retryAfterSeconds?: number): void
+  ended(trial: Trial, verdict: Verdict, retryAfterSeconds?: number): void
 }
 
 /** Breakers over all candidates. `now` gives milliseconds of a clock that never goes back. */
@@ -61,11 +68,12 @@ export function createBreakers(
       if (last.length === 0) return candidates
       return [...candidates.filter((candidate) => !last.includes(candidate)), ...last]
     },
-    began: (candidate) => breakerOf(candidate).began(now()),
-    ended({ model, provider }, verdict, retryAfterSeconds) {
-      const breaker = breakerOf({ model, provider })
+    began: (candidate) => breakerOf(candidate).began(candidate, now()),
+    ended(trial, verdict, retryAfterSeconds) {
+      const { model, provider } = trial.candidate
+      const breaker = breakerOf(trial.candidate)
       const wasOpen = breaker.isOpen
-      breaker.ended(now(), verdict, retryAfterSeconds)
+      breaker.ended(trial, now(), { verdict, retryAfterSeconds })
       if (breaker.isOpen !== wasOpen) observer.breakerChanged({ model, provider, open: breaker.isOpen })
     },
   }
@@ -78,6 +86,12 @@ interface Second {
   failed: number
 }
 
+/** How an attempt ended. */
+interface Outcome {
+  readonly verdict: Verdict
+  readonly retryAfterSeconds: number | undefined
+}
+
 /** One provider of one model. Times are milliseconds of the same clock. */
 class Breaker {
   readonly #rules: BreakerRules
@@ -85,7 +99,8 @@ class Breaker {
   #failedInARow = 0
   /** Undefined while it is closed. Afterwards one attempt at a time probes whether it may close. */
   #openUntil: number | undefined
-  #isProbing = false
+  #probe: Trial | undefined
+  #openings = 0
 
   constructor(rules: BreakerRules) {
     this.#rules = rules
@@ -96,24 +111,31 @@ class Breaker {
   }
 
   isLast(now: number): boolean {
-    return this.#openUntil !== undefined && (this.#isProbing || now < this.#openUntil)
+    return this.#openUntil !== undefined && (this.#probe !== undefined || now < this.#openUntil)
   }
 
-  began(now: number): void {
-    if (this.#openUntil !== undefined && now >= this.#openUntil) this.#isProbing = true
+  began(candidate: Candidate, now: number): Trial {
+    const trial = { candidate, openings: this.#openings }
+    if (this.#openUntil !== undefined && now >= this.#openUntil) this.#probe ??= trial
+    return trial
   }
 
-  ended(now: number, verdict: Verdict, retryAfterSeconds: number | undefined): void {
-    this.#isProbing = false
+  ended(trial: Trial, now: number, { verdict, retryAfterSeconds }: Outcome): void {
+    if (trial === this.#probe) this.#probe = undefined
     if (verdict === 'neutral') return
+    if (verdict === 'failed' && retryAfterSeconds !== undefined) {
+      return this.#open(now, retryAfterSeconds * 1000)
+    }
+    // What began before it opened, a long stream for instance, tells of a provider as it was then.
+    if (trial.openings !== this.#openings) return
     this.#count(now, verdict)
     if (verdict === 'served') this.#openUntil = undefined
-    else if (retryAfterSeconds !== undefined) this.#open(now, retryAfterSeconds * 1000)
     else if (this.isOpen || this.#isFailing) this.#open(now, this.#rules.openMs)
   }
 
   #open(now: number, ms: number): void {
     this.#openUntil = now + Math.min(ms, this.#rules.openMsAtMost)
+    this.#openings += 1
     this.#seconds = []
     this.#failedInARow = 0
   }

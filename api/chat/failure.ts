@@ -48,6 +48,11 @@ const RULES = {
     endsModel: true,
     harmless: true,
   },
+  outOfTime: {
+    errorType: 'timeout',
+    sentence: 'did not answer in the time that the request had left',
+    harmless: true,
+  },
   // Found out once the reply has begun: no other provider is asked.
   notRead: {
     errorType: 'timeout',

@@ -42,7 +42,7 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
     const { model, provider } = attempt.target
     const record = call.ended(attempt, failure)
     const verdict = failure === undefined ? 'served' : failure.rule.harmless ? 'neutral' : 'failed'
-    breakers.ended({ model, provider }, verdict, failure?.retryAfterSeconds)
+    breakers.ended(attempt.trial, verdict, failure?.retryAfterSeconds)
     observer.attemptFinished({
       model,
       provider,
@@ -56,8 +56,7 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
   }
 
   function begin(call: ChatCall, target: Target, totalMs: number): Attempt {
-    breakers.began(target)
-    const attempt = new Attempt(target, totalMs - call.elapsedMs)
+    const attempt = new Attempt(target, breakers.began(target), totalMs - call.elapsedMs)
     call.began(attempt)
     return attempt
   }

@@ -14,10 +14,11 @@ const RETRY_AFTER_SECONDS = 5
 const RETRY_REFUSED_SECONDS = 60
 
 /**
- * The error for attempts of which none served: 429 when all were rate-limited, 408 when all took too long, 502
- * otherwise. Providers' own 401, 402 and bodies stay inside.
+ * The error for attempts of which none served: 429 when all were rate-limited, 408 when all took too long or there was
+ * no time for any, 502 otherwise. Providers' own 401, 402 and bodies stay inside.
  */
 export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
+  if (attempts.length === 0) return noTimeLeft()
   const types = new Set(attempts.map(({ failure }) => failure.errorType))
   const [only] = types.size === 1 ? types : []
   const last = attempts.at(-1)
@@ -41,17 +42,23 @@ export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
   })
 }
 
+function noTimeLeft(): ApiError {
+  const message =
+    'No provider was asked: the time of the request was over before all of it had arrived; ' +
+    'send it faster, or have limits.total_ms of the routing configuration raised'
+  const metadata = { error_type: 'timeout', provider_name: null, previous_errors: [] }
+  return new ApiError(408, message, { metadata })
+}
+
 /** The request itself was refused only where every provider said so; otherwise they are what failed. */
 function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
-  const areRefusals = attempts.length > 0 && attempts.every(({ failure }) => failure.rule.harmless)
+  const areRefusals = attempts.every(({ failure }) => failure.rule.endsModel)
   return areRefusals ? (attempts.at(-1)?.failure.errorType ?? 'provider_unavailable') : 'provider_unavailable'
 }
 
 /** Whether each provider refused the request; one whose answer nobody waited for refused nothing. */
 function isRefused(attempts: readonly FailedAttempt[]): boolean {
-  const refuses = ({ failure }: FailedAttempt) =>
-    failure.rule.harmless === true && failure.kind !== 'abandoned'
-  return attempts.length > 0 && attempts.every(refuses)
+  return attempts.every(({ failure }) => failure.rule.endsModel && failure.kind !== 'abandoned')
 }
 
 function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {

@@ -21,8 +21,7 @@ function start() {
     pass: (ms: number) => void (now += ms),
     first: () => breakers.order([A, B])[0],
     attempt: (verdict: Verdict, retryAfterSeconds?: number) => {
-      breakers.began(A)
-      breakers.ended(A, verdict, retryAfterSeconds)
+      breakers.ended(breakers.began(A), verdict, retryAfterSeconds)
     },
   }
 }
@@ -65,9 +64,27 @@ it('is closed by one attempt that serves, made by one request at a time', () => 
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   pass(BREAKER_RULES.openMs)
   expect(first()).toBe(A)
-  breakers.began(A)
+  const probe = breakers.began(A)
   expect(first()).toBe(B)
-  breakers.ended(A, 'served')
+  breakers.ended(probe, 'served')
+  expect(first()).toBe(A)
+  expect(changes).toEqual(['alpha m/a opens', 'alpha m/a closes'])
+})
+
+it('is not moved by attempts that began before it opened', () => {
+  const { breakers, attempt, first, pass, changes } = start()
+  const [served, failed, left] = [breakers.began(A), breakers.began(A), breakers.began(A)]
+  for (let failure = 0; failure < 3; failure++) attempt('failed')
+  breakers.ended(served, 'served')
+  expect(first()).toBe(B)
+  pass(BREAKER_RULES.openMs - 1)
+  breakers.ended(failed, 'failed')
+  pass(1)
+  expect(first()).toBe(A)
+  const probe = breakers.began(A)
+  breakers.ended(left, 'neutral')
+  expect(first()).toBe(B)
+  breakers.ended(probe, 'served')
   expect(first()).toBe(A)
   expect(changes).toEqual(['alpha m/a opens', 'alpha m/a closes'])
 })

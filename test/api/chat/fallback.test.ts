@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
+import { noneServed } from '../../../api/chat/none-served.ts'
 import { MESSAGES, startChat } from '../../support/chat.ts'
 import { envelopeSchema } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -224,6 +225,25 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     expect(upstream.asked()).toEqual(['first'])
     await upstream.close()
   })
+})
+
+it('a provider that was given what was left of the time is not asked last for it', async () => {
+  const upstream = await startUpstream({ first: stall })
+  const provider = { base_url: upstream.url, model: 'first', name: 'alpha' }
+  const modelLimits = { total_ms: 100 }
+  await using api = await startChat(folders, { 'a/one': [provider] }, { modelLimits, clock })
+  for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(408)
+  expect(await (await fetch(`${api.origin}/metrics`)).text()).not.toContain('chat_breaker_open{')
+  expect(readRecords(api.dataDir, DAY)).toMatchObject(
+    Array.from({ length: 4 }, () => ({ attempts: [{ error_type: 'timeout' }] })),
+  )
+  await upstream.close()
+})
+
+it('a request whose time is over before a provider is asked is told so', () => {
+  const error = noneServed([])
+  expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
+  expect(error.message).toContain('limits.total_ms')
 })
 
 it('a provider where nobody listens is followed by the next', async () => {
