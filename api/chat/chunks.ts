@@ -136,8 +136,18 @@ export function failedChunk(answerer: Answerer, error: JsonObject): JsonObject {
 /** The events of a stream that says what a whole completion says: for providers that do not stream. */
 export function eventsOf(completion: JsonObject): readonly string[] {
   const { choices, ...rest } = completion
-  const parts = objectsIn(choices).map(({ message, ...choice }) => ({ ...choice, delta: message }))
+  const parts = objectsIn(choices).map(({ message, ...choice }) => ({
+    ...choice,
+    delta: withIndexes(message),
+  }))
   return [JSON.stringify({ ...rest, choices: parts }), DONE]
+}
+
+/** A whole message with its tool calls in the form of a stream. */
+function withIndexes(message: unknown): unknown {
+  if (!isObject(message) || !Array.isArray(message['tool_calls'])) return message
+  const calls = objectsIn(message['tool_calls']).map((call, index) => ({ ...call, index }))
+  return { ...message, tool_calls: calls }
 }
 
 function refuseErrors(value: JsonObject): void {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { askForStream } from '../../support/chat-stream.ts'
 import { startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
-import { chunk, sse, stream } from '../../support/upstream.ts'
+import { chunk, completion, json, sse, stream } from '../../support/upstream.ts'
 
 let chat: ScriptedChat
 
@@ -38,6 +38,8 @@ const part = (index: number | undefined, id: string | undefined, text: string, n
   function: { ...(name === undefined ? {} : { name }), arguments: text },
 })
 
+const call = (name: string, text: string) => ({ function: { ...(name && { name }), arguments: text } })
+
 describe('tool calls of a stream', () => {
   it.each([
     [
@@ -64,6 +66,41 @@ describe('tool calls of a stream', () => {
       { id: 'b', name: 'g', arguments: '{}' },
     ])
     expect(last?.choices[0]?.finish_reason).toBe('tool_calls')
+  })
+
+  it.each([
+    ['without id and index, in one delta', [[call('f', '{"x":1}'), call('g', '{}')]]],
+    ['without id and index, one after another', [[call('f', '{"x"')], [call('', ':1}')], [call('g', '{}')]]],
+    [
+      'with one index and empty ids',
+      [[{ index: 0, id: '', ...call('f', '{"x":1}') }], [{ index: 0, id: '', ...call('g', '{}') }]],
+    ],
+    [
+      'with one index and the name in every part',
+      [
+        [{ index: 0, ...call('f', '{"x"') }],
+        [{ index: 0, ...call('f', ':1}') }],
+        [{ index: 0, ...call('g', '{}') }],
+      ],
+    ],
+  ])('%s are two', async (_name, deltas) => {
+    const chunks = [...deltas.map((calls) => chunk({ tool_calls: calls })), chunk({}, 'tool_calls')]
+    const asked = await askForStream(chat, stream(sse(chunks)))
+    expect(assemble(asked.deltas).map((one) => one.arguments)).toEqual(['{"x":1}', '{}'])
+    expect(assemble(asked.deltas).at(-1)).toMatchObject({
+      name: 'g',
+      id: expect.stringMatching(/^call_\w{32}$/),
+    })
+  })
+
+  it('of a whole reply that becomes a stream stay apart', async () => {
+    const message = { role: 'assistant', content: null, tool_calls: [call('f', '{'), call('g', '{}')] }
+    const reply = completion(null, { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
+    const { deltas } = await askForStream(chat, json(reply))
+    expect(assemble(deltas)).toMatchObject([
+      { name: 'f', arguments: '{' },
+      { name: 'g', arguments: '{}' },
+    ])
   })
 
   it('get an id where the provider gives none, and arguments as text', async () => {
