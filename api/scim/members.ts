@@ -22,6 +22,8 @@ export interface MemberList {
 }
 
 const MAX_TEXT = 1024
+// PostgreSQL takes no more than 2704 bytes, all columns together, into an index.
+const MAX_ID_BYTES = 1024
 
 /** Text of the directory in a form that every store keeps unchanged: well-formed, without control characters. */
 export const nameSchema = z.string().transform((text) =>
@@ -35,12 +37,9 @@ export const nameSchema = z.string().transform((text) =>
 /** An identifier: taken as it is, or not at all. */
 export const identifierSchema = z
   .union([z.string(), z.int().transform(String)])
-  .refine(
-    (text) => text.length > 0 && text.length <= MAX_TEXT && text.isWellFormed() && !/\p{Cc}/u.test(text),
-    {
-      message: 'must be a text of 1 to 1024 characters, none of them a control character',
-    },
-  )
+  .refine((text) => fitsAsId(text) && text.isWellFormed() && !/\p{Cc}/u.test(text), {
+    message: 'must be a text of 1 to 1024 bytes, none of its characters a control character',
+  })
 
 const memberSchema = z
   .object({
@@ -95,12 +94,15 @@ function isPlain(member: unknown): member is PlainMember {
   const { value } = member
   return (
     typeof value === 'string' &&
-    value.length > 0 &&
-    value.length <= MAX_TEXT &&
+    fitsAsId(value) &&
     (!('type' in member) || isPlainText(member.type)) &&
     (!('display' in member) || isPlainText(member.display)) &&
     (!('$ref' in member) || typeof member.$ref === 'string')
   )
+}
+
+function fitsAsId(text: string): boolean {
+  return text.length > 0 && text.length <= MAX_ID_BYTES && Buffer.byteLength(text) <= MAX_ID_BYTES
 }
 
 function isPlainText(text: unknown): boolean {
