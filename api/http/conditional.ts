@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { httpDate } from './http-date.ts'
 
 /** What identifies a representation: a strong entity tag, quotes included, and when it last changed. */
 export interface Validators {
@@ -18,17 +19,6 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   const since = headers['if-modified-since']
   const time = since === undefined ? undefined : httpDate(since)
   return time !== undefined && lastModified !== undefined && time >= lastModified.getTime()
-}
-
-const FIXDATE = /^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/
-const RFC_850 = /^\w+day, \d{2}-\w{3}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
-const ASCTIME = /^\w{3} \w{3} [\d ]\d \d{2}:\d{2}:\d{2} \d{4}$/
-
-/** An HTTP date in one of its three forms (RFC 9110, 5.6.7), ms since 1970; anything else is as if it was not sent. */
-function httpDate(text: string): number | undefined {
-  if (!FIXDATE.test(text) && !RFC_850.test(text) && !ASCTIME.test(text)) return undefined
-  const time = Date.parse(ASCTIME.test(text) ? `${text} GMT` : text)
-  return Number.isNaN(time) ? undefined : time
 }
 
 // The comparison is weak (RFC 9110, 13.1.2): a proxy that compressed the body may have marked the tag as weak.
