@@ -1,5 +1,5 @@
 /** The routing configuration (CONTRACT 6): which models there are, and which providers serve them. */
-import { readFile, stat } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { OperatorError } from '../errors.ts'
 
@@ -123,7 +123,8 @@ export async function readConfiguration(
   path: string,
   environment: NodeJS.ProcessEnv,
 ): Promise<Configuration> {
-  const parsed = fileSchema.safeParse(await readJsonFile(path))
+  const { json, writtenAt } = await readJsonFile(path)
+  const parsed = fileSchema.safeParse(json)
   if (!parsed.success) throw faulty(path, describe(parsed.error))
   const { models, limits } = parsed.data
   const warnings: string[] = []
@@ -135,14 +136,18 @@ export async function readConfiguration(
     models: new Map(usable),
     totalMs: limits?.total_ms ?? DEFAULT_TOTAL_MS,
     modelsPerRequest: limits?.models_per_request ?? DEFAULT_MODELS_PER_REQUEST,
-    writtenAt: Math.floor((await stat(path)).mtimeMs / 1000),
+    writtenAt,
     warnings,
   }
 }
 
-async function readJsonFile(path: string): Promise<unknown> {
+/** What the file says, and when it was written, in seconds of Unix time. */
+async function readJsonFile(path: string): Promise<{ readonly json: unknown; readonly writtenAt: number }> {
   try {
-    return JSON.parse(await readFile(path, 'utf8'))
+    // Both of one handle: the file may be replaced or removed at any moment.
+    await using file = await open(path)
+    const { mtimeMs } = await file.stat()
+    return { json: JSON.parse(await file.readFile('utf8')), writtenAt: Math.floor(mtimeMs / 1000) }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw faulty(path, error instanceof SyntaxError ? `it is no JSON: ${reason}` : reason, error)
