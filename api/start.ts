@@ -61,6 +61,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   onReloadSignal(() => void service.reload())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
   const firstKey = await createFirstKey(service.store, wanted)
+  if (running.disposed) return
   // Nothing to catch up with: a run has just been made.
   const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
