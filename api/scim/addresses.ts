@@ -63,10 +63,12 @@ function groupsOf(address: string): readonly number[] {
   // As addresses of URLs they have hexadecimal groups alone.
   const [host = ''] = address.split('%')
   const [head = '', tail] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
-  const read = (text: string) =>
-    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
-  const [before, after] = [read(head), read(tail ?? '')]
+  const [before, after] = [readGroups(head), readGroups(tail ?? '')]
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
+}
+
+function readGroups(text: string): readonly number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
 }
 
 function kindOf(address: string): AddressKind {

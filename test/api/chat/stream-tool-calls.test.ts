@@ -38,7 +38,7 @@ const part = (index: number | undefined, id: string | undefined, text: string, n
   function: { ...(name === undefined ? {} : { name }), arguments: text },
 })
 
-const call = (name: string, text: string) => ({ function: { ...(name && { name }), arguments: text } })
+const bare = (name: string, text: string) => ({ function: { ...(name && { name }), arguments: text } })
 
 describe('tool calls of a stream', () => {
   it.each([
@@ -69,18 +69,18 @@ describe('tool calls of a stream', () => {
   })
 
   it.each([
-    ['without id and index, in one delta', [[call('f', '{"x":1}'), call('g', '{}')]]],
-    ['without id and index, one after another', [[call('f', '{"x"')], [call('', ':1}')], [call('g', '{}')]]],
+    ['without id and index, in one delta', [[bare('f', '{"x":1}'), bare('g', '{}')]]],
+    ['without id and index, one after another', [[bare('f', '{"x"')], [bare('', ':1}')], [bare('g', '{}')]]],
     [
       'with one index and empty ids',
-      [[{ index: 0, id: '', ...call('f', '{"x":1}') }], [{ index: 0, id: '', ...call('g', '{}') }]],
+      [[{ index: 0, id: '', ...bare('f', '{"x":1}') }], [{ index: 0, id: '', ...bare('g', '{}') }]],
     ],
     [
       'with one index and the name in every part',
       [
-        [{ index: 0, ...call('f', '{"x"') }],
-        [{ index: 0, ...call('f', ':1}') }],
-        [{ index: 0, ...call('g', '{}') }],
+        [{ index: 0, ...bare('f', '{"x"') }],
+        [{ index: 0, ...bare('f', ':1}') }],
+        [{ index: 0, ...bare('g', '{}') }],
       ],
     ],
   ])('%s are two', async (_name, deltas) => {
@@ -94,7 +94,7 @@ describe('tool calls of a stream', () => {
   })
 
   it('of a whole reply that becomes a stream stay apart', async () => {
-    const message = { role: 'assistant', content: null, tool_calls: [call('f', '{'), call('g', '{}')] }
+    const message = { role: 'assistant', content: null, tool_calls: [bare('f', '{'), bare('g', '{}')] }
     const reply = completion(null, { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
     const { deltas } = await askForStream(chat, json(reply))
     expect(assemble(deltas)).toMatchObject([
