@@ -119,9 +119,17 @@ export async function removeConnection(queries: Queries, account: string): Promi
   return (await queries.query(REMOVE, [account])).length > 0
 }
 
-/** The connections whose scheduled sync is due. */
-export async function dueConnections(queries: Queries, now: Date): Promise<readonly Connection[]> {
-  return z.array(connectionSchema).parse(await queries.query(DUE, [now.toISOString()]))
+/** The connections whose scheduled sync is due, as rows: one that cannot be read must not hold up the others. */
+export async function dueConnections(queries: Queries, now: Date): Promise<readonly unknown[]> {
+  return await queries.query(DUE, [now.toISOString()])
+}
+
+/**
+ * The connection of a row.
+ * @throws {z.ZodError} when the row does not hold one.
+ */
+export function readConnection(row: unknown): Connection {
+  return connectionSchema.parse(row)
 }
 
 /** Moves the schedule on; false when another process has done so, which then starts the sync. */

@@ -83,14 +83,21 @@ export function showJob({ failure, ...job }: Job) {
  * Forgets the jobs that finished 90 days ago.
  */
 export async function requestJob(store: Store, accountId: string, now: Date): Promise<Job | undefined> {
-  return await store.transaction(async (queries) => {
-    const [connection] = await queries.query(HAS_CONNECTION, [accountId])
-    if (connection === undefined) return undefined
-    await queries.query(FORGET, [accountId, new Date(now.getTime() - KEPT_MS).toISOString()])
-    const [open] = await queries.query(OPEN_JOB, [accountId])
-    if (open !== undefined) return jobSchema.parse(open)
-    return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString()]))
-  })
+  return await store.transaction((queries) => requestJobWithin(queries, accountId, now))
+}
+
+/** The same as part of a transaction. */
+export async function requestJobWithin(
+  queries: Queries,
+  accountId: string,
+  now: Date,
+): Promise<Job | undefined> {
+  const [connection] = await queries.query(HAS_CONNECTION, [accountId])
+  if (connection === undefined) return undefined
+  await queries.query(FORGET, [accountId, new Date(now.getTime() - KEPT_MS).toISOString()])
+  const [open] = await queries.query(OPEN_JOB, [accountId])
+  if (open !== undefined) return jobSchema.parse(open)
+  return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString()]))
 }
 
 /** The job with this id, if it is the account's. */

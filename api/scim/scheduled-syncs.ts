@@ -1,19 +1,37 @@
 import { cronSchedule, type CronSchedule } from '../cron-schedule.ts'
-import { advanceSchedule, dueConnections } from './connection-store.ts'
-import { requestJob } from './job-store.ts'
+import { advanceSchedule, dueConnections, readConnection } from './connection-store.ts'
+import { requestJobWithin } from './job-store.ts'
 import type { JobEffects } from './run-job.ts'
 
 /**
  * Requests the jobs whose time has come; call it every now and then. Of several processes one does, and moments
  * that were missed while none ran come as one.
  */
-export function watchSchedules({ store, clock }: Pick<JobEffects, 'store' | 'clock'>): () => Promise<void> {
+export function watchSchedules({
+  store,
+  clock,
+  log,
+}: Pick<JobEffects, 'store' | 'clock' | 'log'>): () => Promise<void> {
   const schedules = rememberSchedules()
+
+  async function start(row: unknown): Promise<void> {
+    const connection = readConnection(row)
+    const { accountId, schedule } = connection
+    const next = schedule === null ? undefined : schedules(schedule).next(clock())
+    // In one step: a process that ends in between would lose the sync.
+    await store.transaction(async (queries) => {
+      if (await advanceSchedule(queries, connection, next))
+        await requestJobWithin(queries, accountId, clock())
+    })
+  }
+
   return async () => {
-    for (const connection of await dueConnections(store, clock())) {
-      const { accountId, schedule } = connection
-      const next = schedule === null ? undefined : schedules(schedule).next(clock())
-      if (await advanceSchedule(store, connection, next)) await requestJob(store, accountId, clock())
+    for (const row of await dueConnections(store, clock())) {
+      try {
+        await start(row)
+      } catch (error) {
+        log.error({ err: error }, 'a scheduled directory sync could not be started')
+      }
     }
   }
 }

@@ -211,6 +211,20 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
   })
 
+  it('are not held up by a connection that cannot be read', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const now = new Date('2026-11-20T12:30:00Z')
+    await using service = await startSyncApi(await fresh(), { clock: () => now })
+    const nextSyncAt = '2026-11-20T14:00:00.000Z'
+    await service.connect(directory.url, { account: 'broken', schedule: '0 * * * *', nextSyncAt })
+    const acme = await service.connect(directory.url, { schedule: '0 * * * *', nextSyncAt })
+    await service.store.query(
+      "UPDATE scim_connections SET schedule = 'never' WHERE account_id IN (SELECT id FROM accounts WHERE name = 'broken')",
+    )
+    await service.store.query('UPDATE scim_connections SET next_sync_at = $1', ['2026-11-20T10:00:00.000Z'])
+    await until(async () => (await acme.groups()).total_count === 1)
+  })
+
   it('wait for their time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     let now = new Date('2026-11-20T12:30:00Z')
