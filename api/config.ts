@@ -3,7 +3,7 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import { DEFAULT_PORT, DEFAULT_SCHEDULE, usageSourceSettings } from '../pipeline/contract.ts'
+import { DEFAULT_PORT, DEFAULT_SCHEDULE, publicUrlSchema, usageSourceSettings } from '../pipeline/contract.ts'
 import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './errors.ts'
@@ -35,9 +35,7 @@ export const SETTINGS = {
     .default(DEFAULT_PORT)
     .describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
-  PUBLIC_URL: z
-    .url({ protocol: /^https?$/ })
-    .transform((url) => url.replace(/\/+$/, ''))
+  PUBLIC_URL: publicUrlSchema
     .optional()
     .describe('Address under which the public reaches the service; without it, the host a request names.'),
   LOG_LEVEL: z

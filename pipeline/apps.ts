@@ -5,7 +5,7 @@ import type { AppsWorld } from './apps/world.ts'
 import type { Command } from './commands/command.ts'
 import { commandNamed, note, print } from './command-line.ts'
 import { readConfig } from './config.ts'
-import { isExpected, stackOf } from './errors.ts'
+import { explained, isExpected, stackOf } from './errors.ts'
 
 const COMMANDS: Readonly<Record<string, Command<AppsWorld>>> = {
   list,
@@ -32,7 +32,11 @@ Exit codes: 0 done, 1 the registry cannot be read, 2 wrong usage or a crash
 
 function findCommand([name, ...rest]: string[]): () => Promise<void> {
   const work = commandNamed(COMMANDS, name).prepare(rest)
-  return () => work({ config: readConfig(process.env), now: () => new Date(), print, note })
+  const config = readConfig(process.env)
+  return () =>
+    work({ config, now: () => new Date(), print, note }).catch((error: unknown) => {
+      throw explained(error, config.dataDir)
+    })
 }
 
 async function main(args: string[]): Promise<void> {

@@ -2,7 +2,7 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { clusterOf, DEFAULT_SCHEDULE, localUrl, usageSourceSettings } from './contract.ts'
+import { clusterOf, DEFAULT_SCHEDULE, localUrl, publicUrlSchema, usageSourceSettings } from './contract.ts'
 import type { ClickHouseAddress } from './contract.ts'
 import { UsageError } from './errors.ts'
 
@@ -41,9 +41,7 @@ export const pipelineSettings = z.object({
     .regex(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')
     .default('App Rankings')
     .describe('Publisher named in the attribution line'),
-  PUBLIC_URL: z
-    .url({ protocol: /^https?$/ })
-    .transform((url) => url.replace(/\/+$/, ''))
+  PUBLIC_URL: publicUrlSchema
     .optional()
     .describe(
       'Address under which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine',

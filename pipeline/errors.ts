@@ -77,3 +77,8 @@ export function machineFault(error: unknown, folder: string): DataError | undefi
   const refusal = REFUSALS.find(([words]) => words.test(messageOf(error)))
   return refusal && new DataError(`${refusal[1]} (${folder}): ${firstLineOf(error)}`, { cause: error })
 }
+
+/** An error as it is told: a fault of the machine under `folder` in its sentence, any other as it is. */
+export function explained(error: unknown, folder: string): unknown {
+  return isExpected(error) ? error : (machineFault(error, folder) ?? error)
+}

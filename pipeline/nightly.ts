@@ -10,7 +10,7 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { readConfig } from './config.ts'
-import { isExpected, stackOf } from './errors.ts'
+import { explained, isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
 import { createProgress } from './progress.ts'
 
@@ -67,12 +67,10 @@ async function main(args: string[]): Promise<void> {
     if (args.includes('--help')) return print(HELP.trimEnd())
     const { command, rest } = findCommand(args)
     const work = command.prepare(rest)
-    await work({
-      config: readConfig(process.env),
-      progress,
-      now: () => new Date(),
-      print,
-      send: sendOverHttp,
+    const config = readConfig(process.env)
+    const world = { config, progress, now: () => new Date(), print, send: sendOverHttp }
+    await work(world).catch((error: unknown) => {
+      throw explained(error, config.dataDir)
     })
   } catch (error) {
     progress.note(isExpected(error) ? error.message : `The run crashed: ${stackOf(error)}`)

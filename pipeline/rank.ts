@@ -101,7 +101,8 @@ async function readExtent(run: Run): Promise<Extent> {
 /** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
 function readSources(run: Run): string | null {
   const path = join(run.rawFolder, 'ATTRIBUTION')
-  return existsSync(path) ? readFileSync(path, 'utf8').trim() : null
+  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  return text === '' ? null : text
 }
 
 async function fingerprintOf(run: Run, sources: string | null): Promise<string> {

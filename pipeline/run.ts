@@ -13,15 +13,7 @@ import {
   wholeSeconds,
 } from './contract.ts'
 import type { Effects } from './effects.ts'
-import {
-  BlockedError,
-  DataError,
-  UsageError,
-  firstLineOf,
-  isExpected,
-  machineFault,
-  messageOf,
-} from './errors.ts'
+import { BlockedError, DataError, UsageError, explained, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './gate.ts'
 import { forgetKept } from './kept.ts'
 import { load } from './load.ts'
@@ -168,7 +160,7 @@ async function runStages(run: Run): Promise<Report> {
       if (result.finished) break
     }
   } catch (error) {
-    const told = isExpected(error) ? error : (machineFault(error, run.config.dataDir) ?? error)
+    const told = explained(error, run.config.dataDir)
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
     await abandon(run, startedAt, done, failureOf(told)).catch((second: unknown) =>
       run.effects.progress.note(`The failed run left no report: ${firstLineOf(second)}`),

@@ -7,6 +7,7 @@ import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { Config } from './config.ts'
 import { DataError, LockedError, firstLineOf, machineFault, messageOf } from './errors.ts'
 import { clearSpilled } from './memory-database.ts'
 
@@ -57,6 +58,22 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
   const path = join(dataDir, WAREHOUSE_FILE)
   if (!existsSync(path)) return undefined
   return connectTo(await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }))
+}
+
+/**
+ * Runs `work` under the lock of a run, so that no snapshot comes or becomes current meanwhile.
+ * @throws LockedError when a run is under way.
+ */
+export async function underLock<T>(
+  { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
+  work: () => T,
+): Promise<T> {
+  const warehouse = await openWarehouse(dataDir, memory)
+  try {
+    return work()
+  } finally {
+    warehouse.close()
+  }
 }
 
 async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {

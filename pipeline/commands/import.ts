@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
-import { UsageError, isExpected, machineFault } from '../errors.ts'
+import { UsageError, explained } from '../errors.ts'
 import { importFile } from '../import.ts'
 import type { ImportedPart } from '../import.ts'
 import { withMemoryDatabase } from '../memory-database.ts'
@@ -46,7 +46,7 @@ async function importOne({ config }: World, file: string, dryRun: boolean): Prom
     })
     return { file, parts }
   } catch (error) {
-    throw isExpected(error) ? error : (machineFault(error, dataDir) ?? error)
+    throw explained(error, dataDir)
   }
 }
 

@@ -3,7 +3,7 @@ import { parseCommandLine } from '../command-line.ts'
 import { addDays, asOfFromId, utcDay } from '../contract.ts'
 import { UsageError } from '../errors.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshots.ts'
-import { openWarehouse } from '../warehouse.ts'
+import { underLock } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 
@@ -39,22 +39,18 @@ function readDays(text: string): number {
 }
 
 async function pruneSnapshots(world: World, keepDays: number, dryRun: boolean): Promise<readonly string[]> {
-  const { dataDir, memory } = world.config
+  const { dataDir } = world.config
   const superfluous = () =>
     superfluousSnapshots(listSnapshots(dataDir), {
       oldestKept: addDays(utcDay(world.now()), -keepDays),
       current: currentSnapshot(dataDir),
     })
   if (dryRun || superfluous().length === 0) return superfluous()
-  // The lock of a run, so that no snapshot comes or becomes current meanwhile.
-  const warehouse = await openWarehouse(dataDir, memory)
-  try {
+  return await underLock(world.config, () => {
     const removed = superfluous()
     for (const id of removed) removeSnapshot(dataDir, id)
     return removed
-  } finally {
-    warehouse.close()
-  }
+  })
 }
 
 /**

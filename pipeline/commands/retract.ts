@@ -12,7 +12,7 @@ import {
   rightfulCurrent,
   unfinishedRetractions,
 } from '../snapshots.ts'
-import { openWarehouse } from '../warehouse.ts'
+import { underLock } from '../warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 
@@ -45,32 +45,31 @@ type Request = {
   readonly json: boolean
 }
 
-/** Takes the lock of a run, so that no snapshot comes or becomes current meanwhile. */
-async function retractSnapshot(world: World, { id, reason, dryRun, json }: Request): Promise<void> {
-  const { dataDir, memory } = world.config
-  refuseUnknown(dataDir, id)
-  const warehouse = await openWarehouse(dataDir, memory)
-  try {
-    const begun = retractionOf(dataDir, id)
-    const next = rightfulCurrent(dataDir, id)
-    if (begun === undefined && next === undefined) refuseOnly(world, id)
-    const retraction: Retraction = begun ?? {
-      id,
-      as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
-      reason,
-      retracted_at: wholeSeconds(world.now()),
-    }
-    const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
-    if (!dryRun) withdraw(dataDir, retraction)
-    printResult(world, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
-      `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
-      `current snapshot: ${next ?? 'none'}`,
-    ])
-    if (wasNewest && !dryRun) {
-      world.progress.note('Correct the input before the next run, or it publishes the same figures again')
-    }
-  } finally {
-    warehouse.close()
+async function retractSnapshot(world: World, request: Request): Promise<void> {
+  refuseUnknown(world.config.dataDir, request.id)
+  if (request.dryRun) withdrawAndTell(world, request)
+  else await underLock(world.config, () => withdrawAndTell(world, request))
+}
+
+function withdrawAndTell(world: World, { id, reason, dryRun, json }: Request): void {
+  const { dataDir } = world.config
+  const begun = retractionOf(dataDir, id)
+  const next = rightfulCurrent(dataDir, id)
+  if (begun === undefined && next === undefined) refuseOnly(world, id)
+  const retraction: Retraction = begun ?? {
+    id,
+    as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
+    reason,
+    retracted_at: wholeSeconds(world.now()),
+  }
+  const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
+  if (!dryRun) withdraw(dataDir, retraction)
+  printResult(world, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
+    `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
+    `current snapshot: ${next ?? 'none'}`,
+  ])
+  if (wasNewest && !dryRun) {
+    world.progress.note('Correct the input before the next run, or it publishes the same figures again')
   }
 }
 

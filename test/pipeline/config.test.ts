@@ -61,7 +61,8 @@ describe('readConfig', () => {
     expect(() => readConfig({ PUBLISHER: publisher })).toThrow('PUBLISHER')
   })
 
-  it('PUBLIC_URL must be an address of the web', () => {
+  it('PUBLIC_URL must be an address of the web that paths can be put behind', () => {
+    expect(() => readConfig({ PUBLIC_URL: 'https://example.com/?a=b' })).toThrow('without ? and #')
     expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
   })
 

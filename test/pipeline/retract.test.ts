@@ -1,5 +1,5 @@
 /** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { recordRetraction } from '../../pipeline/snapshots.ts'
@@ -73,7 +73,10 @@ it('keeps the pointer when another snapshot is taken away', async () => {
 })
 
 it('writes nothing with --dry-run', async () => {
+  rmSync(join(dataDir, 'warehouse.duckdb'))
+  const before = readdirSync(dataDir, { recursive: true })
   const ended = await retract(SECOND, '--reason', 'Why', '--dry-run')
+  expect(readdirSync(dataDir, { recursive: true })).toEqual(before)
   expect(ended.stdout).toBe(`${SECOND} would be retracted: Why\ncurrent snapshot: ${FIRST}\n`)
   expect(currentSnapshot(dataDir)).toContain(SECOND)
   expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
