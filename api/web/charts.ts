@@ -1,5 +1,6 @@
 /** Charts drawn as SVG on the server: nothing to load, nothing to run, and they print. */
-import { addDays } from '../../pipeline/contract.ts'
+import type { Band, Column } from './columns.ts'
+import { eachDay, inWords } from './days.ts'
 import { html, type Html } from './html.ts'
 import { compact } from './numbers.ts'
 import type { DailyTokens, DayRange } from './page-data.ts'
@@ -11,7 +12,7 @@ const DAY_LABELS = 6
 
 /** A small line of tokens per day, for one row of the table; `label` is for those who cannot see it. */
 export function sparkline(daily: DailyTokens, range: DayRange, label: string): Html {
-  const values = daysOf(range).map((day) => Number(daily.get(day) ?? 0n))
+  const values = eachDay(range).map((day) => Number(daily.get(day) ?? 0n))
   const highest = Math.max(1, ...values)
   const step = (LINE.width - 2 * LINE.padding) / Math.max(1, values.length - 1)
   const points = values.map((value, index) => {
@@ -31,21 +32,8 @@ export function sparkline(daily: DailyTokens, range: DayRange, label: string): H
   </svg>`
 }
 
-/** A band of the chart: an app, or all others together. */
-export interface Band {
-  readonly name: string
-  readonly daily: DailyTokens
-}
-
-interface Column {
-  readonly label: string
-  readonly values: readonly bigint[]
-  readonly total: bigint
-}
-
-/** Tokens over time, one column per day (per week where days would be too narrow), stacked by app. */
-export function stackedColumns(bands: readonly Band[], range: DayRange): Html {
-  const columns = columnsOf(bands, range)
+/** Tokens over time, stacked by app. */
+export function stackedColumns(bands: readonly Band[], columns: readonly Column[]): Html {
   const highest = niceCeiling(columns.reduce((most, { total }) => (total > most ? total : most), 1n))
   const height = CHART.height - CHART.top - CHART.bottom
   const y = (value: bigint) => CHART.top + height - Number((value * 10_000n) / highest) * (height / 10_000)
@@ -65,12 +53,12 @@ export function stackedColumns(bands: readonly Band[], range: DayRange): Html {
 }
 
 function stack(
-  { label, values, total }: Column,
+  column: Column,
   bands: readonly Band[],
   { x, width, y }: { x: number; width: number; y: (value: bigint) => number },
 ): Html {
   let below = 0n
-  const parts = values.map((value, index) => {
+  const parts = column.values.map((value, index) => {
     const top = y(below + value)
     const bottom = y(below)
     below += value
@@ -82,7 +70,7 @@ function stack(
       width="${width.toFixed(1)}"
       height="${Math.max(0, bottom - top).toFixed(1)}"
     >
-      <title>${label}: ${name} ${compact(value)} of ${compact(total)} tokens</title>
+      <title>${inWords(column)}: ${name} ${compact(value)} of ${compact(column.total)} tokens</title>
     </rect>`
   })
   return html`<g>${parts}</g>`
@@ -101,7 +89,7 @@ function gridLines(highest: bigint, y: (value: bigint) => number): Html[] {
 
 function dayLabels(columns: readonly Column[], slot: number): Html[] {
   const every = Math.max(1, Math.ceil(columns.length / DAY_LABELS))
-  return columns.flatMap(({ label }, index) =>
+  return columns.flatMap(({ start }, index) =>
     index % every === 0
       ? html`<text
           class="tick"
@@ -109,24 +97,10 @@ function dayLabels(columns: readonly Column[], slot: number): Html[] {
           y="${CHART.height - 6}"
           text-anchor="middle"
         >
-          ${label}
+          ${start}
         </text>`
       : [],
   )
-}
-
-const WIDEST_IN_DAYS = 120
-const WEEK = 7
-
-function columnsOf(bands: readonly Band[], range: DayRange): Column[] {
-  const days = daysOf(range)
-  const length = days.length > WIDEST_IN_DAYS ? WEEK : 1
-  const starts = days.filter((_, index) => index % length === 0)
-  return starts.map((start, index) => {
-    const own = days.slice(index * length, (index + 1) * length)
-    const values = bands.map(({ daily }) => own.reduce((sum, day) => sum + (daily.get(day) ?? 0n), 0n))
-    return { label: start, values, total: values.reduce((sum, value) => sum + value, 0n) }
-  })
 }
 
 /** The next of a few round multiples of a power of ten; a quarter of it, the step of the axis, is round too. */
@@ -134,10 +108,4 @@ export function niceCeiling(value: bigint): bigint {
   const power = 10n ** BigInt(Math.max(0, value.toString().length - 1))
   const steps = [10n, 12n, 16n, 20n, 24n, 32n, 40n, 60n, 80n, 100n].map((tenths) => (power * tenths) / 10n)
   return steps.find((step) => step >= value) ?? value
-}
-
-function daysOf({ start, end }: DayRange): string[] {
-  const days: string[] = []
-  for (let day = start; day <= end; day = addDays(day, 1)) days.push(day)
-  return days
 }

@@ -12,7 +12,8 @@ import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
-import { sparkline, stackedColumns, type Band } from './charts.ts'
+import { sparkline, stackedColumns } from './charts.ts'
+import { columnsOf, type Band } from './columns.ts'
 import { html, type Html } from './html.ts'
 import { compact, exact, share } from './numbers.ts'
 import type { DailyTokens, PageData, PageRow } from './page-data.ts'
@@ -106,11 +107,14 @@ export function chart({ data, query }: PageView): Html {
     ...first.map(({ app, daily }) => ({ name: app.app_name, daily })),
     { name: 'all others', daily: others },
   ]
+  const { unit, columns } = columnsOf(bands, query)
+  const drawnFrom = columns[0]?.start ?? query.start
   return html`<figure>
     <figcaption>
-      Tokens per day, ${query.start} to ${query.end}: ${compact(data.tokens)} by ${exact(data.apps)} apps
+      Tokens per ${unit}, ${query.start} to ${query.end}: ${compact(data.tokens)} by ${exact(data.apps)} apps
+      ${drawnFrom === query.start ? null : html`(the first whole week begins on ${drawnFrom})`}
     </figcaption>
-    ${stackedColumns(bands, query)}
+    ${stackedColumns(bands, columns)}
     <ul class="legend">
       ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span>${name}</li>`)}
     </ul>

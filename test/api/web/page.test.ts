@@ -106,6 +106,14 @@ describe('the page', () => {
     expect(dated).not.toContain('rank unchanged')
   })
 
+  it('says whether a column of the chart is a day or a week, and where the weeks begin', async () => {
+    expect(await page()).toMatch(/Tokens per day, 2025-12-09 to 2026-01-07/)
+    const long = await page('?days=365')
+    expect(long).toMatch(/Tokens per week, 2025-01-08 to 2026-01-07/)
+    expect(long).toContain('the first whole week begins on 2025-01-09')
+    expect(long).toContain('<title>2026-01-01 to 2026-01-07:')
+  })
+
   it('shows an earlier snapshot, and says that it is one', async () => {
     const text = await page('?as_of=2026-01-07T02:00:00Z')
     expect(text).toContain('an earlier snapshot')

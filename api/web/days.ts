@@ -1,0 +1,14 @@
+import { addDays } from '../../pipeline/contract.ts'
+import type { DateWindow } from '../datasets/window.ts'
+
+/** The days of a window, in order. */
+export function eachDay({ start, end }: DateWindow): string[] {
+  const days: string[] = []
+  for (let day = start; day <= end; day = addDays(day, 1)) days.push(day)
+  return days
+}
+
+/** A window in words; one day is its date alone. */
+export function inWords({ start, end }: DateWindow): string {
+  return start === end ? start : `${start} to ${end}`
+}

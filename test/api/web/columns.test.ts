@@ -1,0 +1,36 @@
+/** The columns of the chart. */
+import { describe, expect, it } from 'vitest'
+import { stackedColumns } from '../../../api/web/charts.ts'
+import { columnsOf } from '../../../api/web/columns.ts'
+import { eachDay } from '../../../api/web/days.ts'
+
+const bandOver = (start: string, end: string) => ({
+  name: 'App',
+  daily: new Map(eachDay({ start, end }).map((day) => [day, 10n])),
+})
+
+describe('columnsOf', () => {
+  it('gives each day a column in windows of up to 120 days', () => {
+    const window = { start: '2026-01-01', end: '2026-04-30' }
+    const { unit, columns } = columnsOf([bandOver('2026-01-01', '2026-04-30')], window)
+    expect(unit).toBe('day')
+    expect(columns).toHaveLength(120)
+  })
+
+  it('gives whole weeks a column in longer windows, up to the last day, and no part of a week', () => {
+    const window = { start: '2025-01-01', end: '2025-12-31' }
+    const { unit, columns } = columnsOf([bandOver(window.start, window.end)], window)
+    expect(unit).toBe('week')
+    expect(columns).toHaveLength(52)
+    expect(columns[0]).toMatchObject({ start: '2025-01-02', end: '2025-01-08' })
+    expect(columns.at(-1)?.end).toBe('2025-12-31')
+    expect(new Set(columns.map(({ total }) => total))).toEqual(new Set([70n]))
+  })
+
+  it('names the range that a figure is the sum of', () => {
+    const window = { start: '2025-01-01', end: '2025-12-31' }
+    const bands = [bandOver(window.start, window.end)]
+    const { html } = stackedColumns(bands, columnsOf(bands, window).columns)
+    expect(html).toContain('<title>2025-01-02 to 2025-01-08: App 70 of 70 tokens</title>')
+  })
+})
