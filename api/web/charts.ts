@@ -1,25 +1,35 @@
 /** Charts drawn as SVG on the server: nothing to load, nothing to run, and they print. */
 import type { Band, Column } from './columns.ts'
+import type { DateWindow } from '../datasets/window.ts'
 import { eachDay, inWords } from './days.ts'
 import { html, type Html } from './html.ts'
 import { compact } from './numbers.ts'
-import type { DailyTokens, DayRange } from './page-data.ts'
+import type { DailyTokens } from './page-data.ts'
 
 const LINE = { width: 96, height: 24, padding: 2 }
 const CHART = { width: 960, height: 280, left: 56, bottom: 24, top: 8 }
 const TICKS = 4
 const DAY_LABELS = 6
 
-/** A small line of tokens per day, for one row of the table; `label` is for those who cannot see it. */
-export function sparkline(daily: DailyTokens, range: DayRange, label: string): Html {
-  const values = eachDay(range).map((day) => Number(daily.get(day) ?? 0n))
-  const highest = Math.max(1, ...values)
-  const step = (LINE.width - 2 * LINE.padding) / Math.max(1, values.length - 1)
-  const points = values.map((value, index) => {
+/** What a small line shows: tokens per day of a window, without the days that are `missing`. */
+interface Trend {
+  readonly daily: DailyTokens
+  readonly window: DateWindow
+  readonly missing: ReadonlySet<string>
+}
+
+/** A small line for one row of the table, broken where days are missing; `label` is for those who cannot see it. */
+export function sparkline({ daily, window, missing }: Trend, label: string): Html {
+  const days = eachDay(window)
+  const highest = Math.max(1, ...days.map((day) => Number(daily.get(day) ?? 0n)))
+  const step = (LINE.width - 2 * LINE.padding) / Math.max(1, days.length - 1)
+  const point = (day: string, index: number) => {
     const x = LINE.padding + index * step
-    const y = LINE.height - LINE.padding - (value / highest) * (LINE.height - 2 * LINE.padding)
+    const share = Number(daily.get(day) ?? 0n) / highest
+    const y = LINE.height - LINE.padding - share * (LINE.height - 2 * LINE.padding)
     return `${x.toFixed(1)},${y.toFixed(1)}`
-  })
+  }
+  const parts = unbroken(days.map((day, index) => (missing.has(day) ? undefined : point(day, index))))
   return html`<svg
     class="spark"
     viewBox="0 0 ${LINE.width} ${LINE.height}"
@@ -28,8 +38,20 @@ export function sparkline(daily: DailyTokens, range: DayRange, label: string): H
     role="img"
     aria-label="${label}"
   >
-    <polyline points="${points.join(' ')}" />
+    ${parts.map((points) => html`<polyline points="${points.join(' ')}" />`)}
   </svg>`
+}
+
+/** The parts of a line between its gaps; a point alone is there twice, since a line of one point is not drawn. */
+function unbroken(points: readonly (string | undefined)[]): string[][] {
+  const parts: string[][] = [[]]
+  for (const point of points) {
+    if (point === undefined) parts.push([])
+    else parts.at(-1)?.push(point)
+  }
+  return parts
+    .filter(({ length }) => length > 0)
+    .map((part) => (part.length === 1 ? [...part, ...part] : part))
 }
 
 /** Tokens over time, stacked by app. */
@@ -52,28 +74,53 @@ export function stackedColumns(bands: readonly Band[], columns: readonly Column[
   </svg>`
 }
 
-function stack(
-  column: Column,
-  bands: readonly Band[],
-  { x, width, y }: { x: number; width: number; y: (value: bigint) => number },
-): Html {
+/** Where a column stands. */
+interface Place {
+  readonly x: number
+  readonly width: number
+  /** The height of a number of tokens, from above. */
+  readonly y: (value: bigint) => number
+}
+
+function stack(column: Column, bands: readonly Band[], place: Place): Html {
+  const days = eachDay(column).length
+  if (column.missing === days) return gap(column, place)
+  const note = column.missing === 0 ? '' : `, ${column.missing} of ${days} days missing`
   let below = 0n
   const parts = column.values.map((value, index) => {
-    const top = y(below + value)
-    const bottom = y(below)
+    const top = place.y(below + value)
+    const bottom = place.y(below)
     below += value
     const name = bands[index]?.name ?? ''
-    return html`<rect
-      class="band band-${index}"
-      x="${x.toFixed(1)}"
-      y="${top.toFixed(1)}"
-      width="${width.toFixed(1)}"
-      height="${Math.max(0, bottom - top).toFixed(1)}"
-    >
-      <title>${inWords(column)}: ${name} ${compact(value)} of ${compact(column.total)} tokens</title>
-    </rect>`
+    const figures = `${name} ${compact(value)} of ${compact(column.total)} tokens`
+    return bar(`band band-${index}`, { ...place, top, bottom }, `${inWords(column)}: ${figures}${note}`)
   })
   return html`<g>${parts}</g>`
+}
+
+/** Stands as high as the chart, so that it is seen, and found by a pointer. */
+function gap(column: Column, place: Place): Html {
+  const box = { ...place, top: CHART.top, bottom: CHART.height - CHART.bottom }
+  return bar('gap', box, `${inWords(column)}: no data`)
+}
+
+interface Box {
+  readonly x: number
+  readonly width: number
+  readonly top: number
+  readonly bottom: number
+}
+
+function bar(kind: string, { x, width, top, bottom }: Box, title: string): Html {
+  return html`<rect
+    class="${kind}"
+    x="${x.toFixed(1)}"
+    y="${top.toFixed(1)}"
+    width="${width.toFixed(1)}"
+    height="${Math.max(0, bottom - top).toFixed(1)}"
+  >
+    <title>${title}</title>
+  </rect>`
 }
 
 function gridLines(highest: bigint, y: (value: bigint) => number): Html[] {

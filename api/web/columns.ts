@@ -13,6 +13,8 @@ export interface Column extends DateWindow {
   /** Tokens of each band. */
   readonly values: readonly bigint[]
   readonly total: bigint
+  /** How many of its days the data does not have. */
+  readonly missing: number
 }
 
 export interface Columns {
@@ -27,7 +29,7 @@ const WEEK = 7
  * Tokens per day, or per week where the window has more than 120 days. Weeks are counted back from its last day, and
  * the days before the first whole week have no column: next to whole weeks a part of one looks like a collapse.
  */
-export function columnsOf(bands: readonly Band[], window: DateWindow): Columns {
+export function columnsOf(bands: readonly Band[], window: DateWindow, missing: ReadonlySet<string>): Columns {
   const days = eachDay(window)
   const unit = days.length > MOST_DAYS ? 'week' : 'day'
   const length = unit === 'week' ? WEEK : 1
@@ -36,7 +38,13 @@ export function columnsOf(bands: readonly Band[], window: DateWindow): Columns {
   const columns = starts.map((start, index) => {
     const own = whole.slice(index * length, (index + 1) * length)
     const values = bands.map(({ daily }) => own.reduce((sum, day) => sum + (daily.get(day) ?? 0n), 0n))
-    return { start, end: own.at(-1) ?? start, values, total: values.reduce((sum, value) => sum + value, 0n) }
+    return {
+      start,
+      end: own.at(-1) ?? start,
+      values,
+      total: values.reduce((sum, value) => sum + value, 0n),
+      missing: own.filter((day) => missing.has(day)).length,
+    }
   })
   return { unit, columns }
 }

@@ -33,7 +33,7 @@ export interface PageData {
   readonly recentDays: DayRange
 }
 
-export interface DayRange {
+interface DayRange {
   readonly start: string
   readonly end: string
 }

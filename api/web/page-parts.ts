@@ -14,6 +14,7 @@ import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
 import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'
+import { gapNote, isMissing, missingDays } from './gaps.ts'
 import { html, type Html } from './html.ts'
 import { compact, exact, share } from './numbers.ts'
 import type { DailyTokens, PageData, PageRow } from './page-data.ts'
@@ -95,7 +96,7 @@ function groupOf(subcategory: string | null) {
 }
 
 /** Tokens over time of the first apps of the page, and of all others. */
-export function chart({ data, query }: PageView): Html {
+export function chart({ snapshot, data, query }: PageView): Html {
   const first = data.rows.slice(0, CHARTED)
   const others = new Map(
     [...data.daily].map(([day, total]) => [
@@ -107,14 +108,15 @@ export function chart({ data, query }: PageView): Html {
     ...first.map(({ app, daily }) => ({ name: app.app_name, daily })),
     { name: 'all others', daily: others },
   ]
-  const { unit, columns } = columnsOf(bands, query)
+  const { unit, columns } = columnsOf(bands, query, missingDays(snapshot, query))
   const drawnFrom = columns[0]?.start ?? query.start
   return html`<figure>
     <figcaption>
-      Tokens per ${unit}, ${query.start} to ${query.end}: ${compact(data.tokens)} by ${exact(data.apps)} apps
+      Tokens per ${unit}, ${query.start} to ${query.end}:
+      ${isMissing(snapshot, query) ? 'no data' : `${compact(data.tokens)} by ${exact(data.apps)} apps`}
       ${drawnFrom === query.start ? null : html`(the first whole week begins on ${drawnFrom})`}
     </figcaption>
-    ${stackedColumns(bands, columns)}
+    ${gapNote(snapshot, query)} ${stackedColumns(bands, columns)}
     <ul class="legend">
       ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span>${name}</li>`)}
     </ul>
@@ -123,8 +125,13 @@ export function chart({ data, query }: PageView): Html {
 
 /** The ranking itself. */
 export function table(view: PageView): Html {
-  const { data, query, links } = view
-  if (data.rows.length === 0) return html`<p class="empty">No app has made this list.</p>`
+  const { snapshot, data, query, links } = view
+  if (data.rows.length === 0) {
+    const reason = isMissing(snapshot, query)
+      ? 'There is no data of any day of this window.'
+      : 'No app has made this list.'
+    return html`<p class="empty">${reason}</p>`
+  }
   return html`<div class="scroll" role="region" aria-label="Ranking" tabindex="0">
       <table>
         <caption>
@@ -160,8 +167,10 @@ export function table(view: PageView): Html {
     </nav>`
 }
 
-function tableRow({ app, tags, earlierRank, recent }: PageRow, { data }: PageView): Html {
+function tableRow({ app, tags, earlierRank, recent }: PageRow, { snapshot, data }: PageView): Html {
   const tokens = BigInt(app.total_tokens)
+  const window = data.recentDays
+  const missing = missingDays(snapshot, window)
   return html`<tr>
     <td class="number rank">${app.rank}</td>
     <td>${data.comparable ? rankChange(app.rank, earlierRank) : '–'}</td>
@@ -172,7 +181,7 @@ function tableRow({ app, tags, earlierRank, recent }: PageRow, { data }: PageVie
     <td class="number" title="${exact(tokens)} tokens">${compact(tokens)}</td>
     <td class="number">${share(tokens, data.tokens)}</td>
     <td class="number" title="${exact(app.total_requests)} requests">${compact(app.total_requests)}</td>
-    <td>${sparkline(recent, data.recentDays, trendLabel(app.app_name, recent))}</td>
+    <td>${sparkline({ daily: recent, window, missing }, trendLabel(app.app_name, recent, missing.size))}</td>
   </tr>`
 }
 
@@ -187,10 +196,11 @@ function rankChange(now: bigint, before: bigint | undefined): Html {
   </span>`
 }
 
-function trendLabel(name: string, recent: DailyTokens): string {
+function trendLabel(name: string, recent: DailyTokens, missing: number): string {
   const values = [...recent.values()]
   const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
-  return `${name}: tokens per day over the last 30 days, at most ${compact(highest)}`
+  const gaps = missing === 0 ? '' : `; without data for ${missing} of them`
+  return `${name}: tokens per day over the last 30 days, at most ${compact(highest)}${gaps}`
 }
 
 function changeToPageBefore(query: RankingsQuery): Record<string, string> {
