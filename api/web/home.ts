@@ -77,7 +77,7 @@ async function buildPage(
     query,
     asked,
     data: await readPageData(snapshot.forPages, query),
-    links: pageLinks(asked, query),
+    links: pageLinks(asked),
     entries: catalogue.list(),
     freshness: {
       stale: isStale(snapshot.dataThrough, schedule, now),

@@ -7,7 +7,8 @@ import {
   SORTS,
   subcategoriesOf,
 } from '../../pipeline/contract.ts'
-import { pageBefore } from '../datasets/links.ts'
+import { FORMAT_NAMES } from '../datasets/formats.ts'
+import { pageBefore, pinnedAddress } from '../datasets/links.ts'
 import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
@@ -215,6 +216,9 @@ export function snapshotPicker({ snapshot, asked, entries, query }: PageView): H
     category: asked.parameters.category,
     subcategory: query.subcategory,
     days: asked.days,
+    start_date: asked.parameters.start_date,
+    end_date: asked.parameters.end_date,
+    limit: asked.parameters.limit,
   }
   return html`<form method="get" action="/" class="picker">
     ${Object.entries(hidden).map(([name, value]) =>
@@ -234,7 +238,7 @@ export function snapshotPicker({ snapshot, asked, entries, query }: PageView): H
 }
 
 /** How to get the data, and how to cite it. */
-export function downloads({ snapshot, links, entries, bibtex }: PageView): Html {
+export function downloads({ snapshot, query, entries, bibtex }: PageView): Html {
   const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get the data</h2>
@@ -246,7 +250,7 @@ export function downloads({ snapshot, links, entries, bibtex }: PageView): Html 
     </p>
     <p>
       This list from the API, with a key:
-      ${['json', 'csv', 'parquet', 'arrow'].map((format) => html`<a href="${links.api(format)}">${format}</a> `)}
+      ${FORMAT_NAMES.map((format) => html`<a href="${pinnedAddress({ snapshot, query, format })}">${format}</a> `)}
       · <a href="${SNAPSHOTS_PATH}">all snapshots</a>
     </p>
     <h2>Cite it</h2>

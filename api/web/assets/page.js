@@ -1,5 +1,5 @@
-// What a script adds to a page that is whole without it: copy buttons, a picker that needs no button, and a legend
-// that lights up its part of the chart.
+// What a script adds to a page that is whole without it: copy buttons, and a legend that lights up its part of the
+// chart.
 
 for (const block of document.querySelectorAll('pre.copy')) {
   const text = block.textContent.trim()
@@ -13,10 +13,6 @@ for (const block of document.querySelectorAll('pre.copy')) {
     )
   })
   block.append(button)
-}
-
-for (const form of document.querySelectorAll('form.picker')) {
-  form.querySelector('select').addEventListener('change', () => form.requestSubmit())
 }
 
 for (const chart of document.querySelectorAll('svg.chart')) {

@@ -104,6 +104,20 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('stays where it is while a snapshot is chosen, until the button is pressed', async () => {
+    const { page, close } = await open('/')
+    const isSent = await page.evaluate(`(() => {
+      let sent = false
+      document.querySelector('.picker').addEventListener('submit', () => (sent = true))
+      document.querySelector('.picker select').dispatchEvent(new Event('change'))
+      return sent
+    })()`)
+    expect(isSent).toBe(false)
+    await page.getByRole('button', { name: 'Show' }).click()
+    await page.waitForURL(/as_of=/)
+    await close()
+  })
+
   it('the reference at /docs loads from our host alone, and shows every operation', async () => {
     const { page, faults, close } = await open('/docs')
     await page.getByText('The top public apps by token usage inside a date window').first().waitFor()

@@ -3,7 +3,8 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, startApi, type Api } from '../../support/api.ts'
+import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { html } from '../../../api/web/html.ts'
 import { runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
 
@@ -119,6 +120,44 @@ describe('the page', () => {
     expect(text).toContain('an earlier snapshot')
     expect(text).toContain('2026-01-06')
     expect(text).toMatch(/<option value="2026-01-07T02:00:00Z" selected/)
+  })
+
+  it.each([
+    '?limit=7&offset=3',
+    '?as_of=2026-01-07T02:00:00Z&limit=5',
+    '?sort=trending&category=coding&days=1',
+  ])('leads from %s to the very rows it shows', async (search) => {
+    const text = await page(search)
+    const target = /<a href="(\/api\/v1\/datasets\/app-rankings\?[^"]+)">json</.exec(text)?.[1] ?? ''
+    const headers = { Authorization: `Bearer ${await api.makeKey()}` }
+    const response = await fetch(`${api.origin}${target.replaceAll('&amp;', '&')}`, { headers })
+    const { data, meta } = rankingsSchema.parse(await response.json())
+    expect(data.map(({ app_name }) => html`${app_name}`.html)).toEqual(names(text))
+    expect(text).toContain(`as of <time datetime="${meta.as_of}"`)
+    expect(target).toContain('as_of=')
+  })
+
+  it('keeps window, filter and length when another snapshot is picked', async () => {
+    const fields = (text: string) =>
+      Object.fromEntries(
+        [...text.matchAll(/type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [
+          name,
+          value,
+        ]),
+      )
+    const dated = 'start_date=2026-01-05&end_date=2026-01-06'
+    expect(fields(await page(`?${dated}&category=coding&limit=5&offset=5`))).toEqual({
+      sort: 'popular',
+      category: 'coding',
+      start_date: '2026-01-05',
+      end_date: '2026-01-06',
+      limit: '5',
+    })
+    expect(fields(await page('?days=7&end_date=2026-01-06'))).toEqual({
+      sort: 'popular',
+      days: '7',
+      end_date: '2026-01-06',
+    })
   })
 
   it('says how fresh the data is, how to cite it, and where the files are', async () => {
