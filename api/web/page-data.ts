@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/contract.ts'
+import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import { readRanking } from '../datasets/read-ranking.ts'
 import type { ReadableSnapshot } from '../datasets/snapshot.ts'
@@ -24,6 +25,8 @@ export interface PageRow {
 
 export interface PageData {
   readonly rows: readonly PageRow[]
+  /** Whether ranks follow that a page can show. */
+  readonly hasNext: boolean
   readonly apps: bigint
   readonly tokens: bigint
   /** Tokens of all apps on each day of the window. */
@@ -61,7 +64,7 @@ const tagList = z.array(z.string())
 
 /** Reads the page of a ranking with all that stands around it. */
 export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
-  const ranking = await readRanking(snapshot, query)
+  const { ranking, hasNext } = await readPageOfRanking(snapshot, query)
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
   const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
@@ -82,12 +85,21 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
       recent: recent.get(app.app_id) ?? new Map(),
       daily: daily.get(app.app_id) ?? new Map(),
     })),
+    hasNext,
     apps: totals.apps,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
     comparable: (earlierRange(query)?.end ?? '') >= totals.first_day,
     recentDays,
   }
+}
+
+/** The rows of a page. One more tells whether ranks follow; it is asked for only where a page could show them. */
+async function readPageOfRanking(snapshot: ReadableSnapshot, query: RankingsQuery) {
+  const { limit, offset } = query
+  const isLast = offset + limit > MAX_OFFSET
+  const rows = await readRanking(snapshot, isLast ? query : { ...query, limit: limit + 1 })
+  return { ranking: rows.slice(0, limit), hasNext: rows.length > limit }
 }
 
 function range({ start, end }: RankingsQuery): DayRange {

@@ -9,7 +9,6 @@ import {
 } from '../../pipeline/contract.ts'
 import { FORMAT_NAMES } from '../datasets/formats.ts'
 import { pageBefore, pinnedAddress } from '../datasets/links.ts'
-import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
@@ -161,7 +160,7 @@ export function table(view: PageView): Html {
           : null
       }
       ${
-        data.rows.length === query.limit && query.offset + query.limit <= MAX_OFFSET
+        data.hasNext
           ? html`<a rel="next" href="${links.page({ offset: String(query.offset + query.limit) })}">Next</a>`
           : null
       }

@@ -91,6 +91,19 @@ describe('the page', () => {
     expect(target('prev')).toContain('limit=10&offset=0')
   })
 
+  it.each([
+    ['?limit=30', true],
+    ['?limit=30&offset=30', false],
+    ['?limit=59', true],
+    ['?limit=60', false],
+    ['?limit=100&offset=100', false],
+    ['?sort=trending&days=1&category=coding&limit=30', false],
+    ['?sort=trending&days=30&category=coding&limit=29', true],
+    ['?sort=trending&days=30&category=coding&limit=30', false],
+  ])('leads on from %s only where ranks follow: %s', async (search, leadsOn) => {
+    expect((await page(search)).includes('rel="next"')).toBe(leadsOn)
+  })
+
   it('filters by links that keep the other choices', async () => {
     const text = await page('?sort=trending&category=entertainment&days=7')
     expect(names(text)).not.toContain('App 59')
