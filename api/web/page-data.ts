@@ -5,8 +5,9 @@ import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/
 import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import { readRanking } from '../datasets/read-ranking.ts'
-import type { ReadableSnapshot } from '../datasets/snapshot.ts'
+import type { ReadableSnapshot, SnapshotFacts } from '../datasets/snapshot.ts'
 import { daysOf } from '../datasets/window.ts'
+import { missingDays } from './gaps.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
 export type DailyTokens = ReadonlyMap<string, bigint>
@@ -31,7 +32,7 @@ export interface PageData {
   readonly tokens: bigint
   /** Tokens of all apps on each day of the window. */
   readonly daily: DailyTokens
-  /** Whether there is a window before this one to compare with. */
+  /** Whether the data has the whole window before this one, to compare with. */
   readonly comparable: boolean
   readonly recentDays: DayRange
 }
@@ -89,7 +90,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     apps: totals.apps,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
-    comparable: (earlierRange(query)?.end ?? '') >= totals.first_day,
+    comparable: isComparable(query, { firstDay: totals.first_day, daysMissing: snapshot.daysMissing }),
     recentDays,
   }
 }
@@ -111,6 +112,12 @@ function earlierRange(window: DayRange): DayRange | undefined {
   const { start } = window
   const earlier = { start: addDays(start, -daysOf(window)), end: addDays(start, -1) }
   return earlier.start < FLOOR_DATE ? undefined : earlier
+}
+
+/** Ranks of a window that the data has a part of would tell how long the part is, not how the apps fared. */
+function isComparable(query: RankingsQuery, data: Pick<SnapshotFacts, 'firstDay' | 'daysMissing'>): boolean {
+  const earlier = earlierRange(query)
+  return earlier !== undefined && missingDays(data, earlier).size === 0
 }
 
 async function readEarlierRanks(

@@ -61,4 +61,15 @@ describe('a window with gaps', () => {
     const other = await page('?start_date=2026-01-05&end_date=2026-01-06&category=coding')
     expect(other).toContain('No app has made this list')
   })
+
+  it.each([
+    ['lies wholly in the data', '?start_date=2026-01-06&end_date=2026-01-06', true],
+    ['lies partly before the first day', '?start_date=2026-01-06&end_date=2026-01-07', false],
+    ['lies before the first day', '?start_date=2026-01-05&end_date=2026-01-06', false],
+    ['has missing days', '?start_date=2026-01-12&end_date=2026-01-12', false],
+  ])('is compared with the window before if that %s', async (_name, search, compared) => {
+    const text = await page(search)
+    expect(text.includes('<td>–</td>')).toBe(!compared)
+    expect(/rank unchanged|>new</.test(text)).toBe(compared)
+  })
 })
