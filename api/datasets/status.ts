@@ -74,7 +74,17 @@ function describe(facts: SnapshotFacts | undefined): Described {
 
 /** Whether `dataThrough` lies before the day that the last due run should have published up to. */
 export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
-  const due = schedule.last(new Date(now.getTime() - GRACE_MS))
+  const due = lastDue(schedule, now)
   if (due === undefined) return false
   return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)
+}
+
+/** Whether no snapshot was published at or after the last due run, though it had the time to. */
+export function isOverdue(asOf: string, schedule: CronSchedule, now: Date): boolean {
+  const due = lastDue(schedule, now)
+  return due !== undefined && new Date(asOf) < due
+}
+
+function lastDue(schedule: CronSchedule, now: Date): Date | undefined {
+  return schedule.last(new Date(now.getTime() - GRACE_MS))
 }

@@ -10,9 +10,9 @@ import type { CronSchedule } from '../cron-schedule.ts'
 import { resolveQuery, type RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import type { Snapshot } from '../datasets/snapshot.ts'
-import { isStale } from '../datasets/status.ts'
 import { ApiError } from '../errors.ts'
 import { queryString, sendBody } from '../respond.ts'
+import { ageOf } from './age.ts'
 import { readPageData } from './page-data.ts'
 import { pageLinks } from './page-links.ts'
 import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
@@ -80,7 +80,7 @@ async function buildPage(
     links: pageLinks(asked),
     entries: catalogue.list(),
     freshness: {
-      stale: isStale(snapshot.dataThrough, schedule, now),
+      age: ageOf(snapshot, schedule, now),
       nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
     },
     bibtex: metadata?.citeAs,

@@ -12,6 +12,7 @@ import { pageBefore, pinnedAddress } from '../datasets/links.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import type { Age } from './age.ts'
 import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'
 import { gapNote, isMissing, missingDays } from './gaps.ts'
@@ -34,26 +35,34 @@ export interface PageView {
   readonly links: PageLinks
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
-  readonly freshness: { readonly stale: boolean; readonly nextRun: string | undefined }
+  readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
   /** BibTeX of the snapshot, where its metadata has it. */
   readonly bibtex: string | undefined
 }
 
 /** Title, what the data is, and how fresh. */
 export function header({ snapshot, isCurrent, freshness }: PageView): Html {
-  const age = freshness.stale
-    ? html`<span class="badge warn">stale: a nightly run is overdue</span>`
-    : html`<span class="badge good">up to date</span>`
   return html`<header>
     <h1>App rankings</h1>
     <p class="lede">Which apps use large language models, by how much, and which are growing.</p>
     <p class="facts">
       <span>Data through <time datetime="${snapshot.dataThrough}">${snapshot.dataThrough}</time></span>
       <span>as of <time datetime="${snapshot.asOf}">${snapshot.asOf}</time></span>
-      ${isCurrent ? age : html`<span class="badge warn">an earlier snapshot</span>`}
+      ${isCurrent ? ageBadge(freshness.age, snapshot) : html`<span class="badge warn">an earlier snapshot</span>`}
       ${freshness.nextRun === undefined ? null : html`<span class="quiet">next run ${freshness.nextRun}</span>`}
     </p>
   </header>`
+}
+
+function ageBadge(age: Age, { dataThrough }: SnapshotFacts): Html {
+  switch (age) {
+    case 'current':
+      return html`<span class="badge good">up to date</span>`
+    case 'ended':
+      return html`<span class="badge warn">data ends ${dataThrough}</span>`
+    case 'overdue':
+      return html`<span class="badge warn">stale: a new snapshot is overdue</span>`
+  }
 }
 
 /** The filters, as links that can be shared. */

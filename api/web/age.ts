@@ -1,0 +1,19 @@
+import type { CronSchedule } from '../cron-schedule.ts'
+import type { SnapshotFacts } from '../datasets/snapshot.ts'
+import { isOverdue, isStale } from '../datasets/status.ts'
+
+/**
+ * How old the data is: it has all days that are due (`current`), it lacks some although it was published after the
+ * last run was due (`ended`: no later usage was delivered), or no snapshot was published since (`overdue`).
+ */
+export type Age = 'current' | 'ended' | 'overdue'
+
+/** The age of a snapshot's data at `now`. */
+export function ageOf(
+  { asOf, dataThrough }: Pick<SnapshotFacts, 'asOf' | 'dataThrough'>,
+  schedule: CronSchedule,
+  now: Date,
+): Age {
+  if (!isStale(dataThrough, schedule, now)) return 'current'
+  return isOverdue(asOf, schedule, now) ? 'overdue' : 'ended'
+}
