@@ -2,7 +2,7 @@
 import type { Band, Column } from './columns.ts'
 import type { DateWindow } from '../datasets/window.ts'
 import { eachDay, inWords } from './days.ts'
-import { html, type Html } from './html.ts'
+import { html, isolated, type Html } from './html.ts'
 import { compact } from './numbers.ts'
 import type { DailyTokens } from './page-data.ts'
 
@@ -92,7 +92,7 @@ function stack(column: Column, bands: readonly Band[], place: Place): Html {
     const bottom = place.y(below)
     below += value
     const name = bands[index]?.name ?? ''
-    const figures = `${name} ${compact(value)} of ${compact(column.total)} tokens`
+    const figures = `${isolated(name)} ${compact(value)} of ${compact(column.total)} tokens`
     return bar(`band band-${index}`, { ...place, top, bottom }, `${inWords(column)}: ${figures}${note}`)
   })
   return html`<g>${parts}</g>`

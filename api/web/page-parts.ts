@@ -16,7 +16,7 @@ import type { Age } from './age.ts'
 import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'
 import { gapNote, isMissing, missingDays } from './gaps.ts'
-import { html, type Html } from './html.ts'
+import { html, isolated, type Html } from './html.ts'
 import { compact, exact, share } from './numbers.ts'
 import type { DailyTokens, PageData, PageRow } from './page-data.ts'
 import type { PageLinks } from './page-links.ts'
@@ -127,7 +127,7 @@ export function chart({ snapshot, data, query }: PageView): Html {
     </figcaption>
     ${gapNote(snapshot, query)} ${stackedColumns(bands, columns)}
     <ul class="legend">
-      ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span>${name}</li>`)}
+      ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span><bdi>${name}</bdi></li>`)}
     </ul>
   </figure>`
 }
@@ -184,7 +184,7 @@ function tableRow({ app, tags, earlierRank, recent }: PageRow, { snapshot, data 
     <td class="number rank">${app.rank}</td>
     <td>${data.comparable ? rankChange(app.rank, earlierRank) : '–'}</td>
     <th scope="row">
-      <span class="name">${app.app_name}</span>
+      <bdi class="name">${app.app_name}</bdi>
       ${tags.map((tag) => html`<span class="tag">${tag}</span> `)}
     </th>
     <td class="number" title="${exact(tokens)} tokens">${compact(tokens)}</td>
@@ -209,7 +209,7 @@ function trendLabel(name: string, recent: DailyTokens, missing: number): string 
   const values = [...recent.values()]
   const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
   const gaps = missing === 0 ? '' : `; without data for ${missing} of them`
-  return `${name}: tokens per day over the last 30 days, at most ${compact(highest)}${gaps}`
+  return `${isolated(name)}: tokens per day over the last 30 days, at most ${compact(highest)}${gaps}`
 }
 
 function changeToPageBefore(query: RankingsQuery): Record<string, string> {

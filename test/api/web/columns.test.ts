@@ -31,7 +31,7 @@ describe('columnsOf', () => {
     const window = { start: '2025-01-01', end: '2025-12-31' }
     const bands = [bandOver(window.start, window.end)]
     const { html } = stackedColumns(bands, columnsOf(bands, window, new Set()).columns)
-    expect(html).toContain('<title>2025-01-02 to 2025-01-08: App 70 of 70 tokens</title>')
+    expect(html).toContain('<title>2025-01-02 to 2025-01-08: \u2068App\u2069 70 of 70 tokens</title>')
   })
 
   it('tells missing days from days without usage', () => {
@@ -39,7 +39,7 @@ describe('columnsOf', () => {
     const bands = [bandOver('2026-01-01', '2026-01-01')]
     const { html } = stackedColumns(bands, columnsOf(bands, window, new Set(['2026-01-02'])).columns)
     expect(html).toContain('<title>2026-01-02: no data</title>')
-    expect(html).toContain('<title>2026-01-03: App 0 of 0 tokens</title>')
+    expect(html).toContain('<title>2026-01-03: \u2068App\u2069 0 of 0 tokens</title>')
   })
 
   it('says how much of a week is missing', () => {
@@ -49,7 +49,7 @@ describe('columnsOf', () => {
     const { html } = stackedColumns(bands, columnsOf(bands, window, missing).columns)
     expect(html).toContain('<title>2025-01-02 to 2025-01-08: no data</title>')
     expect(html).toContain(
-      '<title>2025-12-25 to 2025-12-31: App 70 of 70 tokens, 1 of 7 days missing</title>',
+      '<title>2025-12-25 to 2025-12-31: \u2068App\u2069 70 of 70 tokens, 1 of 7 days missing</title>',
     )
   })
 })

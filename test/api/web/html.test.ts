@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { niceCeiling } from '../../../api/web/charts.ts'
-import { html, raw } from '../../../api/web/html.ts'
+import { html, isolated, raw } from '../../../api/web/html.ts'
 import { compact, exact, share } from '../../../api/web/numbers.ts'
 
 describe('html', () => {
@@ -15,9 +15,17 @@ describe('html', () => {
   it('lets no text of a stranger open a tag or leave an attribute', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(html`${text}`.html).not.toMatch(/[<>"']/)
+        expect(html`${text}`.html).not.toMatch(/[<>"']|(?![\t\n])\p{Cc}/u)
       }),
     )
+  })
+
+  it('shows control characters as characters that cannot be shown, and leaves white space', () => {
+    expect(html`${'a\u0000b\u001b[31m\tc\n'}`.html).toBe('a\ufffdb\ufffd[31m\tc\n')
+  })
+
+  it('ends the direction of a name with the name', () => {
+    expect(isolated('\u202egnp.exe\u2069')).toBe('\u2068gnp.exe\u2069')
   })
 
   it('takes raw HTML as it is', () => {

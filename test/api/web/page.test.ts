@@ -9,6 +9,7 @@ import { runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
 
 const EVIL = '<script>alert(1)</script> & "co"'
+const BACKWARDS = 'App\u0007 \u202e59'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
@@ -27,7 +28,11 @@ beforeAll(async () => {
   const apps = Array.from({ length: 60 }, (_, app) =>
     JSON.stringify({
       app_id: app + 1,
-      app_name: app === 59 ? EVIL : `App ${app + 1}`,
+      app_name:
+        new Map([
+          [58, BACKWARDS],
+          [59, EVIL],
+        ]).get(app) ?? `App ${app + 1}`,
       visibility: 'public',
       subcategories: app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game'],
       updated_at: '2025-01-01',
@@ -56,22 +61,30 @@ async function page(search = ''): Promise<string> {
 }
 
 function names(text: string): string[] {
-  return [...text.matchAll(/<span class="name">([^<]*)<\/span>/g)].map(([, name = '']) => name)
+  return [...text.matchAll(/<bdi class="name">([^<]*)<\/bdi>/g)].map(([, name = '']) => name)
 }
 
 describe('the page', () => {
   it('shows the first ranks with exact figures beside the short ones', async () => {
     const text = await page()
     expect(names(text)).toHaveLength(50)
-    expect(names(text)[1]).toBe('App 59')
-    expect(text).toContain('title="59,000,413 tokens"')
-    expect(text).toContain('59M')
+    expect(names(text)[2]).toBe('App 58')
+    expect(text).toContain('title="58,000,406 tokens"')
+    expect(text).toContain('58M')
   })
 
   it('shows a name of a stranger as text, in every place', async () => {
     const text = await page()
     expect(text).not.toContain('<script>alert')
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;')
+  })
+
+  it('keeps the direction of a name to the name, and its control characters out', async () => {
+    const text = await page()
+    expect(text).toContain('<bdi class="name">App\ufffd \u202e59</bdi>')
+    expect(text).toMatch(/<span class="key band-1"><\/span><bdi>App\ufffd \u202e59<\/bdi>/)
+    expect(text).toContain('<title>2026-01-06: \u2068App\ufffd 59\u2069 59M of 1.83B tokens</title>')
+    expect(text).not.toContain('\u0007')
   })
 
   it('leads to the further ranks and back', async () => {
@@ -106,7 +119,7 @@ describe('the page', () => {
 
   it('filters by links that keep the other choices', async () => {
     const text = await page('?sort=trending&category=entertainment&days=7')
-    expect(names(text)).not.toContain('App 59')
+    expect(names(text)).not.toContain('App 57')
     expect(text).toMatch(
       /href="[^"]*sort=trending&amp;category=entertainment&amp;subcategory=roleplay&amp;days=7"/,
     )
