@@ -118,6 +118,23 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('covers no row with its footer when printed, and prints the colours of the legend', async () => {
+    const { page, close } = await open('/')
+    await page.emulateMedia({ media: 'print' })
+    const style = (selector: string, property: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector('${selector}')).getPropertyValue('${property}')`)
+    expect(await style('footer', 'position')).toBe('static')
+    expect(await style('.legend .key', 'print-color-adjust')).toBe('exact')
+    await close()
+  })
+
+  it('breaks a name without spaces in the legend, where the page is narrow', async () => {
+    const { page, close } = await open('/', { viewport: { width: 360, height: 740 } })
+    await page.evaluate("document.querySelector('.legend bdi').textContent = 'x'.repeat(80)")
+    expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true)
+    await close()
+  })
+
   it('the reference at /docs loads from our host alone, and shows every operation', async () => {
     const { page, faults, close } = await open('/docs')
     await page.getByText('The top public apps by token usage inside a date window').first().waitFor()
