@@ -35,6 +35,12 @@ const PAGE = `<!doctype html>\n${
         hide-server-selection="true"
         hide-components="true"
       ></openapi-explorer>
+      <noscript>
+        <p>
+          The reference is drawn by a script. What it is drawn from:
+          <a href="${DOCUMENT_PATH}">openapi.json</a>
+        </p>
+      </noscript>
     </body>
   </html>`.html
 }`

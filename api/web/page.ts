@@ -37,7 +37,10 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
           ${snapshotPicker(view)} ${downloads(view)}
         </main>
         <footer>
-          <p>${snapshot.attribution} · <a href="/api/v1/status">status</a> · <a href="/feed.xml">feed</a></p>
+          <p>
+            ${snapshot.attribution} · <a href="/docs">API reference</a> ·
+            <a href="/api/v1/status">status</a> · <a href="/feed.xml">feed</a>
+          </p>
         </footer>
       </body>
     </html>`.html

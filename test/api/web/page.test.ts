@@ -271,6 +271,13 @@ it.each(['/', '/docs', '/assets/page.js', '/assets/openapi-explorer.js', '/api/v
 )
 
 describe('beside the page', () => {
+  it('the reference is one link away, and without a script leads to what it is made from', async () => {
+    const target = /<a href="([^"]+)">API reference</.exec(await page())?.[1] ?? ''
+    const text = await (await fetch(`${api.origin}${target}`)).text()
+    const document = /<noscript>.*<a href="([^"]+)">/s.exec(text)?.[1] ?? ''
+    expect(document).toBe('/api/v1/openapi.json')
+  })
+
   it('the feed has an entry per snapshot, newest first, and tells restated days', async () => {
     const response = await fetch(`${api.origin}/feed.xml`)
     expect(response.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
