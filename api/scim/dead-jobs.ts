@@ -1,9 +1,20 @@
-/** Finds running jobs whose process is dead: their heartbeat stands still. */
-import { failStillJob, listHeartbeats } from './job-store.ts'
+/** Finds running jobs that nobody runs: those of dead processes, whose heartbeat stands still, and our own. */
+import type { Failure } from './failures.ts'
+import { failJob, failStillJob, listHeartbeats } from './job-store.ts'
 import { UNOBSERVED } from './observer.ts'
 import type { JobEffects } from './run-job.ts'
 
 type WatchEffects = Pick<JobEffects, 'store' | 'clock' | 'log' | 'pulse' | 'observer'>
+
+/** A process that runs jobs, as it knows itself. */
+export interface Runner {
+  /** Named in the row of each job that it has in hand. */
+  readonly id: string
+  /** Whether it runs this job now. */
+  readonly runs: (jobId: string) => boolean
+  /** How a job of its own ended, where the store did not take it; undefined where it never began. */
+  readonly endOf: (jobId: string) => Failure | undefined
+}
 
 interface Observed {
   readonly heartbeat: number
@@ -13,18 +24,31 @@ interface Observed {
 }
 
 /**
- * A look at the jobs of other processes; call it every now and then. A job whose heartbeat did not move over many
- * looks is failed as interrupted. Looks count, not time: neither the clock of another machine nor a machine that
- * slept for a while makes a living job seem dead.
+ * A look at the running jobs; call it every now and then, though never while one is being taken in hand. A job of
+ * another process whose heartbeat did not move over many looks is failed as interrupted. Looks count, not time:
+ * neither the clock of another machine nor a machine that slept for a while makes a living job seem dead.
  */
 export function watchForDead(
-  runner: string,
+  runner: Runner,
   { store, clock, log, pulse, observer = UNOBSERVED }: WatchEffects,
 ): () => Promise<void> {
   let observed = new Map<string, Observed>()
+
+  // The store failed when the job was taken, which it may have been all the same, or when its end was to be recorded.
+  async function endOwn(id: string): Promise<void> {
+    const failure = runner.endOf(id) ?? 'interrupted'
+    if ((await failJob(store, { id, runner: runner.id }, { failure, now: clock() })) === undefined) return
+    observer.jobFinished({ outcome: failure })
+    log.warn({ job_id: id, failure }, 'a directory sync that stood open after a fault of the store is ended')
+  }
+
   return async () => {
     const seen = new Map<string, Observed>()
-    for (const job of await listHeartbeats(store, runner)) {
+    for (const job of await listHeartbeats(store)) {
+      if (job.runner === runner.id) {
+        if (!runner.runs(job.id)) await endOwn(job.id)
+        continue
+      }
       const now = lookAgain(observed.get(job.id), job.heartbeat, pulse.beatMs)
       if (now.looks <= pulse.stillBeats) seen.set(job.id, now)
       else if (await failStillJob(store, job, clock())) {

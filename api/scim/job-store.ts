@@ -17,7 +17,7 @@ const jobSchema = z.object({
 })
 
 const idSchema = z.object({ id: z.string() })
-const heartbeatSchema = z.object({ id: z.string(), heartbeat: z.number() })
+const heartbeatSchema = z.object({ id: z.string(), runner: z.string(), heartbeat: z.number() })
 
 /** A job; times are ISO 8601 UTC with milliseconds. */
 export type Job = z.infer<typeof jobSchema>
@@ -50,7 +50,7 @@ const SUCCEED = `
 const FAIL = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = $4, finished_at = ${FINISHED_AT}
   WHERE id = $1 AND status = 'running' AND runner = $3 RETURNING ${COLUMNS}`
-const BEATING = "SELECT id, heartbeat FROM scim_sync_jobs WHERE status = 'running' AND runner <> $1"
+const BEATING = "SELECT id, runner, heartbeat FROM scim_sync_jobs WHERE status = 'running'"
 const FAIL_STILL = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = ${FINISHED_AT}
   WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING id`
@@ -149,15 +149,15 @@ export async function failJob(
   return jobOf(await queries.query(FAIL, [id, now.toISOString(), runner, failure]))
 }
 
-/** The running jobs of other processes, with their heartbeats. */
-export async function listHeartbeats(queries: Queries, runner: string) {
-  return z.array(heartbeatSchema).parse(await queries.query(BEATING, [runner]))
+/** The running jobs of all processes, with their heartbeats. */
+export async function listHeartbeats(queries: Queries) {
+  return z.array(heartbeatSchema).parse(await queries.query(BEATING))
 }
 
 /** Fails a job as interrupted, unless its heartbeat has moved on; whether it did. */
 export async function failStillJob(
   queries: Queries,
-  { id, heartbeat }: z.infer<typeof heartbeatSchema>,
+  { id, heartbeat }: Pick<z.infer<typeof heartbeatSchema>, 'id' | 'heartbeat'>,
   now: Date,
 ): Promise<boolean> {
   return (await queries.query(FAIL_STILL, [id, now.toISOString(), heartbeat])).length > 0

@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { watchForDead } from './dead-jobs.ts'
-import { SyncFailure } from './failures.ts'
+import { SyncFailure, type Failure } from './failures.ts'
 import { requestJob, takeNextJob, type Job } from './job-store.ts'
-import { runJob, type JobEffects } from './run-job.ts'
+import { runJob, UnrecordedEnd, type JobEffects } from './run-job.ts'
 import { watchSchedules } from './scheduled-syncs.ts'
 
 export interface SyncJobs {
@@ -28,7 +28,7 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
   const { store, clock, log, pulse } = effects
   const stopping = new AbortController()
   const runner = createRunner(effects, stopping.signal)
-  const endDeadJobs = watchForDead(runner.id, effects)
+  const endDeadJobs = watchForDead(runner, effects)
   const startDueJobs = watchSchedules(effects)
   let looking = Promise.resolve()
   let waiting = false
@@ -42,8 +42,12 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
       await startDueJobs()
       while (runner.running() < concurrent && (await runner.takeNext(wake)));
     } catch (error) {
-      log.error({ err: error }, 'sync jobs could not be looked after')
+      tellFault(error)
     }
+  }
+
+  function tellFault(error: unknown): void {
+    log.error({ err: error }, 'sync jobs could not be looked after')
   }
 
   // One look at a time, and at most one to follow: two at once could take more jobs than may run.
@@ -68,6 +72,7 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
       stopping.abort(new SyncFailure('interrupted', 'the service was stopped'))
       await looking
       await runner.ended()
+      if (runner.hasUnrecorded()) await endDeadJobs().catch(tellFault)
     },
   }
 }
@@ -76,33 +81,39 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
 function createRunner(effects: JobEffects, signal: AbortSignal) {
   const { store, clock, log } = effects
   const id = randomUUID()
-  const running = new Set<Promise<void>>()
+  const running = new Map<string, Promise<void>>()
+  const unrecorded = new Map<string, Failure>()
 
   async function run(job: Job): Promise<void> {
     try {
       await runJob(job, id, { signal, allowDeletions: false, progress: () => undefined }, effects)
     } catch (error) {
-      log.error({ job_id: job.id, err: error }, 'the end of a directory sync could not be recorded')
+      unrecorded.set(job.id, error instanceof UnrecordedEnd ? error.failure : 'internal')
+      const message = 'the end of a directory sync could not be recorded; trying again'
+      log.error({ job_id: job.id, err: error }, message)
     }
   }
 
   return {
     id,
     running: () => running.size,
+    runs: (jobId: string) => running.has(jobId),
+    endOf: (jobId: string) => unrecorded.get(jobId),
+    hasUnrecorded: () => unrecorded.size > 0,
     /** Takes a queued job in hand, if there is one; `then` is called at its end. */
     async takeNext(then: () => void): Promise<boolean> {
       if (signal.aborted) return false
       const job = await takeNextJob(store, id, clock())
       if (job === undefined) return false
       const work = run(job).finally(() => {
-        running.delete(work)
+        running.delete(job.id)
         then()
       })
-      running.add(work)
+      running.set(job.id, work)
       return true
     },
     async ended(): Promise<void> {
-      await Promise.all(running)
+      await Promise.all(running.values())
     },
   }
 }

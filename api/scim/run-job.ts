@@ -3,7 +3,7 @@ import type { Clock } from '../call.ts'
 import type { Log } from '../log.ts'
 import type { Queries, Store } from '../store/store.ts'
 import { workOf } from './apply.ts'
-import { SyncFailure } from './failures.ts'
+import { SyncFailure, type Failure } from './failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from './observer.ts'
 import { stageMembers } from './stage.ts'
@@ -29,9 +29,20 @@ export interface JobEffects extends SyncEffects {
   readonly syncMs: number
 }
 
+/** A job has ended badly, and the store did not take it: the job is open there until somebody tries again. */
+export class UnrecordedEnd extends Error {
+  override readonly name = 'UnrecordedEnd'
+  readonly failure: Failure
+
+  constructor(failure: Failure, options: ErrorOptions) {
+    super(`The end of the job (${failure}) could not be recorded`, options)
+    this.failure = failure
+  }
+}
+
 /**
- * Runs a job that `runner` has taken in hand, and records how it ends. Rejects only when the store fails; the job
- * then stays open until it is found to be dead.
+ * Runs a job that `runner` has taken in hand, and records how it ends.
+ * @throws {UnrecordedEnd} when the store fails at that.
  */
 export async function runJob(
   job: Job,
@@ -39,7 +50,7 @@ export async function runJob(
   options: SyncOptions,
   effects: JobEffects,
 ): Promise<void> {
-  const { store, clock, log, syncMs, observer = UNOBSERVED } = effects
+  const { store, log, syncMs, observer = UNOBSERVED } = effects
   const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
@@ -61,12 +72,20 @@ export async function runJob(
     const fault = asFailure(error)
     const level = fault.failure === 'internal' ? 'error' : 'warn'
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
-    const ended = await failJob(store, running, { failure: fault.failure, now: clock() })
+    const ended = await recordFailure(running, fault.failure, effects)
     // One that another process took for dead was counted there.
     if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
   } finally {
     clearTimeout(deadline)
     await heart.stop()
+  }
+}
+
+async function recordFailure(running: RunningJob, failure: Failure, { store, clock }: JobEffects) {
+  try {
+    return await failJob(store, running, { failure, now: clock() })
+  } catch (error) {
+    throw new UnrecordedEnd(failure, { cause: error })
   }
 }
 

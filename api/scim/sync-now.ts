@@ -15,7 +15,8 @@ interface NowEffects extends JobEffects {
 export async function syncNow(accountId: string, options: SyncOptions, effects: NowEffects): Promise<Job> {
   const { store, clock, note, pulse } = effects
   const runner = randomUUID()
-  const endDeadJobs = watchForDead(runner, effects)
+  // It looks only while it runs nothing, and ends with its own job.
+  const endDeadJobs = watchForDead({ id: runner, runs: () => false, endOf: () => undefined }, effects)
   let waitedFor: string | undefined
   for (;;) {
     options.signal.throwIfAborted()
