@@ -8,8 +8,14 @@ const FREE_DELETIONS = { groups: 5, members: 50 } as const
 /** Above the free ones, no more than one in this many may go. */
 const DELETED_SHARE = 5
 
-/** The failure that keeps this plan from being carried out without the operator's leave, if there is one. */
-export function deletionFault({ deletions, received, before, lostMembers }: Plan): SyncFailure | undefined {
+/**
+ * The failure that keeps this plan from being carried out without the operator's leave, if there is one;
+ * `leavingMembers` go from groups that stay.
+ */
+export function deletionFault(
+  { deletions, received, before }: Plan,
+  leavingMembers: number,
+): SyncFailure | undefined {
   if (received === 0 && before.groups > 0) {
     return new SyncFailure(
       'directory_empty',
@@ -20,8 +26,8 @@ export function deletionFault({ deletions, received, before, lostMembers }: Plan
   if (isTooMuch(groups, before.groups, FREE_DELETIONS.groups)) {
     return new SyncFailure('deletion_threshold_exceeded', `${groups} of ${before.groups} groups would go`)
   }
-  if (isTooMuch(lostMembers, before.members, FREE_DELETIONS.members)) {
-    const detail = `${lostMembers} of ${before.members} memberships would go`
+  if (isTooMuch(leavingMembers, before.members, FREE_DELETIONS.members)) {
+    const detail = `${leavingMembers} of ${before.members} memberships would go`
     return new SyncFailure('deletion_threshold_exceeded', detail)
   }
   return undefined

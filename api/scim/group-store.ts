@@ -26,6 +26,8 @@ export const memberRowSchema = z.object({
   display_name: z.string().nullable(),
 })
 
+const memberIdSchema = memberRowSchema.pick({ id: true })
+
 const ourGroupSchema = z
   .object({
     id: z.string(),
@@ -61,6 +63,7 @@ const MEMBER_COUNT = `
 const MEMBERS = `
   SELECT member_id AS id, type, display_name FROM scim_members
   WHERE group_id = $1 ORDER BY member_id LIMIT $2 OFFSET $3`
+const MEMBER_IDS = 'SELECT member_id AS id FROM scim_members WHERE group_id = $1'
 const ALL_MEMBERS = 'SELECT member_id AS id, type, display_name FROM scim_members WHERE group_id = $1'
 
 /** All groups of an account, deleted ones included. */
@@ -72,6 +75,12 @@ export async function readOurGroups(queries: Queries, accountId: string): Promis
 export async function readMembers(queries: Queries, groupId: string): Promise<readonly Member[]> {
   const rows = z.array(memberRowSchema).parse(await queries.query(ALL_MEMBERS, [groupId]))
   return rows.map(({ id, type, display_name }) => ({ id, type, displayName: display_name }))
+}
+
+/** The ids of these members alone. */
+export async function readMemberIds(queries: Queries, groupId: string): Promise<readonly string[]> {
+  const rows = z.array(memberIdSchema).parse(await queries.query(MEMBER_IDS, [groupId]))
+  return rows.map(({ id }) => id)
 }
 
 /** The groups of an account that its directory has, oldest first, and how many there are in all. */

@@ -33,8 +33,6 @@ export interface Plan {
   readonly present: number
   /** What stood before, and what of it would go: the deletion gate judges by these. */
   readonly before: { readonly groups: number; readonly members: number }
-  /** Members that go from groups that stay. */
-  readonly lostMembers: number
 }
 
 interface PlanOptions {
@@ -61,7 +59,6 @@ export function planSync(
     received: groups.length,
     present: groups.length + (mayDelete ? 0 : absent.length),
     before: { groups: living.length, members: sum(living.map((group) => group.memberCount ?? 0)) },
-    lostMembers: sum(pairs.map(membersLost)),
   }
 }
 
@@ -120,11 +117,6 @@ function isChange(pair: Pair): boolean {
 // A list that was not supplied leaves ours as it is.
 function hasNewMembers({ ours, theirs }: Pair): boolean {
   return theirs.members !== null && theirs.members.digest !== ours?.memberDigest
-}
-
-function membersLost({ ours, theirs }: Pair): number {
-  if (ours === null || ours.deleted || theirs.members === null) return 0
-  return Math.max(0, (ours.memberCount ?? 0) - theirs.members.count)
 }
 
 function sum(numbers: readonly number[]): number {

@@ -7,6 +7,7 @@ import { deletionFault } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from './directory-client.ts'
 import { SyncFailure } from './failures.ts'
 import { readOurGroups } from './group-store.ts'
+import { countLeavingMembers } from './leaving-members.ts'
 import type { SyncLimits } from './limits.ts'
 import type { SyncObserver } from './observer.ts'
 import { planSync, type Plan } from './plan.ts'
@@ -84,11 +85,15 @@ export async function prepareSync(
       await directory.confirmAbsent(first.deletions.map((group) => group.scimId))
     }
     const plan = planNow()
-    const fault = options.allowDeletions ? undefined : deletionFault(plan)
+    const fault = options.allowDeletions ? undefined : await faultOf(store, plan, options.signal)
     return { connection, plan, fault, complete: directory.complete }
   } finally {
     await client.close()
   }
+}
+
+async function faultOf(store: Store, plan: Plan, signal: AbortSignal): Promise<SyncFailure | undefined> {
+  return deletionFault(plan, await countLeavingMembers(store, plan.changes, signal))
 }
 
 /**

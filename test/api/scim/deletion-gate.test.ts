@@ -28,9 +28,8 @@ function faultOf({ deleted = 0, groups = 100, lostMembers = 0, members = 1000 }:
     received: groups - deleted,
     present: groups - deleted,
     before: { groups, members },
-    lostMembers,
   }
-  return deletionFault(plan)?.failure
+  return deletionFault(plan, lostMembers)?.failure
 }
 
 describe('deletionFault', () => {

@@ -45,6 +45,26 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 20, deleted_groups: 5 })
   })
 
+  it('replaces no more members of a group than may leave it', async () => {
+    const people = (word: string) =>
+      Array.from({ length: 200 }, (_, index) => ({ value: `${word}-${index}` }))
+    const [old, anew] = [people('old'), people('new')]
+    const staff = { id: '1', displayName: 'Staff', members: old }
+    await using directory = await startDirectory([staff])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const exchange = async (count: number) => {
+      directory.groups.splice(0, 1, { ...staff, members: [...anew.slice(0, count), ...old.slice(count)] })
+      return await acme.sync()
+    }
+    expect((await exchange(200)).error_message).toBe(FAILURES.deletion_threshold_exceeded)
+    expect((await exchange(51)).error_message).toBe(FAILURES.deletion_threshold_exceeded)
+    expect((await acme.all())['Staff']).not.toContain('new-0')
+    expect((await exchange(50)).status).toBe('succeeded')
+    expect((await acme.all())['Staff']).toContain('new-0')
+  })
+
   it('empties no groups when a directory stops supplying members', async () => {
     await using directory = await startDirectory(manyGroups(3))
     await using service = await startSyncApi(await fresh())
