@@ -16,6 +16,9 @@ export interface Runner {
   readonly endOf: (jobId: string) => Failure | undefined
 }
 
+/** The part of a beat's pause by which a look may come early. */
+const EARLY = 0.1
+
 interface Observed {
   readonly heartbeat: number
   /** How often it was seen at this number, each time a beat's pause after the time before. */
@@ -44,13 +47,15 @@ export function watchForDead(
 
   return async () => {
     const seen = new Map<string, Observed>()
+    // Before the answer, which takes now more and now less time.
+    const lookedAt = performance.now()
     for (const job of await listHeartbeats(store)) {
       if (job.runner === runner.id) {
         if (!runner.runs(job.id)) await endOwn(job.id)
         continue
       }
-      const now = lookAgain(observed.get(job.id), job.heartbeat, pulse.beatMs)
-      if (now.looks <= pulse.stillBeats) seen.set(job.id, now)
+      const now = lookAgain(observed.get(job.id), job.heartbeat, { lookedAt, beatMs: pulse.beatMs })
+      if (now.looks < pulse.stillBeats) seen.set(job.id, now)
       else if (await failStillJob(store, job, clock())) {
         observer.jobFinished({ outcome: 'interrupted' })
         log.warn({ job_id: job.id, failure: 'interrupted' }, 'the process of a directory sync is gone')
@@ -60,10 +65,13 @@ export function watchForDead(
   }
 }
 
-function lookAgain(before: Observed | undefined, heartbeat: number, beatMs: number): Observed {
-  const lastLook = performance.now()
-  if (before?.heartbeat !== heartbeat) return { heartbeat, looks: 0, lastLook }
-  // Several looks in quick succession are one.
-  if (lastLook - before.lastLook < beatMs) return before
-  return { heartbeat, looks: before.looks + 1, lastLook }
+function lookAgain(
+  before: Observed | undefined,
+  heartbeat: number,
+  { lookedAt, beatMs }: { readonly lookedAt: number; readonly beatMs: number },
+): Observed {
+  if (before?.heartbeat !== heartbeat) return { heartbeat, looks: 0, lastLook: lookedAt }
+  // Several looks in quick succession are one; one that comes a little early is a look, or a whole beat would be lost.
+  if (lookedAt - before.lastLook < beatMs * (1 - EARLY)) return before
+  return { heartbeat, looks: before.looks + 1, lastLook: lookedAt }
 }

@@ -1,0 +1,54 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createKey } from '../../../api/accounts/key-store.ts'
+import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
+import { watchForDead } from '../../../api/scim/dead-jobs.ts'
+import { lastJob, requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
+import { PULSE } from '../../../api/scim/run-job.ts'
+import { updateSchema } from '../../../api/store/schema.ts'
+import { openSqlite } from '../../../api/store/sqlite-store.ts'
+import { memoryLog } from '../../support/api.ts'
+import { connectionTo } from '../../support/sync.ts'
+
+afterEach(() => vi.restoreAllMocks())
+
+const now = new Date('2026-11-20T12:00:00Z')
+
+/** The time from the first look at the job of a dead process to the look that ends it, in milliseconds. */
+async function timeToEnd(pauseMs: number): Promise<number> {
+  const store = await openSqlite(':memory:')
+  await updateSchema(store, now)
+  await createKey(store, { account: 'acme', kind: 'management', now })
+  await putConnection(store, 'acme', connectionTo('http://127.0.0.1:1'), now)
+  const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
+  await requestJob(store, accountId, now)
+  await takeNextJob(store, 'a process that is gone', now)
+
+  let time = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => time)
+  const { log } = memoryLog()
+  const us = { id: 'us', runs: () => false, endOf: () => undefined }
+  const look = watchForDead(us, { store, clock: () => now, log, pulse: PULSE })
+  for (;;) {
+    await look()
+    if ((await lastJob(store, accountId))?.status === 'failed') break
+    time += pauseMs
+  }
+  await store.close()
+  return time
+}
+
+describe('watchForDead', () => {
+  it('loses no look that comes a little early, nor one that comes a little late', async () => {
+    const promisedMs = 20_000
+    for (const pauseMs of [PULSE.beatMs - 1, PULSE.beatMs - 100, PULSE.beatMs, PULSE.beatMs + 200]) {
+      // The first look comes up to a beat's pause after the process died.
+      expect((await timeToEnd(pauseMs)) + pauseMs).toBeLessThanOrEqual(promisedMs)
+    }
+  })
+
+  it('takes many looks in quick succession for few', async () => {
+    for (const pauseMs of [50, 500, PULSE.beatMs / 2]) {
+      expect(await timeToEnd(pauseMs)).toBeGreaterThan(PULSE.stillBeats * PULSE.beatMs * 0.8)
+    }
+  })
+})
