@@ -90,7 +90,10 @@ async function open(
     routes,
     reload: () => chat.models.reload(),
     async close() {
+      // A database that is silent is waited for no longer than a request.
+      const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()
+      clearTimeout(giveUp)
       log.info('stopped')
     },
   }

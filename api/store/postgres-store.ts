@@ -1,4 +1,7 @@
 /** The store in a PostgreSQL database, which any number of API processes may share. */
+import { once } from 'node:events'
+import { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
 import { createQueue } from './in-turn.ts'
 import type { Queries, Store } from './store.ts'
@@ -16,6 +19,9 @@ const LIMITS = {
   idle_in_transaction_session_timeout: 60_000,
 } as const satisfies PoolConfig
 
+// How long a server may take to hang up; a silent one never does, and its sockets would keep the process alive.
+const HANG_UP_MS = 1000
+
 // The advisory lock of this service: any number that other users of the same database do not take.
 const TRANSACTION_LOCK = 7_305_201
 const BEGIN = 'BEGIN'
@@ -30,8 +36,10 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
 
 /** Connects to the database at `url`, `postgres://…`, at the first query; lost connections are made anew. */
 export function openPostgres(url: string): Store {
+  const sockets = createSockets()
   const pool = new Pool({
     ...LIMITS,
+    stream: () => sockets.make(),
     connectionString: url,
     application_name: 'app-rankings',
     keepAlive: true,
@@ -48,8 +56,41 @@ export function openPostgres(url: string): Store {
     transaction: (work) => inTurn(() => runTransaction(pool, BEGIN_ALONE, work)),
     longTransaction: (work) => runTransaction(pool, BEGIN, work),
     version: () => undefined,
-    close: () => inTurn(() => pool.end()),
+    abandon: () => sockets.destroy(),
+    async close() {
+      await inTurn(() => pool.end())
+      await Promise.race([sockets.closed(), sleep(HANG_UP_MS, undefined, { ref: false })])
+      sockets.destroy()
+    },
   }
+}
+
+// The sockets of a pool, which has forgotten those it told to end.
+function createSockets() {
+  const open = new Set<Socket>()
+  let destroyed = false
+
+  return {
+    make(): Socket {
+      const socket = new Socket()
+      open.add(socket)
+      socket.once('close', () => open.delete(socket))
+      // Not before its user listens.
+      if (destroyed) setImmediate(() => destroy(socket))
+      return socket
+    },
+    async closed(): Promise<void> {
+      await Promise.all(Array.from(open, (socket) => once(socket, 'close').catch(ignore)))
+    },
+    destroy(): void {
+      destroyed = true
+      for (const socket of open) destroy(socket)
+    },
+  }
+}
+
+function destroy(socket: Socket): void {
+  socket.destroy(new Error('The connection to the database was given up'))
 }
 
 function postgresQueries(connection: Pool | PoolClient): Queries {

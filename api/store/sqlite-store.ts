@@ -58,6 +58,8 @@ export async function openSqlite(path: string): Promise<Store> {
       const changes = changesOfOthersThisTurn()
       return changes === undefined ? undefined : versionAfter(changes)
     },
+    // Nothing here waits for another machine.
+    abandon: () => undefined,
     close: () => inTurn(async () => database.close()),
   }
 }

@@ -53,6 +53,8 @@ export interface Store extends Queries {
   version(): string | undefined
   /** Only where the database runs inside this process: to ask it costs some microseconds there. */
   readonly atOnce?: AtOnce
+  /** Breaks the connections: what waits for the database, and whatever is asked from now on, fails at once. */
+  abandon(): void
   /** Waits for what is under way and closes the connections. */
   close(): Promise<void>
 }

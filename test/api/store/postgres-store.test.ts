@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OperatorError } from '../../../api/errors.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { openPostgres } from '../../../api/store/postgres-store.ts'
+import { startMutableProxy } from '../../support/mutable-proxy.ts'
 import { makeKey, startAll, startProgram, startServer, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../support/postgres.ts'
@@ -115,6 +116,35 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     })
     expect(await second.transaction((queries) => queries.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
     await Promise.all([first.close(), second.close()])
+  })
+})
+
+describe.skipIf(bin === undefined)('a database that falls silent', () => {
+  it('fails at once, for those who wait and those who come, when it is given up', async () => {
+    const { url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const store = openPostgres(proxy.url)
+    await store.query('SELECT 1')
+    proxy.mute()
+    // More than there are connections.
+    const asked = Array.from({ length: 25 }, () => store.query('SELECT 1').then(() => 'answered', String))
+    const began = performance.now()
+    store.abandon()
+    expect(new Set(await Promise.all(asked))).not.toContain('answered')
+    await expect(store.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow()
+    await store.close()
+    expect(performance.now() - began).toBeLessThan(8000)
+  })
+
+  it('does not keep the API from ending', async () => {
+    const { DATA_DIR, url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const { child, ended } = await startServer(asEnvironment({ DATA_DIR, DATABASE_URL: proxy.url }))
+    proxy.mute()
+    const began = performance.now()
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ code: 0 })
+    expect(performance.now() - began).toBeLessThan(30_000)
   })
 })
 
