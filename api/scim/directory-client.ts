@@ -154,9 +154,15 @@ async function readJson({ headers, body }: Dispatcher.ResponseData): Promise<unk
   const text = await body.text()
   const json = JSON_TYPE.test(type) ? parseJson(text) : undefined
   if (json === undefined) {
-    throw new SyncFailure('directory_invalid_response', `no JSON, but ${text.length} characters of ${type}`)
+    const detail = `no JSON, but ${text.length} characters of ${type}${codingOf(headers)}`
+    throw new SyncFailure('directory_invalid_response', detail)
   }
   return json
+}
+
+// Some proxies compress what they pass on, whether that was asked for or not.
+function codingOf({ 'content-encoding': coding = 'identity' }: Dispatcher.ResponseData['headers']): string {
+  return coding === 'identity' ? '' : ` in the content coding ${shorten(String(coding))}, which was refused`
 }
 
 function asOutcome(error: unknown): Outcome {

@@ -96,6 +96,8 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
   for (let pages = 0; pages < limits.pages; pages += 1) {
     const answer = await client.get('/Groups', query)
     if (REFUSALS.has(answer.status)) return { refused: answer }
+    const endTold = cursors.size > 0 || 'cursor' in query
+    if (isPastEnd(answer, { rows, known: seen.size, total })) return { end: { total, unsteady, endTold } }
     if (answer.status !== 200) throw unexpected(answer)
     const page = readPage(answer.body)
     const known = seen.size
@@ -115,12 +117,23 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
     options.progress(seen.size, total)
 
     const next = nextQuery({ page, query, rows, fresh })
-    if (next === undefined)
-      return { end: { total, unsteady, endTold: cursors.size > 0 || 'cursor' in query } }
+    if (next === undefined) return { end: { total, unsteady, endTold } }
     refuseLoop(next, cursors, fruitless)
     query = next
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
+}
+
+// Some directories do not know a page past the end, which is none that is missing once the total is reached.
+function isPastEnd(
+  { status }: Answer,
+  {
+    rows,
+    known,
+    total,
+  }: { readonly rows: number; readonly known: number; readonly total?: number | undefined },
+): boolean {
+  return status === 404 && rows > 0 && total !== undefined && known >= total
 }
 
 interface Position {

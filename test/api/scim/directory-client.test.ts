@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Reach, Resolve } from '../../../api/scim/addresses.ts'
 import { createDirectoryClient, type ClientOptions } from '../../../api/scim/directory-client.ts'
@@ -55,6 +56,20 @@ const status = (code: number, headers: Readonly<Record<string, string>> = {}): R
 const hangUp: Reply = { send: (response) => response.destroy() }
 
 describe('DirectoryClient.get', () => {
+  it('names the content coding of a reply that has one in spite of all', async () => {
+    const zipped: Reply = {
+      send: (response) =>
+        response
+          .writeHead(200, { 'Content-Type': 'application/scim+json', 'Content-Encoding': 'gzip' })
+          .end(gzipSync('{"Resources":[]}')),
+    }
+    await using directory = await startDirectory([], { quirk: () => zipped })
+    await using client = clientOf(directory.url)
+    const [failure, detail] = await failureOf(client.get('/Groups'))
+    expect(failure).toBe('directory_invalid_response')
+    expect(detail).toContain('content coding gzip')
+  })
+
   it('sends the token and what was asked for, below the address, and wants no content coding', async () => {
     await using directory = await startDirectory([])
     await using client = clientOf(`${directory.url}/`)

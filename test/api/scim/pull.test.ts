@@ -181,6 +181,19 @@ describe('pull by index', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
+  it('takes a 404 past the end for the end once the total is reached, and not before', async () => {
+    const groups = manyGroups(15)
+    let known = groups.length
+    await using directory = await startDirectory(groups, {
+      quirk: ofList(({ query }) =>
+        Number(query.get('startIndex')) > known ? { status: 404, body: {} } : undefined,
+      ),
+    })
+    expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
+    known = 10
+    await expect(pullFrom(directory)).rejects.toThrow('status 404')
+  })
+
   it('asks without excludedAttributes when that is refused', async () => {
     await using directory = await startDirectory(manyGroups(15), {
       quirk: ofList(({ query }) => (query.has('excludedAttributes') ? { status: 400, body: {} } : undefined)),
