@@ -1,5 +1,5 @@
 /**
- * Stage 5: hands the checked snapshot over as files. Its tables are written as Parquet and CSV, the DuckDB file
+ * The stage bundle: hands the checked snapshot over as files. Its tables are written as Parquet and CSV, the DuckDB file
  * is closed, and everything is described and summed from one description (CONTRACT 4.6, 8).
  */
 import { writeFileSync } from 'node:fs'

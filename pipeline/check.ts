@@ -1,4 +1,4 @@
-/** Stage 4: proves the promises of the snapshot before anybody sees it, one SQL file per promise. */
+/** The stage check: proves the promises of the snapshot before anybody sees it, one SQL file per promise. */
 import { readdirSync } from 'node:fs'
 import { DataError } from './errors.ts'
 import type { Run, StageResult } from './stage.ts'

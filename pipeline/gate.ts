@@ -1,5 +1,5 @@
 /**
- * Stage 5: compares the checked snapshot with history before anybody sees it. Right in itself it may still be
+ * The stage gate: compares the checked snapshot with history before anybody sees it. Right in itself it may still be
  * short: a day half delivered, a folder lost, a registry file gone. What looks like that is blocked, until it is
  * corrected or let through by name.
  */

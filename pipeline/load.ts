@@ -1,4 +1,4 @@
-/** Stage 1: counts the raw usage of each new or changed day into the warehouse. */
+/** The stage load: counts the raw usage of each new or changed day into the warehouse. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
@@ -113,27 +113,27 @@ async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
   const days = planDays(await source.listDays(), ledger, run.lastDay, run.options.range)
   for (const day of days.gone) await forgetDay(run, day)
   await countDays(run, source, days.read)
-  return summarise(run, {
-    days_loaded: days.read.length,
-    days_unchanged: days.unchanged,
-    days_removed: days.gone.length,
-    days_left: days.left,
-    days_before_floor: days.beforeFloor,
-    days_not_completed: days.notCompleted,
-  })
+  return summarise(run, days)
 }
 
-async function summarise(run: Run, dayCounts: Record<string, number>): Promise<StageResult> {
-  const totals = await readRow(run.connection, 'load/totals.sql', totalsRow)
+async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
+  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load/totals.sql', totalsRow)
   const reasons = await readRows(run.connection, 'load/reject-reasons.sql', reasonRow)
-  const left = dayCounts['days_left'] === 0 ? '' : `, ${dayCounts['days_left']} left for the next full run`
-  const summary =
-    `${dayCounts['days_loaded']} days counted, ${dayCounts['days_unchanged']} unchanged${left}; ` +
-    `${totals.rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`
-  const { rows_read, tokens_read, ...figures } = totals
+  const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
-    summary,
-    facts: { ...dayCounts, ...figures, reject_reasons: reasons },
+    summary:
+      `${days.read.length} days counted, ${days.unchanged} unchanged${left}; ` +
+      `${rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`,
+    facts: {
+      days_loaded: days.read.length,
+      days_unchanged: days.unchanged,
+      days_removed: days.gone.length,
+      days_left: days.left,
+      days_before_floor: days.beforeFloor,
+      days_not_completed: days.notCompleted,
+      ...totals,
+      reject_reasons: reasons,
+    },
     // Less what is published, they would be the traffic of the hidden apps.
     privateFacts: { rows_read, tokens_read },
   }

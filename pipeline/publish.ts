@@ -1,5 +1,5 @@
 /**
- * Stage 6: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
+ * The stage publish: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
  * away, everything after it is whole; the pointer is switched last.
  */
 import { readdirSync, renameSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Stage 3: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
+/** The stage rank: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-/** Stage 2: reads the app registry and finds for every app where its usage counts and whether it is public. */
+/** The stage resolve: reads the app registry and finds for every app where its usage counts and whether it is public. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from './contract.ts'
 import { DataError } from './errors.ts'

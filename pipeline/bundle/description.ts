@@ -129,7 +129,16 @@ export function bibtex({ title, meta, snapshot, address }: Description): string 
   ].join('\n')
 }
 
-/** Text inside the braces of an entry; a brace of its own would end it too early. */
+/** Characters that TeX takes for its own and that no backslash alone protects; a brace would end the entry too early. */
+const TEX_NAMES: Readonly<Record<string, string>> = {
+  '\\': String.raw`\textbackslash{}`,
+  '{': String.raw`\textbraceleft{}`,
+  '}': String.raw`\textbraceright{}`,
+  '^': String.raw`\textasciicircum{}`,
+  '~': String.raw`\textasciitilde{}`,
+}
+
+/** Text inside the braces of an entry. */
 function braced(text: string): string {
-  return text.replaceAll(/[{}\\]/g, '').replaceAll(/[&%$#_]/g, String.raw`\$&`)
+  return text.replaceAll(/[{}\\^~&%$#_]/g, (character) => TEX_NAMES[character] ?? `\\${character}`)
 }

@@ -161,7 +161,7 @@ describe('the texts', () => {
     }
     expect(text).toContain('| `total_tokens` | DECIMAL(38,0) |')
     const bibtex = /```bibtex\n([^`]*)```/.exec(text)?.[1] ?? ''
-    expect(bibtex).toContain(String.raw`author       = {{R\&D Lab}}`)
+    expect(bibtex).toContain(String.raw`author       = {{R\&D \textbraceleft{}Lab\textbraceright{}}}`)
     expect(bibtex.split('{').length).toBe(bibtex.split('}').length)
   })
 

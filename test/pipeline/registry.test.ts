@@ -96,6 +96,12 @@ describe('the winning row', () => {
     ])
   })
 
+  it('loses a byte order mark before the name', async () => {
+    const dataDir = folder('1,\ufeffA,public,,,2025-01-01')
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps')).toEqual([{ app_name: 'A' }])
+  })
+
   it('among rows of the same time is the later file, then the later line', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01', '1,B,public,,,2025-01-01', '2,X,public,,,2025-01-01')
     writeRaw(dataDir, 'apps/a-earlier.csv', `${HEADER}\n2,Y,public,,,2025-01-01`)

@@ -7,7 +7,8 @@ WITH decoded AS (
     s.row,
     s.fault,
     id_from_text(s.app_id) AS app_id,
-    nullif(trim(s.app_name), '') AS app_name,
+    -- A byte order mark is no part of a name, and some readers would drop it.
+    nullif(trim(s.app_name, ' ' || chr(65279)), '') AS app_name,
     trim(s.visibility) AS visibility,
     CASE
       WHEN s.subcategories LIKE '[%' THEN TRY_CAST(s.subcategories AS JSON)::VARCHAR[]
