@@ -51,12 +51,11 @@ describe('openConnections', () => {
 
   it('counts the waiting as time that a query takes', async () => {
     const { query } = open({ connections: 1, queryMs: QUERY_MS })
-    const began = performance.now()
-    const asked = Array.from({ length: 5 }, () => query(HEAVY, FOREVER))
-    // Those that are looked at later fail meanwhile.
-    await Promise.allSettled(asked)
-    for (const each of asked) await expect(each).rejects.toMatchObject(TOO_LONG)
-    expect(performance.now() - began).toBeLessThan(2 * QUERY_MS)
+    // The others would be answered as soon as the first has ended.
+    const asked = [query(HEAVY, FOREVER), ...Array.from({ length: 4 }, () => query('SELECT 1 AS one', {}))]
+    for (const outcome of await Promise.allSettled(asked)) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: TOO_LONG })
+    }
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 

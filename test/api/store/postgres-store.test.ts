@@ -128,12 +128,11 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
     proxy.mute()
     // More than there are connections.
     const asked = Array.from({ length: 25 }, () => store.query('SELECT 1').then(() => 'answered', String))
-    const began = performance.now()
     store.abandon()
-    expect(new Set(await Promise.all(asked))).not.toContain('answered')
+    // Not by the time that a query may take, which would end them too.
+    for (const outcome of await Promise.all(asked)) expect(outcome).toMatch(/given up/)
     await expect(store.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow()
     await store.close()
-    expect(performance.now() - began).toBeLessThan(8000)
   })
 
   it('does not keep the API from ending', async () => {
@@ -141,10 +140,8 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
     await using proxy = await startMutableProxy(url)
     const { child, ended } = await startServer(asEnvironment({ DATA_DIR, DATABASE_URL: proxy.url }))
     proxy.mute()
-    const began = performance.now()
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ code: 0 })
-    expect(performance.now() - began).toBeLessThan(30_000)
   })
 })
 
