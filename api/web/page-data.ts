@@ -1,12 +1,12 @@
 /** Everything the page shows of a ranking, asked of one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { addDays, FLOOR_DATE, type RankingRow, type Sort } from '../../pipeline/contract.ts'
+import { addDays, type RankingRow, type Sort } from '../../pipeline/contract.ts'
 import { MAX_OFFSET } from '../datasets/parameters.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import { readRanking } from '../datasets/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../datasets/snapshot.ts'
-import { daysOf } from '../datasets/window.ts'
+import { daysOf, type DateWindow } from '../datasets/window.ts'
 import { missingDays } from './gaps.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
@@ -34,12 +34,7 @@ export interface PageData {
   readonly daily: DailyTokens
   /** Whether the data has the whole window before this one, to compare with. */
   readonly comparable: boolean
-  readonly recentDays: DayRange
-}
-
-interface DayRange {
-  readonly start: string
-  readonly end: string
+  readonly recentDays: DateWindow
 }
 
 /** Days of the small lines. */
@@ -56,7 +51,7 @@ const TOTAL_DAILY = sql('total-daily-tokens')
 const TAGS = sql('app-tags')
 
 const digits = z.string().transform(BigInt)
-const totalsRows = z.tuple([z.object({ apps: z.bigint(), tokens: digits, first_day: z.string() })])
+const totalsRows = z.tuple([z.object({ apps: z.bigint(), tokens: digits })])
 const earlierRows = z.array(z.object({ app_id: z.bigint(), rank: z.bigint() }))
 const dailyRows = z.array(z.object({ app_id: z.bigint(), day: z.string(), tokens: digits }))
 const totalDailyRows = z.array(z.object({ day: z.string(), tokens: digits }))
@@ -69,9 +64,10 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
   const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
-  const [[totals], earlier, recent, daily, total, tags] = await Promise.all([
+  const earlier = earlierWindow(snapshot, query)
+  const [[totals], earlierRanks, recent, daily, total, tags] = await Promise.all([
     snapshot.query(TOTALS, { ...range(query), ...filter }).then((rows) => totalsRows.parse(rows)),
-    readEarlierRanks(snapshot, query, apps),
+    earlier && readEarlierRanks(snapshot, { ...query, ...earlier }, apps),
     readDaily(snapshot, recentDays, apps),
     readDaily(snapshot, range(query), apps),
     snapshot.query(TOTAL_DAILY, { ...range(query), ...filter }).then((rows) => totalDailyRows.parse(rows)),
@@ -82,7 +78,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     rows: ranking.map((app) => ({
       app,
       tags: tagsOf.get(app.app_id) ?? [],
-      earlierRank: earlier.get(app.app_id),
+      earlierRank: earlierRanks?.get(app.app_id),
       recent: recent.get(app.app_id) ?? new Map(),
       daily: daily.get(app.app_id) ?? new Map(),
     })),
@@ -90,7 +86,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     apps: totals.apps,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
-    comparable: isComparable(query, { firstDay: totals.first_day, daysMissing: snapshot.daysMissing }),
+    comparable: earlier !== undefined,
     recentDays,
   }
 }
@@ -103,38 +99,32 @@ async function readPageOfRanking(snapshot: ReadableSnapshot, query: RankingsQuer
   return { ranking: rows.slice(0, limit), hasNext: rows.length > limit }
 }
 
-function range({ start, end }: RankingsQuery): DayRange {
+function range({ start, end }: RankingsQuery): DateWindow {
   return { start, end }
 }
 
-/** The window of equal length just before; undefined where the dataset does not reach back that far. */
-function earlierRange(window: DayRange): DayRange | undefined {
+/**
+ * The window of equal length just before; undefined where the data lacks any of its days: its ranks would tell how long
+ * the rest is, not how the apps fared.
+ */
+function earlierWindow(snapshot: SnapshotFacts, window: DateWindow): DateWindow | undefined {
   const { start } = window
   const earlier = { start: addDays(start, -daysOf(window)), end: addDays(start, -1) }
-  return earlier.start < FLOOR_DATE ? undefined : earlier
-}
-
-/** Ranks of a window that the data has a part of would tell how long the part is, not how the apps fared. */
-function isComparable(query: RankingsQuery, data: Pick<SnapshotFacts, 'firstDay' | 'daysMissing'>): boolean {
-  const earlier = earlierRange(query)
-  return earlier !== undefined && missingDays(data, earlier).size === 0
+  return missingDays(snapshot, earlier).size === 0 ? earlier : undefined
 }
 
 async function readEarlierRanks(
   snapshot: ReadableSnapshot,
-  query: RankingsQuery,
+  { sort, start, end, category, subcategory }: RankingsQuery,
   apps: string,
 ): Promise<ReadonlyMap<bigint, bigint>> {
-  const earlier = earlierRange(query)
-  if (earlier === undefined) return new Map()
-  const { sort, category, subcategory } = query
-  const rows = await snapshot.query(EARLIER[sort], { ...earlier, category, subcategory, apps })
+  const rows = await snapshot.query(EARLIER[sort], { start, end, category, subcategory, apps })
   return new Map(earlierRows.parse(rows).map(({ app_id, rank }) => [app_id, rank]))
 }
 
 async function readDaily(
   snapshot: ReadableSnapshot,
-  { start, end }: DayRange,
+  { start, end }: DateWindow,
   apps: string,
 ): Promise<ReadonlyMap<bigint, DailyTokens>> {
   const byApp = new Map<bigint, Map<string, bigint>>()

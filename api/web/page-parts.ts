@@ -141,6 +141,7 @@ export function table(view: PageView): Html {
       : 'No app has made this list.'
     return html`<p class="empty">${reason}</p>`
   }
+  const missing = missingDays(snapshot, data.recentDays)
   return html`<div class="scroll" role="region" aria-label="Ranking" tabindex="0">
       <table>
         <caption>
@@ -158,7 +159,7 @@ export function table(view: PageView): Html {
           </tr>
         </thead>
         <tbody>
-          ${data.rows.map((row) => tableRow(row, view))}
+          ${data.rows.map((row) => tableRow(row, view, missing))}
         </tbody>
       </table>
     </div>
@@ -176,10 +177,14 @@ export function table(view: PageView): Html {
     </nav>`
 }
 
-function tableRow({ app, tags, earlierRank, recent }: PageRow, { snapshot, data }: PageView): Html {
+/** `missing`: the days that the small lines lack. */
+function tableRow(
+  { app, tags, earlierRank, recent }: PageRow,
+  { data }: PageView,
+  missing: ReadonlySet<string>,
+): Html {
   const tokens = BigInt(app.total_tokens)
   const window = data.recentDays
-  const missing = missingDays(snapshot, window)
   return html`<tr>
     <td class="number rank">${app.rank}</td>
     <td>${data.comparable ? rankChange(app.rank, earlierRank) : '–'}</td>

@@ -1,6 +1,5 @@
--- How many apps the whole ranking has, all their tokens, and the first day of the data.
+-- How many apps the whole ranking has, and all their tokens.
 SELECT
   count(*) AS apps,
-  CAST(coalesce(sum(total_tokens), 0) AS VARCHAR) AS tokens,
-  (SELECT CAST(m.first_day AS VARCHAR) FROM meta AS m) AS first_day
+  CAST(coalesce(sum(total_tokens), 0) AS VARCHAR) AS tokens
 FROM popular($start, $end, category := $category, subcategory := $subcategory);
