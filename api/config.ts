@@ -37,7 +37,7 @@ export const SETTINGS = {
   HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
   PUBLIC_URL: publicUrlSchema
     .optional()
-    .describe('Address under which the public reaches the service; without it, the host a request names.'),
+    .describe('Origin at which the public reaches the service; without it, the host a request names.'),
   LOG_LEVEL: z
     .enum(LOG_LEVELS)
     .default('info')

@@ -35,13 +35,21 @@ Those of the pipeline too: npm run nightly -- --help`
 
 try {
   takeNoArguments(USAGE)
-  const settings = readSettings(process.env)
-  // A fault in it is told before anything is published, not after the run.
-  if (settings.MODELS_FILE !== undefined) await readConfiguration(settings.MODELS_FILE, process.env)
+  const settings = await checkedSettings()
   await start(settings, createLog(settings.LOG_LEVEL))
 } catch (error) {
   note(failureText(error))
   process.exit(EXIT_USAGE)
+}
+
+/** The settings, once those of the pipeline are right as well: all faults are told before anything is published. */
+async function checkedSettings(): Promise<Settings> {
+  // It tells its faults itself, on our stderr.
+  const pipeline = await runProgram(SCHEDULE, ['--check']).ended
+  const settings = readSettings(process.env)
+  if (settings.MODELS_FILE !== undefined) await readConfiguration(settings.MODELS_FILE, process.env)
+  if (!isSuccess(pipeline)) process.exit(EXIT_USAGE)
+  return settings
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {

@@ -12,7 +12,7 @@ const DUCKDB_SHARE = 0.7
 /** A number as decimal text, so that thresholds are compared exactly. */
 const positiveDecimal = z
   .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as 0.5')
+  .regex(/^\d{1,9}(\.\d{1,9})?$/, { error: 'Expected a number such as 0.5', abort: true })
   .refine((text) => Number(text) > 0, 'Expected more than 0')
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
@@ -27,7 +27,7 @@ export const pipelineSettings = z.object({
   ...usageSourceSettings,
   PIPELINE_MEMORY: z
     .string()
-    .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, 'Expected a size such as 2GB or 512MiB')
+    .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
     .refine((size) => Number.parseFloat(size) > 0, 'Expected more than 0')
     .default('2GB')
     .describe('Memory a run keeps within: what does not fit is spilled to disk'),
@@ -44,7 +44,7 @@ export const pipelineSettings = z.object({
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe(
-      'Address under which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine',
+      'Origin at which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine',
     ),
   GATE_VOLUME_LOW: positiveDecimal
     .refine((text) => Number(text) < 1, 'Expected less than 1')

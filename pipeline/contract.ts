@@ -229,8 +229,12 @@ function percentDecoded(text: string): string | undefined {
 /** PUBLIC_URL, without slashes at its end: paths are put behind it, so it has no query. */
 export const publicUrlSchema = z
   .url({ protocol: /^https?$/ })
-  .refine((url) => !/[?#]/.test(url), 'Expected an address without ? and #')
-  .transform((url) => url.replace(/\/+$/, ''))
+  .transform((url) => new URL(url))
+  .refine(
+    ({ href, origin }) => href === `${origin}/`,
+    'Expected an origin such as https://example.com, without a path',
+  )
+  .transform(({ origin }) => origin)
 
 /** The settings that say where raw usage is counted: chat inserts its records where the pipeline counts them. */
 export const usageSourceSettings = {

@@ -14,9 +14,10 @@ import { isExpected, messageOf, stackOf } from './errors.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
-const HELP = `Usage: npm run schedule -- [--no-catch-up]
+const HELP = `Usage: npm run schedule -- [--no-catch-up | --check]
 
-Starts the nightly run at its hour and, unless --no-catch-up is given, once right away.
+Starts the nightly run at its hour and, unless --no-catch-up is given, once right away. With --check it starts nothing:
+it checks the settings of the pipeline, and exits with 2 where one is wrong.
 
 Settings (environment): NIGHTLY_SCHEDULE and those of the nightly run; see README.md
 `
@@ -53,11 +54,17 @@ function startSchedule(expression: string): void {
 
 async function main(): Promise<void> {
   const { values } = parseCommandLine({
-    options: { help: { type: 'boolean' }, 'catch-up': { type: 'boolean', default: true } },
+    options: {
+      help: { type: 'boolean' },
+      check: { type: 'boolean' },
+      'catch-up': { type: 'boolean', default: true },
+    },
     allowNegative: true,
   })
   if (values.help === true) return print(HELP.trimEnd())
-  startSchedule(readConfig(process.env).schedule)
+  const config = readConfig(process.env)
+  if (values.check === true) return
+  startSchedule(config.schedule)
   if (values['catch-up']) await runOnce()
 }
 

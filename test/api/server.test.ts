@@ -123,6 +123,17 @@ describe('npm run serve', () => {
     },
   )
 
+  it('start.ts tells every fault of the settings, those of the pipeline too, before it publishes anything', async () => {
+    const dataDir = folders.make()
+    const faulty = { DATA_DIR: dataDir, PORT: 'x', GATE_VOLUME_LOW: 'half' }
+    const both = await startProgram('start.ts', [], faulty).ended
+    expect(both.code).toBe(2)
+    expect(both.stderr).toMatch(/GATE_VOLUME_LOW[^]*PORT/)
+    const one = await startProgram('start.ts', [], { ...faulty, PORT: '0' }).ended
+    expect(one.code).toBe(2)
+    expect(readdirSync(dataDir)).toEqual([])
+  })
+
   it('start.ts tells a fault of MODELS_FILE before it publishes anything', async () => {
     const dataDir = folders.make()
     const file = join(folders.make(), 'models.json')

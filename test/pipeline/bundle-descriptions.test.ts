@@ -72,7 +72,7 @@ describe('datapackage.json', () => {
 
   it('gives the address of the snapshot under PUBLIC_URL', () => {
     expect(descriptor().id).toBe(
-      'https://data.example/ranks/api/v1/datasets/app-rankings/snapshots/20260107T020000Z',
+      'https://data.example/api/v1/datasets/app-rankings/snapshots/20260107T020000Z',
     )
   })
 })

@@ -49,6 +49,7 @@ describe('readConfig', () => {
     [{ PORT: '0' }, 'http://127.0.0.1:3000'],
     [{ PORT: 'any' }, 'http://127.0.0.1:3000'],
     [{ PORT: '4000', PUBLIC_URL: 'https://example.com/' }, 'https://example.com'],
+    [{ PUBLIC_URL: 'http://Example.com:8080' }, 'http://example.com:8080'],
   ])('with %j the public reaches the service at %s', (environment, url) => {
     expect(readConfig(environment).publicUrl).toBe(url)
   })
@@ -61,9 +62,22 @@ describe('readConfig', () => {
     expect(() => readConfig({ PUBLISHER: publisher })).toThrow('PUBLISHER')
   })
 
-  it('PUBLIC_URL must be an address of the web that paths can be put behind', () => {
-    expect(() => readConfig({ PUBLIC_URL: 'https://example.com/?a=b' })).toThrow('without ? and #')
-    expect(() => readConfig({ PUBLIC_URL: 'ftp://example.com' })).toThrow('PUBLIC_URL')
+  it.each([
+    'https://example.com/ranks',
+    'https://example.com/?a=b',
+    'https://example.com/#a',
+    'https://me@example.com',
+  ])('PUBLIC_URL %s is no origin, at which every path of the service begins', (url) => {
+    expect(() => readConfig({ PUBLIC_URL: url })).toThrow('Expected an origin such as https://example.com')
+  })
+
+  it.each(['ftp://example.com', 'example.com'])('PUBLIC_URL %s is no address of the web', (url) => {
+    expect(() => readConfig({ PUBLIC_URL: url })).toThrow('PUBLIC_URL')
+  })
+
+  it('of a value that is no number nothing more is said', () => {
+    const message = /^Wrong settings:\n✖ Expected a number such as 0.5\n  → at GATE_VOLUME_LOW$/
+    expect(() => readConfig({ GATE_VOLUME_LOW: 'half' })).toThrow(message)
   })
 
   it('reports all faults at once', () => {

@@ -56,7 +56,7 @@ export async function publishBundle(dataDir: string): Promise<string> {
   const config = readConfig({
     DATA_DIR: dataDir,
     PUBLISHER: 'R&D {Lab}',
-    PUBLIC_URL: 'https://data.example/ranks/',
+    PUBLIC_URL: 'https://data.example/',
   })
   await runNightly(config, { now: () => new Date(AS_OF), progress: SILENT })
   return currentSnapshot(dataDir)
