@@ -19,6 +19,9 @@ const SCHEMA_FILE = 'snapshot.sql'
 const WIDEN_FILE = 'rank/widen.sql'
 const ROWS_FILE = 'rank/app-daily.sql'
 
+// What is built is thrown away by whatever ends the run too early: a log of each step, synced to disk, would serve nobody.
+const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
+
 /** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
 export type Extent = {
   readonly firstDay: string
@@ -57,14 +60,14 @@ function shapeOf({ wide }: Extent): string {
 
 /** In the storage version that every DuckDB since 0.10 opens. */
 async function createEmpty({ connection, buildFolder }: Run, { wide }: Extent): Promise<void> {
-  await attachSnapshot(connection, buildFolder, "snapshot (STORAGE_VERSION 'v1.0.0')")
+  await attachSnapshot(connection, buildFolder, `snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
   await connection.run(`USE snapshot; ${sqlFile(SCHEMA_FILE)}`)
   if (wide) await execute(connection, WIDEN_FILE)
 }
 
 async function attachCopy({ connection, buildFolder }: Run, kept: Kept): Promise<void> {
   takeOver(kept.database, join(buildFolder, SNAPSHOT_FILE))
-  await attachSnapshot(connection, buildFolder, 'snapshot')
+  await attachSnapshot(connection, buildFolder, `snapshot (${UNLOGGED})`)
   await connection.run('USE snapshot')
 }
 

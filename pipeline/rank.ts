@@ -161,9 +161,8 @@ async function fillTables(
 ): Promise<void> {
   const { connection } = run
   for (const category of CATEGORIES) {
-    for (const subcategory of subcategoriesOf(category)) {
-      await connection.run('INSERT INTO snapshot.categories VALUES ($1, $2)', [category, subcategory])
-    }
+    const subcategories = listValue(subcategoriesOf(category))
+    await execute(connection, 'rank/categories.sql', { category, subcategories })
   }
   await execute(connection, 'rank/apps.sql')
   if (newest !== undefined) {
