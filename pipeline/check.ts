@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { DataError } from './errors.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, sqlFile } from './warehouse.ts'
+import { execute, sqlFile } from './statements.ts'
 
 /** Offending rows shown per promise. */
 const ROWS_SHOWN = 5

@@ -4,7 +4,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { addDays } from './contract.ts'
 import { BLOCK_DAYS, blockOf, findHeads } from './heads.ts'
 import type { Days, HeadRules, KeptDays } from './heads.ts'
-import { execute, literal, readRow } from './warehouse.ts'
+import { literal } from './sql-values.ts'
+import { execute, readRow } from './statements.ts'
 
 // A page ends at rank 200 at most. The heads beyond it keep the bound on all others low, so that small excesses are
 // above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.

@@ -10,8 +10,9 @@ import { withPublished } from './published.ts'
 import { GATES } from './run-options.ts'
 import type { GateName } from './run-options.ts'
 import { listSnapshots } from './snapshots.ts'
+import { listValue } from './sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, listValue, readRow, readRows } from './warehouse.ts'
+import { countSchema, readRow, readRows } from './statements.ts'
 
 /** Fewer earlier weekdays than this say nothing about what is usual. */
 const FEWEST_WEEKS = 4

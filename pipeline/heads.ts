@@ -5,7 +5,8 @@
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
-import { countSchema, dateValue, execute, readRow, sqlFile } from './warehouse.ts'
+import { dateValue } from './sql-values.ts'
+import { countSchema, execute, readRow, sqlFile } from './statements.ts'
 
 /** How the heads are chosen. */
 export interface HeadRules {

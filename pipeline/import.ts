@@ -7,11 +7,12 @@ import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { DataError } from './errors.ts'
 import { syncToDisk } from './snapshots.ts'
+import { literal } from './sql-values.ts'
+import { countSchema, readRow, readRows } from './statements.ts'
 import { USAGE_COLUMNS, allColumns } from './sources/columns.ts'
 import type { Columns } from './sources/columns.ts'
 import { rawFile } from './sources/drop-folder.ts'
 import { createStagingTable, stageFile } from './sources/staging.ts'
-import { countSchema, literal, readRow, readRows } from './warehouse.ts'
 
 /** What is carried over: what the pipeline reads, and what operators like to have beside it. */
 const IMPORTED_COLUMNS: Columns = {

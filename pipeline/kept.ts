@@ -14,7 +14,7 @@ import { DAYS_FILE, appendMonths } from './bundle/months.ts'
 import { SNAPSHOT_FILE, addDays, snapshotId, utcDay } from './contract.ts'
 import { syncToDisk } from './snapshots.ts'
 import type { Run } from './stage.ts'
-import { execute, readRow, readRows, transaction } from './warehouse.ts'
+import { execute, readRow, readRows, transaction } from './statements.ts'
 
 /** Folder of the kept files in DATA_DIR. */
 const KEPT_FOLDER = 'kept'

@@ -4,19 +4,11 @@ import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
 import { DataError, isExpected, machineFault, messageOf } from './errors.ts'
 import type { DayRange } from './run-options.ts'
+import { dateValue, timeValue } from './sql-values.ts'
 import { openSource } from './sources/source.ts'
 import type { SourceDay, UsageSource } from './sources/source.ts'
 import type { Run, StageResult } from './stage.ts'
-import {
-  countSchema,
-  dateValue,
-  execute,
-  readRow,
-  readRows,
-  setVariables,
-  timeValue,
-  transaction,
-} from './warehouse.ts'
+import { countSchema, execute, readRow, readRows, setVariables, transaction } from './statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 2

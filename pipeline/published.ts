@@ -6,8 +6,8 @@ import { SUMS_FILE, measureFile, sumsText } from './bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from './contract.ts'
 import { DataError, isExpected, isShortage } from './errors.ts'
 import { attachSnapshot } from './history.ts'
+import { identifier } from './sql-values.ts'
 import type { Run } from './stage.ts'
-import { identifier } from './warehouse.ts'
 
 /** A snapshot, and the name under which its file is attached. */
 type Attached = { readonly dataDir: string; readonly id: string; readonly name: string }

@@ -21,8 +21,9 @@ import type { Kept } from './kept.ts'
 import { withPublished } from './published.ts'
 import { fillRankings } from './rankings.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from './snapshots.ts'
+import { listValue } from './sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, listValue, readRow, readRows } from './warehouse.ts'
+import { countSchema, execute, readRow, readRows } from './statements.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
 const SNAPSHOT_RULES = 4

@@ -4,7 +4,7 @@
  */
 import { FLOOR_DATE, SORTS, addDays } from './contract.ts'
 import type { Run } from './stage.ts'
-import { execute, returnMemory } from './warehouse.ts'
+import { execute, returnMemory } from './statements.ts'
 
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
 const WINDOWS = [1, 7, 30, 90] as const

@@ -2,10 +2,11 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { SUBCATEGORIES, UNATTRIBUTED_APP_ID } from './contract.ts'
+import { listValue } from './sql-values.ts'
+import { execute, readRows } from './statements.ts'
 import type { Columns } from './sources/columns.ts'
 import { listRegistryFiles } from './sources/drop-folder.ts'
 import { createStagingTable, stageFile } from './sources/staging.ts'
-import { execute, listValue, readRows } from './warehouse.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {

@@ -4,7 +4,7 @@ import { UNATTRIBUTED_APP_ID } from './contract.ts'
 import { DataError } from './errors.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from './registry.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, returnMemory, transaction } from './warehouse.ts'
+import { countSchema, execute, readRow, readRows, returnMemory, transaction } from './statements.ts'
 
 /** Faults shown in the message; a broken file may have thousands. */
 const FAULTS_SHOWN = 20

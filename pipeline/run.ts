@@ -29,8 +29,10 @@ import {
   listSnapshots,
   removeUnfinished,
 } from './snapshots.ts'
+import { dateValue, timeValue } from './sql-values.ts'
 import type { Outcome, Run, Stage, StageResult } from './stage.ts'
-import { dateValue, execute, openWarehouse, setVariables, timeValue } from './warehouse.ts'
+import { execute, setVariables } from './statements.ts'
+import { openWarehouse } from './warehouse.ts'
 
 const STAGES: readonly Stage[] = [
   { name: 'load', run: load },

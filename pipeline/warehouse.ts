@@ -1,17 +1,15 @@
 /**
- * The private warehouse, DATA_DIR/warehouse.duckdb, and the SQL files that work on it. DuckDB's lock on the
- * file is the lock of the run: a second run gets a LockedError.
+ * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets
+ * a LockedError.
  */
-import { DuckDBDateValue, DuckDBInstance, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
-import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, LockedError, firstLineOf, machineFault, messageOf } from './errors.ts'
 import { clearSpilled } from './memory-database.ts'
-
-export type Parameters = Readonly<Record<string, DuckDBValue>>
+import { execute, setVariables } from './statements.ts'
 
 export type Warehouse = {
   readonly connection: DuckDBConnection
@@ -21,7 +19,6 @@ export type Warehouse = {
 
 /** Name of the private warehouse in DATA_DIR. */
 export const WAREHOUSE_FILE = 'warehouse.duckdb'
-const SQL_FOLDER = new URL('sql/', import.meta.url)
 
 /** DuckDB has no error code for a held lock, only this sentence. */
 const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
@@ -113,108 +110,4 @@ function openingError(path: string, error: unknown): Error {
     `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild makes it anew from raw/`,
     { cause: error },
   )
-}
-
-/** A count in a decoded row: BIGINT arrives as text. */
-export const countSchema = z.string().transform(Number)
-
-/** The text of a file under sql/. */
-export function sqlFile(name: string): string {
-  return readFileSync(new URL(name, SQL_FOLDER), 'utf8')
-}
-
-/** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */
-export async function execute(
-  connection: DuckDBConnection,
-  name: string,
-  parameters?: Parameters,
-): Promise<void> {
-  await connection.run(sqlFile(name), parameters && { ...parameters })
-}
-
-/** The rows of a SQL file's one query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
-export async function readRows<T>(
-  connection: DuckDBConnection,
-  name: string,
-  schema: z.ZodType<T>,
-  parameters?: Parameters,
-): Promise<T[]> {
-  return queryRows(connection, sqlFile(name), schema, parameters)
-}
-
-/** The one row of a SQL file's query. */
-export async function readRow<T>(
-  connection: DuckDBConnection,
-  name: string,
-  schema: z.ZodType<T>,
-  parameters?: Parameters,
-): Promise<T> {
-  const [only] = await readRows(connection, name, schema, parameters)
-  if (only === undefined) throw new Error(`${name} gave no row`)
-  return only
-}
-
-/** The rows of a query that names a file or a database, which cannot be bound as parameters. */
-export async function queryRows<T>(
-  connection: DuckDBConnection,
-  sql: string,
-  schema: z.ZodType<T>,
-  parameters?: Parameters,
-): Promise<T[]> {
-  const reader = await connection.runAndReadAll(sql, parameters && { ...parameters })
-  return reader.getRowObjectsJson().map((row) => schema.parse(row))
-}
-
-/** Sets session variables, which SQL files read with getvariable(). */
-export async function setVariables(connection: DuckDBConnection, values: Parameters): Promise<void> {
-  for (const [name, value] of Object.entries(values)) {
-    await connection.run(`SET VARIABLE ${identifier(name)} = $1`, [value])
-  }
-}
-
-/**
- * Gives back to the system what DuckDB has freed, on the connection of an open warehouse: after a large sort some
- * hundred MB, which the allocator would keep beside the limit. DuckDB asks it to when the limit is set.
- */
-export async function returnMemory(connection: DuckDBConnection): Promise<void> {
-  await connection.run("SET memory_limit = getvariable('memory_limit')")
-}
-
-/** A UTC day, `YYYY-MM-DD`, as DuckDB DATE. */
-export function dateValue(day: string): DuckDBDateValue {
-  return new DuckDBDateValue(Date.parse(`${day}T00:00:00Z`) / 86_400_000)
-}
-
-/** Texts as DuckDB list. */
-export function listValue(texts: readonly string[]): DuckDBListValue {
-  return new DuckDBListValue([...texts])
-}
-
-/** A time as DuckDB TIMESTAMPTZ. */
-export function timeValue(time: Date): DuckDBTimestampTZValue {
-  return new DuckDBTimestampTZValue(BigInt(time.getTime()) * 1000n)
-}
-
-/** Runs `work` in a transaction that is rolled back when it throws. */
-export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
-  await connection.run('BEGIN')
-  try {
-    const result = await work()
-    await connection.run('COMMIT')
-    return result
-  } catch (error) {
-    // A failed COMMIT, on a full disk for instance, has rolled back already; the first fault is the one to tell.
-    await connection.run('ROLLBACK').catch(() => undefined)
-    throw error
-  }
-}
-
-/** A text as SQL literal, for the few places where DuckDB takes no parameter. */
-export function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`
-}
-
-/** An identifier for SQL, quoted. */
-export function identifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }

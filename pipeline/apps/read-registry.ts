@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { UsageError } from '../errors.ts'
 import { withMemoryDatabase } from '../memory-database.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from '../registry.ts'
-import { execute } from '../warehouse.ts'
+import { execute } from '../statements.ts'
 
 /** Columns beside those of CONTRACT 7: an app's address, and what an operator decided and why. */
 const NOTES = ['referer', 'action', 'reason']

@@ -5,7 +5,7 @@ import { parseCommandLine } from '../command-line.ts'
 import { JSON_OPTION, printResult } from '../commands/command.ts'
 import type { Command } from '../commands/command.ts'
 import { UsageError } from '../errors.ts'
-import { readRows } from '../warehouse.ts'
+import { readRows } from '../statements.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
 import type { AppsWorld } from './world.ts'
 

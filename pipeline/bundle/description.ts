@@ -5,7 +5,8 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { SNAPSHOTS_PATH, snapshotId } from '../contract.ts'
-import { countSchema, identifier, queryRows, readRow, readRows } from '../warehouse.ts'
+import { identifier } from '../sql-values.ts'
+import { countSchema, queryRows, readRow, readRows } from '../statements.ts'
 import { BUNDLED_TABLES } from './tables.ts'
 import type { BundledTable } from './tables.ts'
 

@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract.ts'
-import { identifier, literal } from '../warehouse.ts'
+import { identifier, literal } from '../sql-values.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { fileName } from './tables.ts'
 import type { FileFormat } from './tables.ts'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { UsageError } from '../errors.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
-import { countSchema, readRows } from '../warehouse.ts'
+import { countSchema, readRows } from '../statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

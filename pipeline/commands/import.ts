@@ -6,7 +6,7 @@ import { UsageError, explained } from '../errors.ts'
 import { importFile } from '../import.ts'
 import type { ImportedPart } from '../import.ts'
 import { withMemoryDatabase } from '../memory-database.ts'
-import { execute } from '../warehouse.ts'
+import { execute } from '../statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

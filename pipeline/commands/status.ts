@@ -6,7 +6,7 @@ import { parseCommandLine } from '../command-line.ts'
 import { SNAPSHOTS_FOLDER } from '../contract.ts'
 import { currentSnapshot, listRetractions, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
-import { countSchema, readRow } from '../warehouse.ts'
+import { countSchema, readRow } from '../statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

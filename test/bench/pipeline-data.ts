@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { SUBCATEGORIES, addDays } from '../../pipeline/contract.ts'
-import { dateValue, literal, openWarehouse } from '../../pipeline/warehouse.ts'
+import { dateValue, literal } from '../../pipeline/sql-values.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 
 /** The day raw files are made for; earlier days are history. */
 export const DAY = '2026-12-31'

@@ -9,8 +9,10 @@ import { publish } from '../../pipeline/publish.ts'
 import { rank } from '../../pipeline/rank.ts'
 import { resolve } from '../../pipeline/resolve.ts'
 import { USUAL_RUN } from '../../pipeline/run-options.ts'
+import { dateValue, timeValue } from '../../pipeline/sql-values.ts'
 import type { Run } from '../../pipeline/stage.ts'
-import { dateValue, openWarehouse, setVariables, timeValue } from '../../pipeline/warehouse.ts'
+import { setVariables } from '../../pipeline/statements.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 
 /** The stages after load, in their order. */
 export const STAGES_AFTER_LOAD = { resolve, rank, check, gate, bundle, publish }

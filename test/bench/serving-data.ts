@@ -2,7 +2,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SUBCATEGORIES, addDays } from '../../pipeline/contract.ts'
-import { dateValue, literal, openWarehouse } from '../../pipeline/warehouse.ts'
+import { dateValue, literal } from '../../pipeline/sql-values.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 
 /** The last day of the data. */
 export const LAST_DAY = '2026-12-31'
