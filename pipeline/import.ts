@@ -1,12 +1,12 @@
 /** Sorts a usage file into the folders of its days, value by value as it is: judging comes with the next run. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdirSync, renameSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { createReadStream, existsSync, mkdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { asideOf, putInPlace } from './durable-file.ts'
 import { DataError } from './errors.ts'
-import { syncToDisk } from './snapshots.ts'
 import { literal } from './sql-values.ts'
 import { countSchema, readRow, readRows } from './statements.ts'
 import { USAGE_COLUMNS, allColumns } from './sources/columns.ts'
@@ -92,9 +92,8 @@ async function writePart(
   { day, name }: ImportedPart,
 ): Promise<void> {
   const target = join(rawFolder, name)
-  const folder = join(target, '..')
-  const aside = join(folder, `.${basename(target)}`)
-  mkdirSync(folder, { recursive: true })
+  const aside = asideOf(target)
+  mkdirSync(dirname(target), { recursive: true })
   await connection.run(
     `COPY (
        SELECT ${allColumns(IMPORTED_COLUMNS).join(', ')}
@@ -102,7 +101,5 @@ async function writePart(
        WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
      ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   )
-  syncToDisk(aside)
-  renameSync(aside, target)
-  syncToDisk(folder)
+  putInPlace(aside, target)
 }

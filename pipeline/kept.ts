@@ -12,7 +12,7 @@ import { z } from 'zod'
 import { quickChecksum } from './bundle/checksums.ts'
 import { DAYS_FILE, appendMonths } from './bundle/months.ts'
 import { SNAPSHOT_FILE, addDays, snapshotId, utcDay } from './contract.ts'
-import { syncToDisk } from './snapshots.ts'
+import { syncToDisk } from './durable-file.ts'
 import type { Run } from './stage.ts'
 import { execute, readRow, readRows, transaction } from './statements.ts'
 

@@ -2,19 +2,18 @@
  * The stage publish: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
  * away, everything after it is whole; the pointer is switched last.
  */
-import { readdirSync, renameSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from './contract.ts'
-import { pointAt, syncToDisk } from './snapshots.ts'
+import { putInPlace, syncToDisk } from './durable-file.ts'
+import { pointAt } from './snapshots.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Publishes the snapshot in the build folder. */
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
   for (const name of readdirSync(run.buildFolder)) syncToDisk(join(run.buildFolder, name))
-  syncToDisk(run.buildFolder)
-  renameSync(run.buildFolder, join(run.snapshotsFolder, id))
-  syncToDisk(run.snapshotsFolder)
+  putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
   pointAt(run.config.dataDir, id)
   return {
     summary: `${basename(run.snapshotsFolder)}/${id} is current`,

@@ -1,17 +1,13 @@
 /** The snapshots on disk and the pointer to the newest (CONTRACT 8). */
 import {
-  closeSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
-  openSync,
   readFileSync,
   readdirSync,
   readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import {
@@ -22,6 +18,7 @@ import {
   retractionSchema,
 } from './contract.ts'
 import type { Retraction } from './contract.ts'
+import { syncToDisk, writeInOneStep } from './durable-file.ts'
 import { UsageError } from './errors.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
@@ -53,15 +50,11 @@ export function listRetractions(dataDir: string): Retraction[] {
     .map((name) => retractionSchema.parse(JSON.parse(readFileSync(join(folder, name), 'utf8'))))
 }
 
-/** Records a retraction for good, in one step. */
+/** Records a retraction for good. */
 export function recordRetraction(dataDir: string, retraction: Retraction): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
   mkdirSync(folder, { recursive: true })
-  const aside = join(folder, `.${retraction.id}`)
-  writeFileSync(aside, `${JSON.stringify(retraction, null, 2)}\n`)
-  syncToDisk(aside)
-  renameSync(aside, join(folder, `${retraction.id}.json`))
-  syncToDisk(folder)
+  writeInOneStep(join(folder, `${retraction.id}.json`), `${JSON.stringify(retraction, null, 2)}\n`)
 }
 
 /** Removes a snapshot, out of sight in one step first: a half-removed folder never looks like one. */
@@ -137,14 +130,4 @@ export function rightfulCurrent(dataDir: string, without?: string): string | und
 function switchPointer(dataDir: string, id: string | undefined): void {
   if (id === undefined) rmSync(join(dataDir, CURRENT_POINTER), { force: true })
   else if (id !== currentSnapshot(dataDir)) pointAt(dataDir, id)
-}
-
-/** Makes a file, or the names in a folder, survive a power cut. */
-export function syncToDisk(path: string): void {
-  const descriptor = openSync(path, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }

@@ -1,12 +1,11 @@
 /** Decisions of an operator about apps: each is a file of registry rows of its own, so nothing is ever overwritten. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomBytes } from 'node:crypto'
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { writeInOneStep } from '../durable-file.ts'
 import { UsageError } from '../errors.ts'
 import { decodeRegistry } from '../registry.ts'
-import { syncToDisk } from '../snapshots.ts'
 import { listValue } from '../sql-values.ts'
 import { countSchema, execute, readRows } from '../statements.ts'
 import { oneAtATime } from './one-at-a-time.ts'
@@ -58,8 +57,9 @@ async function append(world: AppsWorld, decision: Decision, folder: string): Pro
     return await readRows(connection, 'apps/decision-lines.sql', lineRow, { file })
   })
   if (lines.length === 0) return
-  writeAside(folder, name, lines.map(({ line }) => `${line}\n`).join(''))
-  world.note(`Written to ${join(folder, name)}. It counts from the next nightly run on`)
+  const path = join(folder, name)
+  writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
+  world.note(`Written to ${path}. It counts from the next nightly run on`)
 }
 
 function fileName(now: Date): string {
@@ -121,16 +121,4 @@ async function stage(
     })
   }
   await decodeRegistry(connection)
-}
-
-/** A nightly run sees the whole file or none. */
-function writeAside(folder: string, name: string, text: string): void {
-  const aside = join(folder, `.${name}`)
-  try {
-    writeFileSync(aside, text, { flush: true, flag: 'wx' })
-    renameSync(aside, join(folder, name))
-  } finally {
-    rmSync(aside, { force: true })
-  }
-  syncToDisk(folder)
 }
