@@ -4,10 +4,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { SNAPSHOTS_FOLDER, asOfFromId } from './contract.ts'
-import { UsageError } from './errors.ts'
 import { withMemoryDatabase } from './memory-database.ts'
 import { attachPublished } from './published.ts'
-import { listSnapshots } from './snapshots.ts'
+import { noSuchSnapshot } from './snapshots.ts'
 
 /**
  * Attaches each snapshot, read-only, under its key in `snapshots` while `work` runs.
@@ -30,6 +29,5 @@ export async function withSnapshots<T>(
 
 function refuseUnknown(dataDir: string, id: string): void {
   if (asOfFromId(id) !== undefined && existsSync(join(dataDir, SNAPSHOTS_FOLDER, id))) return
-  const known = listSnapshots(dataDir).slice(-5)
-  throw new UsageError(`There is no snapshot "${id}". The newest are: ${known.join(', ') || 'none'}`)
+  throw noSuchSnapshot(dataDir, id)
 }

@@ -40,6 +40,12 @@ export function listSnapshots(dataDir: string): string[] {
     .toSorted()
 }
 
+/** The error for an identifier that names no snapshot. */
+export function noSuchSnapshot(dataDir: string, id: string): UsageError {
+  const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
+  return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
+}
+
 /** The retracted snapshots, oldest first. */
 export function listRetractions(dataDir: string): Retraction[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)

@@ -7,6 +7,7 @@ import { isWhole } from '../published.ts'
 import {
   listRetractions,
   listSnapshots,
+  noSuchSnapshot,
   recordRetraction,
   removeUnfinished,
   rightfulCurrent,
@@ -81,8 +82,7 @@ function refuseUnknown(dataDir: string, id: string): void {
   if (retracted !== undefined) {
     throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
   }
-  const known = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
-  throw new UsageError(`There is no snapshot "${id}". The newest are: ${known}`)
+  throw noSuchSnapshot(dataDir, id)
 }
 
 function retractionOf(dataDir: string, id: string): Retraction | undefined {
