@@ -1,11 +1,12 @@
 /** `rebuild`: makes a damaged warehouse anew from raw/; what is published stays. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { snapshotId } from '../contract.ts'
 import { parseCommandLine } from '../command-line.ts'
+import type { Config } from '../config.ts'
+import { snapshotId } from '../contract.ts'
 import { DataError, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshots.ts'
-import { WAREHOUSE_FILE, openWarehouse } from '../warehouse.ts'
+import { WAREHOUSE_FILE, underLock } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, World } from './command.ts'
 import { run } from './run.ts'
@@ -27,9 +28,10 @@ export const rebuild: Command = {
 }
 
 /** Never deleted: an operator may still want to look into it. */
-async function setAside({ config: { dataDir, memory }, progress, now }: World): Promise<void> {
+async function setAside({ config, progress, now }: World): Promise<void> {
+  await refuseHeld(config)
+  const { dataDir } = config
   const path = join(dataDir, WAREHOUSE_FILE)
-  await refuseHeld(dataDir, memory)
   const aside = join(dataDir, `warehouse-${snapshotId(now())}.duckdb`)
   for (const ending of ['', '.wal']) {
     if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`)
@@ -38,10 +40,9 @@ async function setAside({ config: { dataDir, memory }, progress, now }: World): 
 }
 
 /** A warehouse in use is not damaged, or somebody else is mending it; a shortage says nothing of it. */
-async function refuseHeld(dataDir: string, memory: string): Promise<void> {
+async function refuseHeld(config: Config): Promise<void> {
   try {
-    const warehouse = await openWarehouse(dataDir, memory)
-    warehouse.close()
+    await underLock(config, () => undefined)
   } catch (error) {
     if (!(error instanceof DataError) || isShortage(error.cause)) throw error
   }
