@@ -42,12 +42,12 @@ export async function bundle(run: Run): Promise<StageResult> {
 
 /** Days that are kept are taken over as they are. */
 async function writeDays(run: Run, description: Description): Promise<void> {
-  const { first_day, data_through: last } = description.meta
+  const { first_day, data_through: to } = description.meta
   const path = join(run.buildFolder, DAYS_FILE)
   const kept = await keepParquet(run, first_day)
   if (kept !== undefined) takeOver(kept.parquet, path)
-  const first = kept === undefined ? first_day : addDays(kept.through, 1)
-  await appendMonths(run.connection, path, { first, last }, parquetOptions(description))
+  const from = kept === undefined ? first_day : addDays(kept.through, 1)
+  await appendMonths(run.connection, path, { from, to }, parquetOptions(description))
 }
 
 /** From here on the DuckDB file is only read: a checksum of it holds. */

@@ -1,9 +1,10 @@
 /** The tables of a snapshot that serve speed alone: see sql/fast/. */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { addDays } from './contract.ts'
+import { piecesOf } from './days.ts'
+import type { DayRange } from './days.ts'
 import { BLOCK_DAYS, blockOf, findHeads } from './heads.ts'
-import type { Days, HeadRules, KeptDays } from './heads.ts'
+import type { HeadRules, KeptDays } from './heads.ts'
 import { literal } from './sql-values.ts'
 import { execute, readRow } from './statements.ts'
 
@@ -25,10 +26,11 @@ interface Options {
 /**
  * Fills the schema `fast` of the attached snapshot, which is the current database and complete but for it. Where so
  * many apps come and go that no level fits, or everything is small, it stays empty.
+ * @param days those between which the snapshot has data.
  */
 export async function fillFast(
   connection: DuckDBConnection,
-  days: Days,
+  days: DayRange,
   { rules = HEAD_RULES, kept }: Options = {},
 ): Promise<void> {
   await execute(connection, 'fast/schema.sql')
@@ -38,7 +40,7 @@ export async function fillFast(
   await execute(connection, 'fast/tables.sql')
   // Macros are bound to no values, but may be made of them.
   await connection.run(`CREATE MACRO snapshot.fast.step() AS ${step}`)
-  await connection.run(`CREATE MACRO snapshot.fast.data_through() AS DATE ${literal(days.dataThrough)}`)
+  await connection.run(`CREATE MACRO snapshot.fast.data_through() AS DATE ${literal(days.to)}`)
   await execute(connection, 'fast/marks.sql')
   await fillRunning(connection, days)
   await execute(connection, 'fast/tidy.sql')
@@ -48,12 +50,8 @@ export async function fillFast(
   await execute(connection, 'fast/outside.sql')
 }
 
-async function fillRunning(connection: DuckDBConnection, { firstDay, dataThrough }: Days): Promise<void> {
-  for (let first = blockOf(firstDay); first <= dataThrough; first = addDays(first, DAYS_AT_ONCE)) {
-    const last = addDays(first, DAYS_AT_ONCE - 1)
-    await execute(connection, 'fast/running.sql', {
-      first_day: first,
-      last_day: last < dataThrough ? last : dataThrough,
-    })
+async function fillRunning(connection: DuckDBConnection, days: DayRange): Promise<void> {
+  for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, DAYS_AT_ONCE)) {
+    await execute(connection, 'fast/running.sql', { first_day: from, last_day: to })
   }
 }

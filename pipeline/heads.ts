@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
+import type { DayRange } from './days.ts'
 import { dateValue } from './sql-values.ts'
 import { countSchema, execute, readRow, sqlFile } from './statements.ts'
 
@@ -33,12 +34,6 @@ const appsRow = z.object({ apps: countSchema, tags: countSchema })
 const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
 const knownRow = z.object({ tops: countSchema, retagged: countSchema })
 
-/** The days between which a snapshot has data, `YYYY-MM-DD`. */
-export interface Days {
-  readonly firstDay: string
-  readonly dataThrough: string
-}
-
 /** Days whose blocks are looked through once: what was found is kept in the warehouse, and taken over from there. */
 export interface KeptDays {
   /** The last of them, `YYYY-MM-DD`. */
@@ -50,7 +45,8 @@ export interface KeptDays {
 /** Where heads are looked for. */
 interface Search {
   readonly connection: DuckDBConnection
-  readonly days: Days
+  /** Those between which the snapshot has data. */
+  readonly days: DayRange
   readonly rules: HeadRules
   readonly kept: KeptDays | undefined
 }
@@ -64,7 +60,7 @@ export async function findHeads(search: Search): Promise<number> {
   const { connection, days, rules, kept } = search
   if (kept?.isNew === true) await execute(connection, 'fast/keep-tags.sql')
   const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
-  const length = daysBetween(days.firstDay, days.dataThrough) + 1
+  const length = daysBetween(days.from, days.to) + 1
   for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
     await findTops(search, level)
     const { heads, app_days } = await readRow(connection, 'fast/rows.sql', rowsRow)
@@ -79,8 +75,8 @@ export async function findHeads(search: Search): Promise<number> {
 async function findTops({ connection, days, kept }: Search, level: number): Promise<void> {
   await execute(connection, 'fast/no-tops.sql')
   const isKnown = kept?.isNew === false && (await takeTops(connection, level))
-  let first = blockOf(isKnown ? addDays(kept.through, 1) : days.firstDay)
-  for (; first <= days.dataThrough; first = addDays(first, BLOCK_DAYS)) {
+  let first = blockOf(isKnown ? addDays(kept.through, 1) : days.from)
+  for (; first <= days.to; first = addDays(first, BLOCK_DAYS)) {
     const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
     await execute(connection, BLOCK_FILE, block)
     await execute(connection, TOPS_FILE, { ...block, level })

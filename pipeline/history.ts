@@ -9,6 +9,8 @@ import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { parquetOptions } from './bundle/table-files.ts'
 import { SNAPSHOT_FILE, addDays } from './contract.ts'
+import { piecesOf } from './days.ts'
+import type { DayRange } from './days.ts'
 import { shapeOfTops } from './heads.ts'
 import { findKept, keepDatabase, settledThrough, takeOver } from './kept.ts'
 import type { Kept } from './kept.ts'
@@ -23,11 +25,13 @@ const ROWS_FILE = 'rank/app-daily.sql'
 // What is built is thrown away by whatever ends the run too early: a log of each step, synced to disk, would serve nobody.
 const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
 
-/** Days between which the snapshot has data, whether BIGINT is too narrow for a day of an app, and the step of the copy. */
+/** How much there is to write. */
 export type Extent = {
-  readonly firstDay: string
-  readonly dataThrough: string
+  /** Days between which the snapshot has data. */
+  readonly days: DayRange
+  /** Whether BIGINT is too narrow for a day of some app. */
   readonly wide: boolean
+  /** Days that are written in one go. */
   readonly daysAtOnce: number
 }
 
@@ -36,19 +40,19 @@ export type Extent = {
  * @returns what was taken over, undefined when nothing was.
  */
 export async function createSnapshot(run: Run, extent: Extent): Promise<Kept | undefined> {
-  const { dataThrough } = extent
+  const { days } = extent
   const shape = shapeOf(extent)
-  const kept = await findKept(run, { shape, dataThrough })
+  const kept = await findKept(run, { shape, dataThrough: days.to })
   mkdirSync(run.buildFolder, { recursive: true })
   await (kept === undefined ? createEmpty(run, extent) : attachCopy(run, kept))
-  const settled = settledThrough(dataThrough)
-  let first = kept === undefined ? extent.firstDay : addDays(kept.through, 1)
-  if (first <= settled) {
-    await fillDays(run, extent, first, settled)
+  const settled = settledThrough(days.to)
+  let from = kept === undefined ? days.from : addDays(kept.through, 1)
+  if (from <= settled) {
+    await fillDays(run, extent, { from, to: settled })
     await keepDatabase(run, { shape, through: settled, before: kept })
-    first = addDays(settled, 1)
+    from = addDays(settled, 1)
   }
-  await fillDays(run, extent, first, dataThrough)
+  await fillDays(run, extent, { from, to: days.to })
   return kept
 }
 
@@ -82,9 +86,8 @@ export async function attachSnapshot(
 }
 
 /** A few days at a time, in order: readers skip what lies outside their window. */
-async function fillDays(run: Run, { daysAtOnce }: Extent, from: string, through: string): Promise<void> {
-  for (let first = from; first <= through; first = addDays(first, daysAtOnce)) {
-    const last = addDays(first, daysAtOnce - 1)
-    await execute(run.connection, ROWS_FILE, { first_day: first, last_day: last < through ? last : through })
+async function fillDays(run: Run, { daysAtOnce }: Extent, days: DayRange): Promise<void> {
+  for (const { from, to } of piecesOf(days, daysAtOnce)) {
+    await execute(run.connection, ROWS_FILE, { first_day: from, last_day: to })
   }
 }

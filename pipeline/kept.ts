@@ -110,11 +110,11 @@ export async function keepDatabase(
 export async function keepParquet(run: Run, firstDay: string): Promise<Kept | undefined> {
   const ledger = await readLedger(run)
   if (ledger === undefined) return undefined
-  const { id, database_through: last, parquet_through } = ledger
-  const kept = keptIn(run, id, last)
-  if (parquet_through === last) return kept
-  const first = parquet_through === null ? firstDay : addDays(parquet_through, 1)
-  await appendMonths(run.connection, kept.parquet, { first, last })
+  const { id, database_through: to, parquet_through } = ledger
+  const kept = keptIn(run, id, to)
+  if (parquet_through === to) return kept
+  const from = parquet_through === null ? firstDay : addDays(parquet_through, 1)
+  await appendMonths(run.connection, kept.parquet, { from, to })
   seal(run, kept)
   await execute(run.connection, 'kept/complete.sql', { checksums: checksumsOf(kept) })
   return kept

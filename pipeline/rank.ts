@@ -66,17 +66,17 @@ export async function rank(run: Run): Promise<StageResult> {
   await tellRetracted(run, fingerprint)
   const kept = await createSnapshot(run, extent)
   await fillTables(run, extent, { kept, newest })
-  await fillRankings(run, extent.dataThrough)
-  await fillFast(run.connection, extent, { kept: await keptDays(run) })
+  await fillRankings(run, extent.days.to)
+  await fillFast(run.connection, extent.days, { kept: await keptDays(run) })
   await describe(run, extent, { sources, fingerprint })
-  const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.firstDay })
+  const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
   return {
     summary:
       `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, ` +
-      `data through ${extent.dataThrough}${kept === undefined ? '' : `, taken over through ${kept.through}`}`,
+      `data through ${extent.days.to}${kept === undefined ? '' : `, taken over through ${kept.through}`}`,
     facts: {
-      first_day: extent.firstDay,
-      data_through: extent.dataThrough,
+      first_day: extent.days.from,
+      data_through: extent.days.to,
       taken_over_through: kept?.through ?? null,
       input_fingerprint: fingerprint,
       ...totals,
@@ -96,7 +96,7 @@ async function readExtent(run: Run): Promise<Extent> {
       `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
     )
   }
-  return { firstDay: first_day, dataThrough: data_through, wide, daysAtOnce: days_at_once }
+  return { days: { from: first_day, to: data_through }, wide, daysAtOnce: days_at_once }
 }
 
 /** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
@@ -147,8 +147,8 @@ function keep(
       ? `the newest snapshot, ${newest}, was not current (its run was interrupted, or the pointer removed), and is now`
       : `the input has not changed since ${newest}; nothing new is published`,
     facts: {
-      first_day: extent.firstDay,
-      data_through: extent.dataThrough,
+      first_day: extent.days.from,
+      data_through: extent.days.to,
       days_restated: interrupted ? days_restated : 0,
     },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },
@@ -157,7 +157,7 @@ function keep(
 
 async function fillTables(
   run: Run,
-  { dataThrough }: Extent,
+  { days }: Extent,
   { kept, newest }: { readonly kept: Kept | undefined; readonly newest: string | undefined },
 ): Promise<void> {
   const { connection } = run
@@ -174,7 +174,7 @@ async function fillTables(
       await execute(connection, 'rank/restatements.sql', { first_day })
     })
   }
-  await execute(connection, 'rank/coverage.sql', { data_through: dataThrough })
+  await execute(connection, 'rank/coverage.sql', { data_through: days.to })
 }
 
 async function describe(
@@ -184,8 +184,8 @@ async function describe(
 ): Promise<void> {
   const { publisher } = run.config
   await execute(run.connection, 'rank/meta.sql', {
-    data_through: extent.dataThrough,
-    first_day: extent.firstDay,
+    data_through: extent.days.to,
+    first_day: extent.days.from,
     version: DATASET_VERSION,
     licence: LICENCE.name,
     licence_url: LICENCE.url,

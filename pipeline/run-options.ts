@@ -1,14 +1,12 @@
 /** What a run may be asked to do beyond the usual: let a gate through once, count a range of days again, or be of another time. */
 import { z } from 'zod'
 import { FLOOR_DATE, daySchema } from './contract.ts'
+import type { DayRange } from './days.ts'
 import { UsageError } from './errors.ts'
 
 /** The gates before publishing, in the order they are told; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps'] as const
 export type GateName = (typeof GATES)[number]
-
-/** Days from `from` to `to`, both inclusive, `YYYY-MM-DD`. */
-export type DayRange = { readonly from: string; readonly to: string }
 
 export type RunOptions = {
   /** Gates that may not block this run. */

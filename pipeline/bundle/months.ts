@@ -7,6 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { endOfMonth } from 'date-fns/endOfMonth'
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { addDays, utcDay } from '../contract.ts'
+import type { DayRange } from '../days.ts'
 import { literal } from '../sql-values.ts'
 import { returnMemory } from '../statements.ts'
 import { appendParquet } from './append-parquet.ts'
@@ -16,9 +17,6 @@ import { DAYS_TABLE } from './tables.ts'
 /** Name of the file in a snapshot. */
 export const DAYS_FILE = `${DAYS_TABLE}.parquet`
 
-/** Days from the first to the last, both inclusive, `YYYY-MM-DD`. */
-type Days = { readonly first: string; readonly last: string }
-
 /**
  * Appends days of the attached snapshot to a Parquet file, which is made where it is missing.
  * @param connection to the warehouse.
@@ -27,16 +25,16 @@ type Days = { readonly first: string; readonly last: string }
 export async function appendMonths(
   connection: DuckDBConnection,
   path: string,
-  days: Days,
+  days: DayRange,
   options = parquetOptions(),
 ): Promise<void> {
   const part = `${path}.part`
-  for (const { first, last } of monthsOf(days)) {
+  for (const { from, to } of monthsOf(days)) {
     // Sorted once more: how rows come out of a table depends on how they went in, and with that the row groups.
     await connection.run(
       `COPY (
         FROM snapshot.${DAYS_TABLE}
-        WHERE day BETWEEN ${literal(first)} AND ${literal(last)}
+        WHERE day BETWEEN ${literal(from)} AND ${literal(to)}
         ORDER BY day, app_id
       ) TO ${literal(part)} ${options}`,
     )
@@ -49,11 +47,11 @@ export async function appendMonths(
 }
 
 /** The days cut at the ends of months. */
-function monthsOf({ first, last }: Days): Days[] {
-  const months: Days[] = []
-  for (let start = first; start <= last;) {
+function monthsOf({ from, to }: DayRange): DayRange[] {
+  const months: DayRange[] = []
+  for (let start = from; start <= to;) {
     const end = utcDay(endOfMonth(new UTCDate(start)))
-    months.push({ first: start, last: end < last ? end : last })
+    months.push({ from: start, to: end < to ? end : to })
     start = addDays(end, 1)
   }
   return months

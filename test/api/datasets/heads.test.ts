@@ -106,7 +106,7 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, ke
   if (kept) await fillNightBefore(connection, rules)
   await fillFast(
     connection,
-    { firstDay: FIRST_DAY, dataThrough: LAST_DAY },
+    { from: FIRST_DAY, to: LAST_DAY },
     { rules, ...(kept && { kept: { through: KEPT_THROUGH, isNew: false } }) },
   )
   await connection.run('USE memory; DETACH snapshot')
@@ -124,7 +124,7 @@ async function fillNightBefore(connection: DuckDBConnection, rules: HeadRules): 
   )
   await fillFast(
     connection,
-    { firstDay: FIRST_DAY, dataThrough: addDays(KEPT_THROUGH, 10) },
+    { from: FIRST_DAY, to: addDays(KEPT_THROUGH, 10) },
     { rules, kept: { through: KEPT_THROUGH, isNew: true } },
   )
   await connection.run('DROP SCHEMA snapshot.fast CASCADE')
@@ -295,7 +295,7 @@ describe('what a night before found of the kept days', () => {
       UPDATE warehouse.kept_tops SET next_total = 7;
       UPDATE apps SET subcategories = ${tags('app_id')};
       ${change}`)
-    await fillFast(connection, { firstDay: FIRST_DAY, dataThrough: LAST_DAY }, { rules, kept })
+    await fillFast(connection, { from: FIRST_DAY, to: LAST_DAY }, { rules, kept })
     const bounds = await connection.runAndReadAll(
       'SELECT most_in_all FROM fast.outsiders ORDER BY first_day LIMIT 1',
     )
