@@ -17,7 +17,7 @@ const DAYS_AT_ONCE = 2 * BLOCK_DAYS
 
 const widthRow = z.object({ wide: z.boolean() })
 
-interface Options {
+type Options = {
   readonly rules?: HeadRules
   /** In a run: what of the warehouse's kept days there is. */
   readonly kept?: KeptDays | undefined

@@ -10,7 +10,7 @@ import { dateValue } from './sql-values.ts'
 import { countSchema, execute, readRow, sqlFile } from './statements.ts'
 
 /** How the heads are chosen. */
-export interface HeadRules {
+export type HeadRules = {
   /** How many apps of each tag and block are heads: the first level that fits, from the largest. */
   readonly levels: readonly number[]
   /** Running totals at most, for each app-day of the snapshot. */
@@ -35,7 +35,7 @@ const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
 const knownRow = z.object({ tops: countSchema, retagged: countSchema })
 
 /** Days whose blocks are looked through once: what was found is kept in the warehouse, and taken over from there. */
-export interface KeptDays {
+export type KeptDays = {
   /** The last of them, `YYYY-MM-DD`. */
   readonly through: string
   /** Whether it is the present run that looks through them. */
@@ -43,7 +43,7 @@ export interface KeptDays {
 }
 
 /** Where heads are looked for. */
-interface Search {
+type Search = {
   readonly connection: DuckDBConnection
   /** Those between which the snapshot has data. */
   readonly days: DayRange
