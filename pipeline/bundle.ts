@@ -15,7 +15,7 @@ import { parquetOptions, writeTable } from './bundle/table-files.ts'
 import { DAYS_TABLE } from './bundle/tables.ts'
 import { citationText, licenceText, readmeText } from './bundle/texts.ts'
 import { SNAPSHOT_FILE, addDays } from './contract.ts'
-import { keepParquet, takeOver } from './kept.ts'
+import { completeSettledFiles, takeOver } from './settled.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Writes the files that stand beside the DuckDB file of the snapshot in the build folder. */
@@ -40,13 +40,13 @@ export async function bundle(run: Run): Promise<StageResult> {
   }
 }
 
-/** Days that are kept are taken over as they are. */
+/** Settled days are taken over as they are. */
 async function writeDays(run: Run, description: Description): Promise<void> {
   const { first_day, data_through: to } = description.meta
   const path = join(run.buildFolder, DAYS_FILE)
-  const kept = await keepParquet(run, first_day)
-  if (kept !== undefined) takeOver(kept.parquet, path)
-  const from = kept === undefined ? first_day : addDays(kept.through, 1)
+  const settled = await completeSettledFiles(run, first_day)
+  if (settled !== undefined) takeOver(settled.parquet, path)
+  const from = settled === undefined ? first_day : addDays(settled.through, 1)
   await appendMonths(run.connection, path, { from, to }, parquetOptions(description))
 }
 

@@ -4,7 +4,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { piecesOf } from './days.ts'
 import type { DayRange } from './days.ts'
 import { BLOCK_DAYS, blockOf, findHeads } from './heads.ts'
-import type { HeadRules, KeptDays } from './heads.ts'
+import type { HeadRules } from './heads.ts'
+import type { SettledDays } from './settled.ts'
 import { literal } from './sql-values.ts'
 import { execute, readRow } from './statements.ts'
 
@@ -19,8 +20,8 @@ const widthRow = z.object({ wide: z.boolean() })
 
 type Options = {
   readonly rules?: HeadRules
-  /** In a run: what of the warehouse's kept days there is. */
-  readonly kept?: KeptDays | undefined
+  /** In a run, which has a warehouse to take them over from. */
+  readonly settled?: SettledDays | undefined
 }
 
 /**
@@ -31,12 +32,12 @@ type Options = {
 export async function fillFast(
   connection: DuckDBConnection,
   days: DayRange,
-  { rules = HEAD_RULES, kept }: Options = {},
+  { rules = HEAD_RULES, settled }: Options = {},
 ): Promise<void> {
   await execute(connection, 'fast/schema.sql')
   const { wide } = await readRow(connection, 'fast/width.sql', widthRow)
   await execute(connection, wide ? 'fast/widen.sql' : 'fast/narrow.sql')
-  const step = await findHeads({ connection, days, rules, kept })
+  const step = await findHeads({ connection, days, rules, settled })
   await execute(connection, 'fast/tables.sql')
   // Macros are bound to no values, but may be made of them.
   await connection.run(`CREATE MACRO snapshot.fast.step() AS ${step}`)

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
 import type { DayRange } from './days.ts'
+import type { SettledDays } from './settled.ts'
 import { dateValue } from './sql-values.ts'
 import { countSchema, execute, readRow, sqlFile } from './statements.ts'
 
@@ -19,7 +20,7 @@ export type HeadRules = {
   readonly appShare: number
 }
 
-/** The bounds on those who are no heads are kept for blocks of days, counted from the floor. */
+/** The bounds on those who are no heads stand for blocks of days, counted from the floor. */
 export const BLOCK_DAYS = 32
 
 /** The SQL by which the first apps of each tag in a block are found; the table of tags is made with the schema. */
@@ -34,21 +35,14 @@ const appsRow = z.object({ apps: countSchema, tags: countSchema })
 const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
 const knownRow = z.object({ tops: countSchema, retagged: countSchema })
 
-/** Days whose blocks are looked through once: what was found is kept in the warehouse, and taken over from there. */
-export type KeptDays = {
-  /** The last of them, `YYYY-MM-DD`. */
-  readonly through: string
-  /** Whether it is the present run that looks through them. */
-  readonly isNew: boolean
-}
-
 /** Where heads are looked for. */
 type Search = {
   readonly connection: DuckDBConnection
   /** Those between which the snapshot has data. */
   readonly days: DayRange
   readonly rules: HeadRules
-  readonly kept: KeptDays | undefined
+  /** Days whose blocks are looked through once: the warehouse holds what was found, and it is taken over from there. */
+  readonly settled: SettledDays | undefined
 }
 
 /**
@@ -57,8 +51,8 @@ type Search = {
  * @returns the days from one of their running totals to the next.
  */
 export async function findHeads(search: Search): Promise<number> {
-  const { connection, days, rules, kept } = search
-  if (kept?.isNew === true) await execute(connection, 'fast/keep-tags.sql')
+  const { connection, days, rules, settled } = search
+  if (settled?.isNew === true) await execute(connection, 'fast/save-tags.sql')
   const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
   const length = daysBetween(days.from, days.to) + 1
   for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
@@ -72,20 +66,21 @@ export async function findHeads(search: Search): Promise<number> {
   return 1
 }
 
-async function findTops({ connection, days, kept }: Search, level: number): Promise<void> {
+async function findTops({ connection, days, settled }: Search, level: number): Promise<void> {
   await execute(connection, 'fast/no-tops.sql')
-  const isKnown = kept?.isNew === false && (await takeTops(connection, level))
-  let first = blockOf(isKnown ? addDays(kept.through, 1) : days.from)
+  const isKnown = settled?.isNew === false && (await takeTops(connection, level))
+  let first = blockOf(isKnown ? addDays(settled.through, 1) : days.from)
   for (; first <= days.to; first = addDays(first, BLOCK_DAYS)) {
     const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
     await execute(connection, BLOCK_FILE, block)
     await execute(connection, TOPS_FILE, { ...block, level })
   }
   await execute(connection, 'fast/heads.sql')
-  if (kept?.isNew === true) await execute(connection, 'fast/keep-tops.sql', { level, through: kept.through })
+  if (settled?.isNew === true)
+    await execute(connection, 'fast/save-tops.sql', { level, through: settled.through })
 }
 
-/** Takes the tops of the kept days over, unless there are none or they say nothing of too many apps. */
+/** Takes the tops of the settled days over, unless there are none or they say nothing of too many apps. */
 async function takeTops(connection: DuckDBConnection, level: number): Promise<boolean> {
   await execute(connection, 'fast/retagged.sql')
   const { tops, retagged } = await readRow(connection, 'fast/known.sql', knownRow, { level })
@@ -97,7 +92,7 @@ async function takeTops(connection: DuckDBConnection, level: number): Promise<bo
   return true
 }
 
-/** What decides besides the rows and the tags which tops are found: kept ones hold as long as it is the same. */
+/** What decides besides the rows and the tags which tops are found: earlier ones hold as long as it is the same. */
 export function shapeOfTops(): string {
   return [BLOCK_DAYS, sqlFile(SCHEMA_FILE), sqlFile(BLOCK_FILE), sqlFile(TOPS_FILE)].join('\n')
 }

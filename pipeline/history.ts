@@ -1,5 +1,5 @@
 /**
- * The snapshot's file with its table app_daily, the history of all days: taken over as far as it is kept, written from
+ * The snapshot's file with its table app_daily, the history of all days: taken over as far as it is settled, written from
  * the warehouse from there on.
  */
 import { createHash } from 'node:crypto'
@@ -12,8 +12,8 @@ import { SNAPSHOT_FILE, addDays } from './contract.ts'
 import { piecesOf } from './days.ts'
 import type { DayRange } from './days.ts'
 import { shapeOfTops } from './heads.ts'
-import { findKept, keepDatabase, settledThrough, takeOver } from './kept.ts'
-import type { Kept } from './kept.ts'
+import { beginSettledFiles, findSettledFiles, settledThrough, takeOver } from './settled.ts'
+import type { SettledFiles } from './settled.ts'
 import { literal } from './sql-values.ts'
 import type { Run } from './stage.ts'
 import { execute, sqlFile } from './statements.ts'
@@ -39,24 +39,24 @@ export type Extent = {
  * Attaches a new snapshot as `snapshot`, with its tables and macros, of which app_daily is filled.
  * @returns what was taken over, undefined when nothing was.
  */
-export async function createSnapshot(run: Run, extent: Extent): Promise<Kept | undefined> {
+export async function createSnapshot(run: Run, extent: Extent): Promise<SettledFiles | undefined> {
   const { days } = extent
   const shape = shapeOf(extent)
-  const kept = await findKept(run, { shape, dataThrough: days.to })
+  const earlier = await findSettledFiles(run, { shape, dataThrough: days.to })
   mkdirSync(run.buildFolder, { recursive: true })
-  await (kept === undefined ? createEmpty(run, extent) : attachCopy(run, kept))
+  await (earlier === undefined ? createEmpty(run, extent) : attachCopy(run, earlier))
   const settled = settledThrough(days.to)
-  let from = kept === undefined ? days.from : addDays(kept.through, 1)
+  let from = earlier === undefined ? days.from : addDays(earlier.through, 1)
   if (from <= settled) {
     await fillDays(run, extent, { from, to: settled })
-    await keepDatabase(run, { shape, through: settled, before: kept })
+    await beginSettledFiles(run, { shape, through: settled, before: earlier })
     from = addDays(settled, 1)
   }
   await fillDays(run, extent, { from, to: days.to })
-  return kept
+  return earlier
 }
 
-/** What decides besides the rows what is kept of them: the writer of the files, and all that makes them. */
+/** What decides besides the rows what is written of them: the writer of the files, and all that makes them. */
 function shapeOf({ wide }: Extent): string {
   const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE].map(sqlFile)
   const made = createHash('sha256').update(JSON.stringify([sql, parquetOptions(), shapeOfTops()]))
@@ -70,8 +70,8 @@ async function createEmpty({ connection, buildFolder }: Run, { wide }: Extent): 
   if (wide) await execute(connection, WIDEN_FILE)
 }
 
-async function attachCopy({ connection, buildFolder }: Run, kept: Kept): Promise<void> {
-  takeOver(kept.database, join(buildFolder, SNAPSHOT_FILE))
+async function attachCopy({ connection, buildFolder }: Run, earlier: SettledFiles): Promise<void> {
+  takeOver(earlier.database, join(buildFolder, SNAPSHOT_FILE))
   await attachSnapshot(connection, buildFolder, `snapshot (${UNLOGGED})`)
   await connection.run('USE snapshot')
 }

@@ -16,10 +16,10 @@ import { DataError } from './errors.ts'
 import { fillFast } from './fast.ts'
 import { createSnapshot } from './history.ts'
 import type { Extent } from './history.ts'
-import { keptDays } from './kept.ts'
-import type { Kept } from './kept.ts'
 import { withPublished } from './published.ts'
 import { fillRankings } from './rankings.ts'
+import { settledDays } from './settled.ts'
+import type { SettledFiles } from './settled.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from './snapshots.ts'
 import { listValue } from './sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -61,23 +61,23 @@ export async function rank(run: Run): Promise<StageResult> {
   const newest = listSnapshots(run.config.dataDir).at(-1)
   if (newest !== undefined) {
     const { input_fingerprint, days_restated } = await readNewest(run, newest)
-    if (input_fingerprint === fingerprint) return keep(run, extent, { id: newest, days_restated })
+    if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
   }
   await tellRetracted(run, fingerprint)
-  const kept = await createSnapshot(run, extent)
-  await fillTables(run, extent, { kept, newest })
+  const takenOver = await createSnapshot(run, extent)
+  await fillTables(run, extent, { takenOver, newest })
   await fillRankings(run, extent.days.to)
-  await fillFast(run.connection, extent.days, { kept: await keptDays(run) })
+  await fillFast(run.connection, extent.days, { settled: await settledDays(run) })
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
   return {
     summary:
       `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, ` +
-      `data through ${extent.days.to}${kept === undefined ? '' : `, taken over through ${kept.through}`}`,
+      `data through ${extent.days.to}${takenOver === undefined ? '' : `, taken over through ${takenOver.through}`}`,
     facts: {
       first_day: extent.days.from,
       data_through: extent.days.to,
-      taken_over_through: kept?.through ?? null,
+      taken_over_through: takenOver?.through ?? null,
       input_fingerprint: fingerprint,
       ...totals,
     },
@@ -135,7 +135,7 @@ async function tellRetracted(run: Run, fingerprint: string): Promise<void> {
 }
 
 /** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */
-function keep(
+function keepNewest(
   run: Run,
   extent: Extent,
   { id: newest, days_restated }: { readonly id: string; readonly days_restated: number },
@@ -158,7 +158,10 @@ function keep(
 async function fillTables(
   run: Run,
   { days }: Extent,
-  { kept, newest }: { readonly kept: Kept | undefined; readonly newest: string | undefined },
+  {
+    takenOver,
+    newest,
+  }: { readonly takenOver: SettledFiles | undefined; readonly newest: string | undefined },
 ): Promise<void> {
   const { connection } = run
   for (const category of CATEGORIES) {
@@ -167,8 +170,9 @@ async function fillTables(
   }
   await execute(connection, 'rank/apps.sql')
   if (newest !== undefined) {
-    // Every snapshot since the kept days were written has the same.
-    const first_day = kept !== undefined && newest >= kept.id ? addDays(kept.through, 1) : FLOOR_DATE
+    // Every snapshot since the files were begun has the same rows of their days.
+    const first_day =
+      takenOver !== undefined && newest >= takenOver.id ? addDays(takenOver.through, 1) : FLOOR_DATE
     await withPublished(run, { id: newest, name: 'previous' }, async () => {
       await execute(connection, 'rank/earlier-restatements.sql')
       await execute(connection, 'rank/restatements.sql', { first_day })

@@ -15,13 +15,13 @@ import {
 import type { Effects } from './effects.ts'
 import { BlockedError, DataError, UsageError, explained, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './gate.ts'
-import { forgetKept } from './kept.ts'
 import { load } from './load.ts'
 import { publish } from './publish.ts'
 import { rank } from './rank.ts'
 import { resolve } from './resolve.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
+import { forgetSettledFiles } from './settled.ts'
 import {
   BUILD_PREFIX,
   currentSnapshot,
@@ -236,6 +236,6 @@ async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   const isBuilt = existsSync(run.buildFolder)
   rmSync(run.buildFolder, { recursive: true, force: true })
-  if (isBuilt && failure.outcome === 'failed') await forgetKept(run)
+  if (isBuilt && failure.outcome === 'failed') await forgetSettledFiles(run)
   await record(run, wholeReport(run, startedAt, done, failure))
 }

@@ -61,9 +61,9 @@ CREATE TABLE IF NOT EXISTS runs (
   report JSON NOT NULL
 );
 
--- What of app_daily stands ready in DATA_DIR/kept/<id>, and up to which day in each of its two files; one row at most.
+-- The settled files of app_daily, in DATA_DIR/kept/<id>, and up to which day in each of its two files; one row at most.
 -- They are whole when both reach as far, and as they were while their checksums are the same. `shape` is what else
--- decides what is kept.
+-- decides what is written.
 CREATE TABLE IF NOT EXISTS kept_files (
   id VARCHAR NOT NULL,
   shape VARCHAR NOT NULL,
@@ -76,7 +76,7 @@ CREATE TABLE IF NOT EXISTS kept_files (
 CREATE TABLE IF NOT EXISTS kept_days (day DATE NOT NULL, content_hash VARCHAR NOT NULL);
 CREATE TABLE IF NOT EXISTS kept_apps (app_id BIGINT NOT NULL, canonical_id BIGINT NOT NULL);
 
--- What the schema `fast` of the next snapshots takes over of the kept days: the first apps of each tag in their blocks,
+-- What the schema `fast` of the next snapshots takes over of the settled days: the first apps of each tag in their blocks,
 -- for each level that was tried (see fast/no-tops.sql), and the tags that the apps had then.
 CREATE TABLE IF NOT EXISTS kept_tops (
   level INTEGER NOT NULL,

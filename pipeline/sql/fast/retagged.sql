@@ -1,5 +1,5 @@
--- Apps with other tags than they had when the kept tops were found: the bounds of then say nothing of them. (An app that
--- was not there then has no usage on the kept days.)
+-- Apps with other tags than they had when the saved tops were found: the bounds of then say nothing of them. (An app that
+-- was not there then has no usage on the settled days.)
 INSERT INTO fast_retagged
 SELECT a.app_id
 FROM snapshot.apps AS a

@@ -63,21 +63,21 @@ interface Size {
   readonly level: number
   readonly share: number
   /** Whether a night before found the heads of the first blocks, when some apps had other tags. */
-  readonly kept?: boolean
+  readonly settled?: boolean
 }
 
 // Running totals for each day, and for one day in some.
 const SIZES: readonly Size[] = [
   { apps: 60, level: 6, share: 100 },
   { apps: 150, level: 15, share: 0.3 },
-  { apps: 100, level: 10, share: 100, kept: true },
+  { apps: 100, level: 10, share: 100, settled: true },
 ]
 
 /** The first two blocks of days end before it. */
-const KEPT_THROUGH = addDays(FIRST_DAY, 80)
+const SETTLED_THROUGH = addDays(FIRST_DAY, 80)
 
 /** A snapshot of `apps` apps of this shape, of which the first `level` per tag and block are heads. */
-async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, kept = false }: Size) {
+async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, settled = false }: Size) {
   const random = randomFrom(seed)
   const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
   const dataDir = folders.make()
@@ -103,11 +103,11 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, ke
   await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
   await connection.run(COVER_DAYS)
   const rules = { levels: [level], share, appShare: 100 }
-  if (kept) await fillNightBefore(connection, rules)
+  if (settled) await fillNightBefore(connection, rules)
   await fillFast(
     connection,
     { from: FIRST_DAY, to: LAST_DAY },
-    { rules, ...(kept && { kept: { through: KEPT_THROUGH, isNew: false } }) },
+    { rules, ...(settled && { settled: { through: SETTLED_THROUGH, isNew: false } }) },
   )
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
@@ -117,15 +117,15 @@ async function makeSnapshot(shape: Shape, seed: number, { apps, level, share, ke
   return { folder, snapshot, remove: () => rmSync(dataDir, { recursive: true }) }
 }
 
-/** Fills the schema as of ten days later than what is kept, and takes it out again; then some apps get other tags. */
+/** Fills the schema as of ten days later than what is settled, and takes it out again; then some apps get other tags. */
 async function fillNightBefore(connection: DuckDBConnection, rules: HeadRules): Promise<void> {
   await connection.run(
     `ATTACH ':memory:' AS warehouse; USE warehouse; ${sqlFile('warehouse.sql')} USE snapshot`,
   )
   await fillFast(
     connection,
-    { from: FIRST_DAY, to: addDays(KEPT_THROUGH, 10) },
-    { rules, kept: { through: KEPT_THROUGH, isNew: true } },
+    { from: FIRST_DAY, to: addDays(SETTLED_THROUGH, 10) },
+    { rules, settled: { through: SETTLED_THROUGH, isNew: true } },
   )
   await connection.run('DROP SCHEMA snapshot.fast CASCADE')
   await connection.run("UPDATE apps SET subcategories = ['game', 'legal'] WHERE app_id % 15 = 1")
@@ -273,9 +273,9 @@ describe('readRanking where the heads cannot tell', () => {
   })
 })
 
-describe('what a night before found of the kept days', () => {
+describe('what a night before found of the settled days', () => {
   const rules = { levels: [2], share: 100, appShare: 100 }
-  const kept = { through: KEPT_THROUGH, isNew: false }
+  const settled = { through: SETTLED_THROUGH, isNew: false }
 
   /** The tags of an app on the night before. */
   const tags = (app: string) => `CASE WHEN ${app} > 4 THEN ['game'] ELSE [] END`
@@ -295,7 +295,7 @@ describe('what a night before found of the kept days', () => {
       UPDATE warehouse.kept_tops SET next_total = 7;
       UPDATE apps SET subcategories = ${tags('app_id')};
       ${change}`)
-    await fillFast(connection, { from: FIRST_DAY, to: LAST_DAY }, { rules, kept })
+    await fillFast(connection, { from: FIRST_DAY, to: LAST_DAY }, { rules, settled })
     const bounds = await connection.runAndReadAll(
       'SELECT most_in_all FROM fast.outsiders ORDER BY first_day LIMIT 1',
     )

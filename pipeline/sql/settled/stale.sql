@@ -1,4 +1,4 @@
--- Would today other rows be written for the kept days? Either the figures of one changed, came or went, or it has usage
+-- Would today other rows be written for the settled days? Either the figures of one changed, came or went, or it has usage
 -- of an app that counts elsewhere than it did.
 WITH moved AS (
   SELECT app_id

@@ -1,4 +1,4 @@
--- What the kept files are made from.
+-- What the settled files are made from.
 INSERT INTO warehouse.kept_days
 SELECT d.day, d.content_hash
 FROM warehouse.days AS d, warehouse.kept_files AS k

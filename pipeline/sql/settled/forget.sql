@@ -1,4 +1,4 @@
--- The kept files count for nothing from here on.
+-- The settled files count for nothing from here on.
 DELETE FROM warehouse.kept_files;
 DELETE FROM warehouse.kept_days;
 DELETE FROM warehouse.kept_apps;

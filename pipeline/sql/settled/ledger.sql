@@ -1,4 +1,4 @@
--- What the ledger says of the kept files.
+-- What the ledger says of the settled files.
 SELECT
   k.id,
   k.shape,

@@ -16,9 +16,9 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { addDays } from '../../pipeline/contract.ts'
-import { settledThrough } from '../../pipeline/kept.ts'
 import { GATES } from '../../pipeline/run-options.ts'
 import type { Report } from '../../pipeline/run.ts'
+import { settledThrough } from '../../pipeline/settled.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { fact, runAt } from '../support/in-process.ts'
 import {
@@ -340,7 +340,7 @@ describe('restatements', () => {
 })
 
 it('whatever comes in whatever order, each night publishes what it would anew', async () => {
-  const random = randomFrom(seedFrom('KEPT_SEED'))
+  const random = randomFrom(seedFrom('SETTLED_SEED'))
   const pick = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)]
   const changes: readonly (() => unknown)[] = [
     () => deliver(pick(HISTORY) ?? '', 'late.csv', 1 + Math.floor(random() * 100)),
