@@ -7,7 +7,7 @@
  * what is left at the end, goes into the log as it is.
  */
 import type { Clock } from '../../call.ts'
-import { createQueue, type InTurn } from '../../store/in-turn.ts'
+import { createQueue, type InTurn } from '../../in-turn.ts'
 import type { Log } from '../../log.ts'
 import { createDayFiles, type DayFiles, type FinishedFile } from './day-files.ts'
 import type { RecordUsage, UsageRecord } from './usage-record.ts'
