@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts'
 import { shorten } from '../shorten.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { Candidate } from './observer.ts'
-import { invalid, type ChatRequest } from './request.ts'
+import { invalidRequest, type ChatRequest } from './request.ts'
 
 /** A candidate with the way to it. */
 export interface Target extends Candidate {
@@ -27,12 +27,12 @@ export function candidatesFor(
   const { models, modelsPerRequest } = configuration
   const fallbacks = request.body['models']
   if (Array.isArray(fallbacks) && fallbacks.length > modelsPerRequest) {
-    throw invalid(`models: ${fallbacks.length} were sent, at most ${modelsPerRequest} are allowed`)
+    throw invalidRequest(`models: ${fallbacks.length} were sent, at most ${modelsPerRequest} are allowed`)
   }
   const unknown = request.models.filter((model) => !models.has(model))
   if (unknown.length > 0) {
     const names = unknown.map((model) => `"${shorten(model)}"`).join(', ')
-    throw invalid(`Unknown model: ${names}; GET /models lists those there are`)
+    throw invalidRequest(`Unknown model: ${names}; GET /models lists those there are`)
   }
   const targets = request.models.flatMap((model) =>
     (models.get(model) ?? []).map((upstream) => ({ model, provider: upstream.name, upstream })),

@@ -82,15 +82,16 @@ export const chatRequestSchema = z.looseObject({
  */
 export function readChatRequest(body: unknown): ChatRequest {
   const parsed = chatRequestSchema.safeParse(body)
-  if (!parsed.success) throw invalid(describe(parsed.error, body))
+  if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
   const { model: first, models, stream } = parsed.data
   const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
-  if (wanted.length === 0) throw invalid('model is missing: name one in "model", or several in "models"')
+  if (wanted.length === 0)
+    throw invalidRequest('model is missing: name one in "model", or several in "models"')
   return { models: wanted, stream: stream === true, body: parsed.data }
 }
 
 /** A refusal of what the caller asked. */
-export function invalid(message: string): ApiError {
+export function invalidRequest(message: string): ApiError {
   return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
 }
 
