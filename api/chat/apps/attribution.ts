@@ -4,7 +4,7 @@ import type { Clock } from '../../call.ts'
 import type { Log } from '../../log.ts'
 import { createMemo } from '../../memo.ts'
 import type { Store } from '../../store/store.ts'
-import { appHeaders, readAppClaim, type AppClaim } from './app-claim.ts'
+import { appHeaders, readAppClaim, type AppClaim, type RequestHeaders } from './app-claim.ts'
 import {
   addsTo,
   findApp,
@@ -14,11 +14,13 @@ import {
   type NewAppVisibility,
 } from './app-store.ts'
 import { openRegistryFile } from './registry-file.ts'
-import type { AttributeRequest } from '../records/usage-record.ts'
 
 export interface Attribution {
-  /** Never rejects: a request whose app cannot be settled is attributed to none, and the log says why. */
-  readonly attribute: AttributeRequest
+  /**
+   * The app a request belongs to by its headers; registers an app that is new. Never rejects: a request whose app cannot
+   * be settled is attributed to none, and the log says why.
+   */
+  readonly attribute: (headers: RequestHeaders) => Promise<number>
   /** Writes the registry of new apps to its end. */
   close(): Promise<void>
 }

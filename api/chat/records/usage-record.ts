@@ -46,8 +46,3 @@ export interface UsageRecord {
 
 /** Keeps a record; resolves once it is written, and never rejects: a failed write is kept and tried again. */
 export type RecordUsage = (record: UsageRecord) => Promise<void>
-
-/** The app a request belongs to by its headers (CONTRACT 6); registers an app that is new. */
-export type AttributeRequest = (
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-) => Promise<number>
