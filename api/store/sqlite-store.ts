@@ -51,7 +51,7 @@ export async function openSqlite(path: string): Promise<Store> {
     atOnce: (kind, work) =>
       inTurn(() =>
         whenFree(database, async () =>
-          runAtOnce(database, kind, () => work(run, versionAfter(changesOfOthers()))),
+          runAtOnce({ database, run }, kind, () => work(run, versionAfter(changesOfOthers()))),
         ),
       ),
     version() {
@@ -89,16 +89,21 @@ function createRunStatement(database: DatabaseSync): RunStatement {
   return (sql, values) => {
     const prepared = known.get(sql) ?? prepare(database, sql)
     known.set(sql, prepared)
-    const { statement, places, count } = prepared
+    const { statement, givesRows, places, count } = prepared
     if (values.length !== count) {
       throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
     }
-    return statement.all(...places.map((place) => values[place - 1] ?? null))
+    const bound = places.map((place) => values[place - 1] ?? null)
+    if (givesRows) return statement.all(...bound)
+    statement.run(...bound)
+    return []
   }
 }
 
 interface Prepared {
   readonly statement: StatementSync
+  /** Whether there are rows to ask for; asked for where there are none, they cost a quarter of a write. */
+  readonly givesRows: boolean
   /** The number of the value that stands at each place: 1 for `$1`. */
   readonly places: readonly number[]
   /** How many different values there are. */
@@ -110,15 +115,24 @@ interface Prepared {
 function prepare(database: DatabaseSync, sql: string): Prepared {
   const places = Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number))
   const statement = database.prepare(sql.replaceAll(/\$\d+/g, '?'))
-  return { statement, places, count: places.reduce((most, place) => Math.max(most, place), 0) }
+  return {
+    statement,
+    givesRows: statement.columns().length > 0,
+    places,
+    count: places.reduce((most, place) => Math.max(most, place), 0),
+  }
 }
 
-function runAtOnce<Result>(database: DatabaseSync, kind: Parameters<AtOnce>[0], work: () => Result): Result {
+function runAtOnce<Result>(
+  { database, run }: { readonly database: DatabaseSync; readonly run: RunStatement },
+  kind: Parameters<AtOnce>[0],
+  work: () => Result,
+): Result {
   // Who is going to write takes the lock for it at once, so that nobody changes what it reads.
-  database.exec(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN')
+  run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN', [])
   try {
     const result = work()
-    database.exec('COMMIT')
+    run('COMMIT', [])
     return result
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
