@@ -26,7 +26,7 @@ export const SETTINGS = {
     .string()
     .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
     .optional()
-    .describe('PostgreSQL database of accounts, keys and limits, for several API processes.'),
+    .describe('PostgreSQL database of accounts, keys, limits, apps and groups, instead of service.sqlite.'),
   PORT: z
     .string()
     .regex(/^\d{1,5}$/, 'must be a whole number from 0 to 65535')
@@ -65,14 +65,6 @@ export const SETTINGS = {
 
 const settingsSchema = z.object(SETTINGS)
 export type Settings = z.infer<typeof settingsSchema>
-
-/** What each setting is for, a line each. */
-export function settingsHelp(): string {
-  const lines = Object.entries(SETTINGS).map(
-    ([name, schema]) => `  ${name.padEnd(23)}${schema.description ?? ''}`,
-  )
-  return `Settings (environment):\n${lines.join('\n')}`
-}
 
 /**
  * Reads all settings. An empty variable counts as not set.

@@ -1,12 +1,13 @@
 /** Entry of `npm run serve`: the API alone. */
-import { readSettings, settingsHelp } from './config.ts'
+import { settingsHelp } from '../pipeline/contract.ts'
+import { readSettings, SETTINGS } from './config.ts'
 import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal, takeNoArguments } from './entry.ts'
 import { createLog } from './log.ts'
 import { serve } from './serve.ts'
 
 const USAGE = `npm run serve: the API over what was published, without a run of the pipeline.
 
-${settingsHelp()}`
+${settingsHelp(SETTINGS)}`
 
 try {
   takeNoArguments(USAGE)

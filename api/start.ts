@@ -2,10 +2,11 @@
  * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
  * nightly schedule beside it, and a first request to try.
  */
+import { settingsHelp } from '../pipeline/contract.ts'
 import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './child-processes.ts'
 import { readConfiguration } from './chat/configuration.ts'
-import { readSettings, settingsHelp, type Settings } from './config.ts'
+import { readSettings, SETTINGS, type Settings } from './config.ts'
 import {
   EXIT_USAGE,
   failureText,
@@ -30,7 +31,7 @@ const KEY_WAS_SHOWN =
 
 const USAGE = `npm start: one run of the pipeline, then the API with the nightly schedule beside it.
 
-${settingsHelp()}
+${settingsHelp(SETTINGS)}
 Those of the pipeline too: npm run nightly -- --help`
 
 try {

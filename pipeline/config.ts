@@ -23,50 +23,50 @@ export const pipelineSettings = z.object({
     .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
     // Checked as well: the working directory is a part of the path.
     .prefault('data')
-    .describe('Folder of the raw input, the warehouse and the snapshots'),
+    .describe('Folder of the raw input, the warehouse and the snapshots.'),
   ...usageSourceSettings,
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
     .refine((size) => Number.parseFloat(size) > 0, 'Expected more than 0')
     .default('2GB')
-    .describe('Memory a run keeps within: what does not fit is spilled to disk'),
+    .describe('Memory a run keeps within: what does not fit is spilled to disk.'),
   NIGHTLY_SCHEDULE: z
     .string()
     .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
     .default(DEFAULT_SCHEDULE)
-    .describe('When the nightly run starts, cron form, UTC'),
+    .describe('When npm run schedule starts the nightly run: a cron expression in UTC.'),
   PUBLISHER: z
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')
     .default('App Rankings')
-    .describe('Publisher named in the attribution line'),
+    .describe('Publisher named in the attribution line.'),
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe(
-      'Origin at which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine',
+      'Origin at which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine.',
     ),
   GATE_VOLUME_LOW: positiveDecimal
     .refine((text) => Number(text) < 1, 'Expected less than 1')
     .default('0.5')
-    .describe('A new day with less than so many times the median of its weekday is blocked'),
+    .describe('A new day with less than so many times the median of its weekday is blocked.'),
   GATE_VOLUME_HIGH: positiveDecimal
     .refine((text) => Number(text) > 1, 'Expected more than 1')
     .default('5')
-    .describe('A new day with more than so many times the median of its weekday is blocked'),
+    .describe('A new day with more than so many times the median of its weekday is blocked.'),
   GATE_ROWS_LOST: positiveDecimal
     .default('10')
-    .describe('A snapshot that loses more than so many percent of the published rows is blocked'),
+    .describe('A snapshot that loses more than so many percent of the published rows is blocked.'),
   NOTICE_WEBHOOK: z
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'Address that gets a JSON notice when a run failed, was blocked, restated history or found late data',
+      'Address that gets a JSON notice when a run failed, was blocked, restated history or has no data of the last day.',
     ),
   SUCCESS_PING: z
     .url({ protocol: /^https?$/ })
     .optional()
-    .describe('Address that is asked after each run that went well, for a dead-man monitor'),
+    .describe('Address that is asked after each run that went well, for a dead-man monitor.'),
 })
 
 /** Thresholds of the gates before publishing, as decimal text; see gate.ts. */

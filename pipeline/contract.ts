@@ -252,6 +252,18 @@ export const usageSourceSettings = {
     .describe('Password of that user, where USAGE_SOURCE has none.'),
 } as const
 
+/** What a table of settings says in a program's help: a line for each, with its default where it has one. */
+export function settingsHelp(
+  settings: Readonly<Record<string, z.ZodType<string | number | undefined>>>,
+): string {
+  const lines = Object.entries(settings).map(([name, setting]) => {
+    const { data: fallback } = setting.safeParse(undefined)
+    const end = fallback === undefined ? '' : ` Default: ${fallback}.`
+    return `  ${name.padEnd(23)}${setting.description ?? ''}${end}`
+  })
+  return `Settings (environment):\n${lines.join('\n')}`
+}
+
 /** The cluster of these settings, its address completed from those that keep credentials out of it. */
 export function clusterOf(settings: {
   readonly USAGE_SOURCE: string

@@ -9,7 +9,8 @@ import { rebuild } from './commands/rebuild.ts'
 import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
-import { readConfig } from './config.ts'
+import { pipelineSettings, readConfig } from './config.ts'
+import { settingsHelp } from './contract.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
 import { createProgress } from './progress.ts'
@@ -45,10 +46,10 @@ Options:
   --json          print the result as JSON; data goes to stdout, messages to stderr
   --help          print this help
 
-Settings (environment): DATA_DIR, USAGE_SOURCE, PIPELINE_MEMORY, PUBLISHER, PUBLIC_URL, GATE_VOLUME_LOW,
-GATE_VOLUME_HIGH, GATE_ROWS_LOST, NOTICE_WEBHOOK, SUCCESS_PING; see README.md
-Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and nothing was published, 2 wrong usage or a crash,
-75 another run is under way
+${settingsHelp(pipelineSettings.shape)}
+
+Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and nothing was published,
+2 wrong usage or a crash, 75 another run is under way
 `
 
 /** The command and its arguments; without a command's name it is a run. */

@@ -19,7 +19,7 @@ const HELP = `Usage: npm run schedule -- [--no-catch-up | --check]
 Starts the nightly run at its hour and, unless --no-catch-up is given, once right away. With --check it starts nothing:
 it checks the settings of the pipeline, and exits with 2 where one is wrong.
 
-Settings (environment): NIGHTLY_SCHEDULE and those of the nightly run; see README.md
+Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 `
 
 let running: ChildProcess | undefined

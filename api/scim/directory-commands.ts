@@ -90,6 +90,7 @@ export const HELP = [
   ...Object.values(COMMANDS).map(({ usage, summary }) => `  ${usage}\n      ${summary}`),
   '',
   'Tokens are read from the environment of the service, or from a file with mode 0600, at each sync.',
+  'The connections lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
   'Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash.',
 ].join('\n')
 

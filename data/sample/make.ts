@@ -39,7 +39,7 @@ class SampleError extends Error {
 
 function main(args: readonly string[]): void {
   const [reference, output = import.meta.dirname] = args
-  if (reference === undefined || args.length > 2) {
+  if (reference === undefined || reference.startsWith('-') || args.length > 2) {
     throw new SampleError('Usage: npm run sample -- PATH_TO_REFERENCE_FOLDER [OUTPUT_FOLDER]')
   }
   const usage = readTable(join(reference, 'usage_weekly.csv'), USAGE_COLUMNS)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readSettings, SETTINGS } from '../../api/config.ts'
+import { pipelineSettings } from '../../pipeline/config.ts'
 import { OperatorError } from '../../api/errors.ts'
 
 describe('readSettings', () => {
@@ -48,8 +49,11 @@ describe('readSettings', () => {
   })
 })
 
-describe('SETTINGS', () => {
-  it.each(Object.entries(SETTINGS))('describes %s', (_name, setting) => {
-    expect(setting.description).toMatch(/\.$/)
-  })
+describe('the settings', () => {
+  it.each([...Object.entries(SETTINGS), ...Object.entries(pipelineSettings.shape)])(
+    '%s have a sentence for the help',
+    (_name, setting) => {
+      expect(setting.description).toMatch(/\.$/)
+    },
+  )
 })

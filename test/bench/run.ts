@@ -2,7 +2,8 @@
  * `npm run bench`: every part, or those that are named: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
-import { parseArgs } from 'node:util'
+import { note, parseCommandLine, print } from '../../pipeline/command-line.ts'
+import { UsageError } from '../../pipeline/errors.ts'
 import { benchChat } from './chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'
@@ -13,23 +14,36 @@ type Part = (print: Print, options: { readonly large: boolean }) => Promise<void
 
 const PARTS: Readonly<Record<string, Part>> = {
   pipeline: benchPipeline,
-  chat: (print) => benchChat(print),
+  chat: (line) => benchChat(line),
   scim: benchScim,
   serving: benchServing,
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { large: { type: 'boolean', default: false } },
-})
+const USAGE = `Usage: npm run bench -- [PART]... [--large]
 
-const unknown = positionals.filter((name) => !(name in PARTS))
-if (unknown.length > 0) {
-  process.stderr.write(`Unknown part ${unknown.join(', ')}: expected ${Object.keys(PARTS).join(', ')}\n`)
-  process.exitCode = 2
-} else {
+Measures every part, or those that are named: ${Object.keys(PARTS).join(', ')}. What each measures stands in
+test/bench/README.md.`
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseCommandLine({
+    allowPositionals: true,
+    options: { large: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+  })
+  if (values.help) return print(USAGE)
+  const unknown = positionals.filter((name) => !Object.hasOwn(PARTS, name))
+  if (unknown.length > 0) {
+    throw new UsageError(`Unknown part ${unknown.join(', ')}: expected ${Object.keys(PARTS).join(', ')}`)
+  }
   for (const [name, part] of Object.entries(PARTS)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue
-    await part((line) => process.stdout.write(`${line}\n`), values)
+    await part(print, values)
   }
+}
+
+try {
+  await main()
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  note(error.message)
+  process.exitCode = error.exitCode
 }

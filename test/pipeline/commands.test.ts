@@ -3,6 +3,7 @@ import { cpSync, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
+import { pipelineSettings } from '../../pipeline/config.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
 
@@ -208,10 +209,13 @@ describe('wrong usage', () => {
     expect(ended.stderr).toContain(message)
   })
 
-  it('--help lists every command on stdout', async () => {
+  it('--help lists every command and setting on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
     for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune', 'rebuild'])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+    for (const name of Object.keys(pipelineSettings.shape))
+      expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+    expect(stdout).toMatch(/^  PIPELINE_MEMORY .* Default: 2GB\.$/m)
   })
 })
