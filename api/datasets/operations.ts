@@ -36,9 +36,10 @@ const MEANINGS: Readonly<Record<keyof typeof PARAMETERS, string>> = {
   category: 'Only apps tagged with a subcategory inside this group.',
   subcategory: 'Only apps with this tag; it must belong to `category` when both are given.',
   sort: '`popular` (the default) orders by tokens, `trending` by growth over the three windows before.',
-  start_date: 'First day (UTC), inclusive. Default: the 30 days that end on `end_date`.',
+  start_date:
+    'First day (UTC), inclusive; clamped to 2025-01-01. Default: the window is the 30 days that end on `end_date`.',
   end_date:
-    'Last day (UTC), inclusive. Default: the last completed day of the dataset, to which it is clamped.',
+    'Last day (UTC), inclusive, from 2025-01-01 on. Default: the last completed day of the dataset, to which it is clamped.',
   limit: 'Rows of the page. Default: 50.',
   offset: 'Ranked apps to skip. Default: 0.',
   as_of: 'Answer from the retained snapshot computed at this time. Default: the current one.',

@@ -19,6 +19,9 @@ versioned snapshots. Reuse requires attribution to the publisher, stating the \`
 from each upstream provider's own tokenizer, so tokens of apps whose traffic flows through different providers are not
 strictly comparable.`
 
+const KEYS =
+  'An API key, made with `npm run keys`: of kind inference for chat, of kind management for directory sync, of either for the rankings.'
+
 type Document = Readonly<Record<string, unknown>>
 
 /** Builds the document of all routes that have a description. */
@@ -36,7 +39,7 @@ export function openApiDocument(routes: readonly Route[], examples: Examples): D
     paths: pathsOf(routes, examples),
     components: {
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'An API key, made with `npm run keys`.' },
+        key: { type: 'http', scheme: 'bearer', description: KEYS },
       },
       schemas: { Error: jsonSchema(errorEnvelopeSchema, 'output') },
       headers: HEADERS,

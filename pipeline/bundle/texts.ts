@@ -1,4 +1,5 @@
 /** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
+import { addDays } from '../contract.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
 import { fileName } from './tables.ts'
@@ -50,9 +51,13 @@ The data comes as it is, without any warranty. ${meta.comparability}
 `
 }
 
+/** Length of the window in the queries shown. */
+const DAYS_ASKED = 7
+
 /** The page that explains the bundle to whoever finds it alone on a disk. */
 export function readmeText(description: Description): string {
   const { meta } = description
+  const firstDay = addDays(meta.data_through, 1 - DAYS_ASKED)
   return `# ${description.title}, as of ${meta.as_of}
 
 ${description.summary}
@@ -66,7 +71,7 @@ ${description.summary}
 
 | file | what |
 | --- | --- |
-| \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer), with the macros \`popular\` and \`trending\` for any window of days |
+| \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer), with the tables \`meta\` and \`categories\` |
 ${description.tables.map(filesRow).join('\n')}
 | \`datapackage.json\` | description for machines, Data Package 2 |
 | \`croissant.json\` | description for machines, Croissant 1.1 |
@@ -75,6 +80,18 @@ ${description.tables.map(filesRow).join('\n')}
 
 In CSV an empty cell is null, the items of a list are separated by \`|\`, and a text that a spreadsheet would take
 for a formula has an apostrophe before it. Parquet has the texts as they are.
+
+## Asking the DuckDB file
+
+Two macros rank the apps of any window, both days inclusive; \`category\` and \`subcategory\` are optional:
+
+\`\`\`sql
+FROM popular('${firstDay}', '${meta.data_through}');
+FROM trending('${firstDay}', '${meta.data_through}', category := 'coding') LIMIT 20;
+\`\`\`
+
+Attached to another database, make the file the current one first (\`USE\`). Its tables, columns and macros carry
+comments: \`FROM duckdb_columns()\`.
 
 ## Tables
 

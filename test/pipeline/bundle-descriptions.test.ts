@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { AS_OF, DATA_FILES, publishBundle, sha256, TEXT_FILES } from '../support/bundle.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
+import { query, TemporaryFolders } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -163,6 +163,17 @@ describe('the texts', () => {
     const bibtex = /```bibtex\n([^`]*)```/.exec(text)?.[1] ?? ''
     expect(bibtex).toContain(String.raw`author       = {{R\&D \textbraceleft{}Lab\textbraceright{}}}`)
     expect(bibtex.split('{').length).toBe(bibtex.split('}').length)
+  })
+
+  it('README.md shows queries that the file answers', async () => {
+    const [, queries = ''] = /```sql\n([^`]*)```/.exec(read('README.md')) ?? []
+    expect(queries.trimEnd().split('\n')).toHaveLength(2)
+    for (const sql of queries.trimEnd().split('\n')) {
+      await expect(
+        query(join(folder, 'app-rankings.duckdb'), sql.replace(/;$/, '')),
+        sql,
+      ).resolves.toBeDefined()
+    }
   })
 
   it('LICENSE names the licence, the line to print and the sources', () => {
