@@ -13,7 +13,11 @@ export const statusSchema = z.strictObject({
     as_of: z.iso.datetime({ precision: 0 }).nullable(),
     data_through: daySchema.nullable(),
     next_run_expected: z.iso.datetime({ precision: 0 }).nullable(),
-    stale: z.boolean(),
+    stale: z
+      .boolean()
+      .describe(
+        'Whether the last run that was due, an hour ago or more, should have brought later days than there are.',
+      ),
     first_day: daySchema.nullable(),
     coverage: z
       .record(z.enum(COVERAGE_STATUSES), z.int())
