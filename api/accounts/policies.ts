@@ -81,7 +81,7 @@ function quotaOf(policy: Policy, window: Window | undefined, now: number): Quota
   return {
     policy,
     remaining: Math.max(0, policy.limit - used),
-    resetSeconds: Math.max(1, Math.ceil((ends - now) / 1000)),
+    resetSeconds: Math.ceil((ends - now) / 1000),
   }
 }
 

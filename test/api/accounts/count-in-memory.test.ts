@@ -14,6 +14,7 @@ afterAll(() => folders.removeAll())
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 const WHO: Caller = { keyId: 'key', accountId: 'account', kind: 'inference' }
+const OTHER: Caller = { keyId: 'other key', accountId: 'other account', kind: 'inference' }
 
 function open(folder: string): Promise<Store> {
   return openStore({ DATA_DIR: folder }, NOON)
@@ -87,14 +88,41 @@ describe('MemoryLimiter', () => {
     let broken = false
     const limiter = memoryLimiter(
       store.store,
-      (atOnce) => (kind, work) => (broken ? undo(atOnce, kind, work) : atOnce(kind, work)),
+      (atOnce) => (kind, work) =>
+        atOnce(kind, (run, version) => {
+          const breaking: typeof run = (sql, values) => {
+            if (broken && sql.includes('INSERT')) throw new Error('The disk is full')
+            return run(sql, values)
+          }
+          return work(breaking, version)
+        }),
     )
     expect(left(await limiter.take(WHO, NOON))).toEqual([29, 499])
     broken = true
     const both = await Promise.allSettled([limiter.take(WHO, NOON), limiter.take(WHO, NOON)])
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     broken = false
+    expect(left(await limiter.take(OTHER, NOON))).toEqual([29, 499])
     expect(left(await limiter.take(WHO, NOON))).toEqual([28, 498])
+  })
+
+  it('writes what a request has changed, and nothing that it wrote before', async () => {
+    await using store = await closing(folders.make())
+    const written: unknown[] = []
+    const limiter = memoryLimiter(
+      store.store,
+      (atOnce) => (kind, work) =>
+        atOnce(kind, (run, version) => {
+          const noted: typeof run = (sql, values) => {
+            if (sql.includes('INSERT')) written.push(values[1])
+            return run(sql, values)
+          }
+          return work(noted, version)
+        }),
+    )
+    await limiter.take(WHO, NOON)
+    await limiter.take(OTHER, NOON)
+    expect(written).toEqual(['key', 'account', 'other key', 'other account'])
   })
 
   it('asks the store no more for a caller past its limits', async () => {

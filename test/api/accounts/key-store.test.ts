@@ -82,6 +82,26 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     })
   })
 
+  it.runIf(name === 'SQLite')('does not remember what it asked before a key was revoked', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const query: Store['query'] = async (...args) => {
+      const rows = await store.query(...args)
+      await answered
+      return rows
+    }
+    const find = createFindKey({ ...store, query })
+    const [key, other] = await Promise.all(
+      ['slow', 'other'].map((account) => createKey(store, { account, kind: 'inference', now })),
+    )
+    const before = find(key ?? '')
+    const id = (await findKey(store, key ?? ''))?.id ?? ''
+    await revokeKey(store, id, now)
+    const meanwhile = find(other ?? '')
+    answer()
+    await Promise.all([before, meanwhile])
+    expect((await find(key ?? ''))?.revoked_at).toBe(now.toISOString())
+  })
+
   describe('revokeKey', () => {
     it('keeps the time of the first revocation', async () => {
       const key = await createKey(store, { account: 'revoked', kind: 'inference', now })

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { fullQuotas, type Verdict } from '../../../api/accounts/policies.ts'
+import { fullQuotas, verdictOn, type Verdict } from '../../../api/accounts/policies.ts'
 import { createStatementLimiter } from '../../../api/accounts/count-by-statement.ts'
 import { createRateLimiter } from '../../../api/accounts/rate-limits.ts'
 import type { Caller } from '../../../api/call.ts'
@@ -48,6 +48,13 @@ async function useDay(
     expect(verdict.exhausted).toBeUndefined()
   }
 }
+
+it('a limit that was lowered meanwhile is used up where more was used', () => {
+  const ends = after(NOON, 30).getTime()
+  const verdict = verdictOn([{ ends, used: 31 }, undefined], NOON.getTime())
+  expect(left(verdict)).toEqual([0, 500])
+  expect(verdict.exhausted?.policy.name).toBe('per-minute')
+})
 
 describe.each(limiters)('on $name', ({ fresh, create }) => {
   async function openLimiter(settings: StoreSettings) {
