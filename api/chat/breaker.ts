@@ -137,7 +137,6 @@ class Breaker {
     this.#openUntil = now + Math.min(ms, this.#rules.openMsAtMost)
     this.#openings += 1
     this.#seconds = []
-    this.#failedInARow = 0
   }
 
   #count(now: number, verdict: 'served' | 'failed'): void {

@@ -38,6 +38,12 @@ it('opens after three failures in a row: the candidate is tried last, never left
 })
 
 it('opens when half of at least five attempts fail within its window', () => {
+  const five = start()
+  for (const verdict of ['failed', 'served', 'failed', 'served'] as const) five.attempt(verdict)
+  expect(five.first()).toBe(A)
+  five.attempt('failed')
+  expect(five.first()).toBe(B)
+
   const { attempt, first, pass } = start()
   for (const verdict of ['served', 'failed', 'served', 'failed'] as const) attempt(verdict)
   expect(first()).toBe(A)
@@ -52,16 +58,36 @@ it('opens when half of at least five attempts fail within its window', () => {
 
 it('forgets what is older than its window', () => {
   const { attempt, first, pass } = start()
-  for (const verdict of ['served', 'served', 'failed', 'failed', 'served'] as const) attempt(verdict)
+  for (const verdict of ['failed', 'served', 'failed', 'served'] as const) attempt(verdict)
   pass(BREAKER_RULES.windowMs + 2000)
   attempt('failed')
-  attempt('served')
+  expect(first()).toBe(A)
+})
+
+it('counts failures in a row from the last attempt that served', () => {
+  const { attempt, first } = start()
+  for (const verdict of ['failed', 'failed', 'served', 'failed'] as const) attempt(verdict)
+  expect(first()).toBe(A)
+})
+
+it('begins anew once it has closed', () => {
+  const { attempt, first, pass } = start()
+  for (let failure = 0; failure < 3; failure++) attempt('failed')
+  attempt('failed', 1)
+  pass(1000)
+  for (const verdict of ['served', 'failed', 'failed'] as const) attempt(verdict)
   expect(first()).toBe(A)
 })
 
 it('is closed by one attempt that serves, made by one request at a time', () => {
   const { breakers, attempt, first, pass, changes } = start()
   for (let failure = 0; failure < 3; failure++) attempt('failed')
+  pass(BREAKER_RULES.openMs)
+  const failing = breakers.began(A)
+  // Of a request that has nobody else to ask.
+  breakers.began(A)
+  breakers.ended(failing, 'failed')
+  expect(first()).toBe(B)
   pass(BREAKER_RULES.openMs)
   expect(first()).toBe(A)
   const probe = breakers.began(A)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { noneServed } from '../../../api/chat/none-served.ts'
 import { MESSAGES, startChat } from '../../support/chat.ts'
@@ -227,6 +228,23 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
   })
 })
 
+it('the next provider has what the one before it has left of the time', async () => {
+  const slow =
+    (then: Behaviour): Behaviour =>
+    async (response, received) => {
+      await sleep(600)
+      await then(response, received)
+    }
+  await using upstream = await startUpstream({ bad: slow(status(500)), late: slow(answers()) })
+  const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
+  await using api = await startChat(
+    folders,
+    { 'a/one': [provider('alpha', 'bad'), provider('beta', 'late')] },
+    { modelLimits: { total_ms: 1000 } },
+  )
+  expect((await api.post(ONE)).ok).toBe(false)
+})
+
 it('a provider that was given what was left of the time is not asked last for it', async () => {
   const upstream = await startUpstream({ first: stall })
   const provider = { base_url: upstream.url, model: 'first', name: 'alpha' }
@@ -303,6 +321,17 @@ it('a provider that keeps failing is asked last, and first again when it recover
   })
   for (let request = 0; request < 5; request++) expect((await api.post(ONE)).status).toBe(200)
   expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'good', 'good'])
+})
+
+it('a provider that wants to be left alone is asked last from then on', async () => {
+  const behaviours = { busy: status(429, {}, { 'retry-after': '3600' }), good: answers() }
+  await using upstream = await startUpstream(behaviours)
+  const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
+  await using api = await startChat(folders, {
+    'a/one': [provider('alpha', 'busy'), provider('beta', 'good')],
+  })
+  for (let request = 0; request < 2; request++) expect((await api.post(ONE)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['busy', 'good', 'good'])
 })
 
 it('a header of the caller tells which attempts were made', async () => {

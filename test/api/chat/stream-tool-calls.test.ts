@@ -93,6 +93,12 @@ describe('tool calls of a stream', () => {
     })
   })
 
+  it('without id and index in one delta are two, before any of their arguments', async () => {
+    const chunks = [chunk({ tool_calls: [bare('f', ''), bare('g', '')] }), chunk({}, 'tool_calls')]
+    const { deltas } = await askForStream(chat, stream(sse(chunks)))
+    expect(assemble(deltas).map(({ name }) => name)).toEqual(['f', 'g'])
+  })
+
   it('of a whole reply that becomes a stream stay apart', async () => {
     const message = { role: 'assistant', content: null, tool_calls: [bare('f', '{'), bare('g', '{}')] }
     const reply = completion(null, { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })

@@ -1,7 +1,7 @@
 /** The files of days, whose folders others may clear away while they are empty. */
 import { globSync, readFileSync } from 'node:fs'
 import { rmdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { createDayFiles } from '../../../../api/chat/records/day-files.ts'
 import { addDays } from '../../../../pipeline/contract.ts'
@@ -35,4 +35,12 @@ it('are made though their empty folders vanish again and again', async () => {
   await files.finish()
   const lines = globSync(join(root, '*', '*')).map((path) => Number(readFileSync(path, 'utf8')))
   expect(lines.toSorted((a, b) => a - b)).toEqual(Array.from({ length: DAYS }, (_, day) => day))
+})
+
+it('are open for the two newest days alone, however long the process runs', async () => {
+  const root = folders.make()
+  const files = createDayFiles(root, () => new Date('2026-03-10T12:00:00Z'))
+  for (const day of ['2026-03-08', '2026-03-09', '2026-03-10']) await files.append(day, ['{}\n'])
+  const open = await files.finish()
+  expect(open.map(({ path }) => basename(dirname(path)))).toEqual(['date=2026-03-09', 'date=2026-03-10'])
 })

@@ -1,8 +1,8 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { LAST_RESORT } from '../../../../api/chat/records/waiting-records.ts'
-import { until } from '../../../support/api.ts'
+import { createWaitingRecords, LAST_RESORT } from '../../../../api/chat/records/waiting-records.ts'
+import { memoryLog, until } from '../../../support/api.ts'
 import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
 import { openLog } from '../../../support/usage-log.ts'
 import {
@@ -168,5 +168,18 @@ describe('when a record cannot be written', () => {
     await until(() => usage.waiting() === 0)
     await usage.close()
     expect(readRecords(dataDir, DAY)).toEqual(records.slice(0, 2))
+  })
+
+  it('the day and the memory are as before once all is written, however often that happens', () => {
+    const { log, messages } = memoryLog()
+    const line = JSON.stringify(usageRecord())
+    const waiting = createWaitingRecords(log, Buffer.byteLength(line))
+    for (let outage = 0; outage < 3; outage++) {
+      waiting.failed(DAY, [line], new Error('The disk is full'))
+      expect([waiting.isFailing(DAY), waiting.count()]).toEqual([true, 1])
+      waiting.succeeded(DAY, 1)
+      expect([waiting.isFailing(DAY), waiting.count()]).toEqual([false, 0])
+    }
+    expect(messages().filter(({ msg }) => msg === LAST_RESORT)).toEqual([])
   })
 })
