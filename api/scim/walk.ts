@@ -96,8 +96,8 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
   for (let pages = 0; pages < limits.pages; pages += 1) {
     const answer = await client.get('/Groups', query)
     if (REFUSALS.has(answer.status)) return { refused: answer }
-    const endTold = cursors.size > 0 || 'cursor' in query
-    if (isPastEnd(answer, { rows, known: seen.size, total })) return { end: { total, unsteady, endTold } }
+    const endTold = 'cursor' in query
+    if (isPastEnd(answer, seen.size, total)) return { end: { total, unsteady, endTold } }
     if (answer.status !== 200) throw unexpected(answer)
     const page = readPage(answer.body)
     const known = seen.size
@@ -125,15 +125,8 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
 }
 
 // Some directories do not know a page past the end, which is none that is missing once the total is reached.
-function isPastEnd(
-  { status }: Answer,
-  {
-    rows,
-    known,
-    total,
-  }: { readonly rows: number; readonly known: number; readonly total?: number | undefined },
-): boolean {
-  return status === 404 && rows > 0 && total !== undefined && known >= total
+function isPastEnd({ status }: Answer, known: number, total: number | undefined): boolean {
+  return status === 404 && total !== undefined && known >= total
 }
 
 interface Position {

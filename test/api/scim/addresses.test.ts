@@ -30,6 +30,7 @@ describe('addressKind', () => {
     ['64:ff9b::808:808', 'private'],
     ['64:ff9b::a9fe:a9fe', 'forbidden'],
     ['64:ff9b::7f00:1', 'forbidden'],
+    ['64:ff9b::7f00:1%eth0', 'forbidden'],
     ['2002:a9fe:a9fe::', 'forbidden'],
     ['2002:a9fe:a9fe::1', 'forbidden'],
     ['2002:7f00:1::', 'forbidden'],

@@ -218,6 +218,22 @@ describe('DirectoryClient.get', () => {
     expect(await failureOf(client.get('/Groups'))).toEqual(['timed_out', 'enough'])
   })
 
+  it('tries no more once it is closed', async () => {
+    const { promise: pausing, resolve: paused } = Promise.withResolvers<void>()
+    await using directory = await startDirectory([], { quirk: () => status(500) })
+    const client = clientOf(directory.url, {
+      wait: async (_milliseconds, signal) => {
+        paused()
+        await once(signal, 'abort')
+        throw signal.reason
+      },
+    })
+    const request = failureOf(client.get('/Groups'))
+    await pausing
+    await client.close()
+    expect(await request).toEqual(['interrupted', 'the client was closed'])
+  })
+
   it('ends a pause with the reason of its signal', async () => {
     const ending = new AbortController()
     await using directory = await startDirectory([], { quirk: () => status(429, { 'Retry-After': '100' }) })

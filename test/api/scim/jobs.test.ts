@@ -39,6 +39,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
       deleted_groups: 0,
       error_message: null,
     })
+    const { headers } = await service.get(`/scim/sync-jobs/${job.id}`, acme.key)
+    expect(headers.get('Retry-After')).toBeNull()
     const times = [end.created_at, end.started_at ?? '', end.finished_at ?? '']
     expect(times.toSorted()).toEqual(times)
   })

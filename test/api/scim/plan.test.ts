@@ -118,6 +118,12 @@ describe('planSync', () => {
     expect(plan.present).toBe(3)
   })
 
+  it('counts what stood before without the groups that were deleted', () => {
+    const list = withMembers(members('ann', 'bob'))
+    const ours = [our('1', list), our('2', { ...list, deleted: true })]
+    expect(planSync(ours, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
+  })
+
   it('leaves members alone that were not supplied', () => {
     const ours = [our('1', withMembers(members('ann')))]
     expect(planSync(ours, [their('1')], WHOLE).changes).toEqual([])

@@ -156,6 +156,17 @@ describe('pull by index', () => {
     for (const id of idsOf(groups)) expect(ids).toContain(id)
   })
 
+  it('keeps to the total where only the first page tells it', async () => {
+    const groups = manyGroups(15)
+    await using directory = await startDirectory(groups, {
+      quirk: ofList(({ query, before }) => {
+        const { totalResults, ...list } = listOf(groups, query)
+        return { body: before === 0 ? { ...list, totalResults } : list }
+      }),
+    })
+    expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
+  })
+
   it('lets nothing count as deleted where there is no total', async () => {
     const groups = manyGroups(15)
     await using directory = await startDirectory(groups, {
@@ -251,6 +262,17 @@ describe('pull by cursor', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(25)
   })
 
+  it('asks by index where every cursor expires', async () => {
+    await using directory = await startDirectory(manyGroups(25), {
+      cursor,
+      quirk: ofList(({ query }) =>
+        query.get('cursor') ? { status: 400, body: { scimType: 'expiredCursor' } } : undefined,
+      ),
+    })
+    expect((await pullFrom(directory)).ids).toHaveLength(25)
+    expect(lists(directory).filter((query) => query.get('cursor') === '')).toHaveLength(3)
+  })
+
   it('asks by index where cursors are offered and then refused', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
@@ -302,11 +324,20 @@ describe('pull and members', () => {
     expect(lists(directory).every((query) => query.get('excludedAttributes') === 'members')).toBe(true)
   })
 
-  it('drops a group that is deleted between the list and its own request', async () => {
-    await using directory = await startDirectory(manyGroups(3), {
-      quirk: ({ path }) => (path === '/Groups/2' ? { status: 404, body: {} } : undefined),
-    })
-    expect((await pullFrom(directory, { members: 'per_group' })).ids).toEqual(['1', '3'])
+  it.each([404, 410])(
+    'drops a group that is deleted (%i) between the list and its own request',
+    async (status) => {
+      await using directory = await startDirectory(manyGroups(3), {
+        quirk: ({ path }) => (path === '/Groups/2' ? { status, body: {} } : undefined),
+      })
+      expect((await pullFrom(directory, { members: 'per_group' })).ids).toEqual(['1', '3'])
+    },
+  )
+
+  it('asks for a group by its id, whatever characters that has', async () => {
+    await using directory = await startDirectory(groupsNamed('a/b', 'c?d=e', 'f#g', '100%25', 'ä b'))
+    const { groups } = await pullFrom(directory, { members: 'per_group' })
+    expect([...groups.values()].map(({ members }) => members?.count)).toEqual([1, 1, 1, 1, 1])
   })
 
   it('takes no other group for the one it asked for', async () => {
@@ -349,6 +380,14 @@ describe('pull of hostile or broken answers', () => {
     expect(second).toBe('2')
   })
 
+  it('does without an externalId that is none', async () => {
+    const group = { id: '1', displayName: 'A' }
+    await using directory = await startDirectory([], {
+      quirk: ofList(() => ({ body: { totalResults: 1, Resources: [{ ...group, externalId: {} }] } })),
+    })
+    expect((await pullFrom(directory)).groups.get('1')?.externalId).toBeNull()
+  })
+
   it('takes the id of a member from its address where that is all there is', async () => {
     const members = [{ $ref: 'https://other.example/Users/ann%20b' }]
     await using directory = await startDirectory([], {
@@ -375,11 +414,12 @@ describe('pull of hostile or broken answers', () => {
     expect(await failureOf(directory, { limits })).toBe('directory_too_large')
   })
 
-  it('stops at its limit of members in all where it asks for each group', async () => {
+  it.each([
+    ['members of a group', { membersPerGroup: 0 }],
+    ['members in all', { members: 24 }],
+  ])('stops at its limit of %s where it asks for each group', async (_name, limits) => {
     await using directory = await startDirectory(manyGroups(25))
-    expect(await failureOf(directory, { members: 'per_group', limits: { members: 24 } })).toBe(
-      'directory_too_large',
-    )
+    expect(await failureOf(directory, { members: 'per_group', limits })).toBe('directory_too_large')
   })
 
   it('stops when the token is refused in the middle', async () => {

@@ -88,7 +88,9 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     const former = (await acme.groups()).data.find((group) => group.external_id === '2')
     directory.groups.pop()
     expect(await acme.sync()).toMatchObject({ synced_groups: 1, deleted_groups: 1 })
-    expect((await acme.groups()).data.map((group) => group.external_id)).toEqual(['1'])
+    const { data, total_count } = await acme.groups()
+    expect(data.map((group) => group.external_id)).toEqual(['1'])
+    expect(total_count).toBe(1)
     expect((await service.get(`/scim/groups/${former?.id}/members`, acme.key)).status).toBe(404)
 
     directory.groups.push({ id: '2', displayName: 'Back', members: [{ value: 'eve' }] })
@@ -96,6 +98,33 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     const back = (await acme.groups()).data.find((group) => group.external_id === '2')
     expect(back).toMatchObject({ id: former?.id, created_at: former?.created_at, display_name: 'Back' })
     expect(await acme.all()).toMatchObject({ Back: ['eve'] })
+  })
+
+  it('brings a large group back whoever is in it now: nobody leaves a group that was deleted', async () => {
+    const people = (word: string) => Array.from({ length: 60 }, (_, index) => ({ value: `${word}-${index}` }))
+    const staff = { id: 'staff', displayName: 'Staff' }
+    await using directory = await startDirectory([...groupsNamed('1'), { ...staff, members: people('old') }])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    directory.groups.pop()
+    expect((await acme.sync()).deleted_groups).toBe(1)
+    directory.groups.push({ ...staff, members: people('new') })
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 2 })
+  })
+
+  it('writes the new name and type of a member', async () => {
+    await using directory = await startDirectory([])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const sync = async (member: { type: string; display: string }) => {
+      directory.groups.splice(0, 1, { id: '1', displayName: 'A', members: [{ value: 'ann', ...member }] })
+      await acme.sync()
+      return await service.store.query('SELECT type, display_name FROM scim_members')
+    }
+    expect(await sync({ type: 'User', display: 'Ann' })).toEqual([{ type: 'User', display_name: 'Ann' }])
+    expect(await sync({ type: 'User', display: 'Anna' })).toEqual([{ type: 'User', display_name: 'Anna' }])
+    expect(await sync({ type: 'Bot', display: 'Anna' })).toEqual([{ type: 'Bot', display_name: 'Anna' }])
   })
 
   it('of 10,000 groups and of 5,000 members in one writes all, and then nothing', async () => {
