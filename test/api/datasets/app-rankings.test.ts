@@ -1,3 +1,4 @@
+import { request, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import type { RankingMeta, RankingRow } from '../../../pipeline/contract.ts'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
@@ -174,6 +175,15 @@ describe('caching of GET /datasets/app-rankings', () => {
     }
     expect(tags.size).toBe(3)
     expect(bodies.size).toBe(1)
+  })
+
+  it('leaves the reply as it is to a client that names no coding', async () => {
+    const headers = { Authorization: `Bearer ${await api.makeKey()}` }
+    const { promise, resolve } = Promise.withResolvers<IncomingMessage>()
+    request(`${api.origin}/api/v1/datasets/app-rankings`, { headers }, resolve).end()
+    const reply = await promise
+    expect(reply.headers['content-encoding']).toBeUndefined()
+    reply.destroy()
   })
 
   it('gives different answers different tags', async () => {

@@ -38,6 +38,20 @@ it('does not keep what is larger than all the room', async () => {
   expect(made).toEqual(['a', 'a'])
 })
 
+it('counts nothing that was forgotten while it was made', async () => {
+  const { cache, ask, made } = make(3000)
+  for (const slow of ['a', 'b']) {
+    const { promise, resolve } = Promise.withResolvers<{ body: Buffer }>()
+    const asked = cache.keep(slow, () => promise)
+    await ask('large', 5000)
+    resolve({ body: Buffer.alloc(1000) })
+    await asked
+  }
+  await ask('c')
+  await ask('c')
+  expect(made).toEqual(['large', 'large', 'c'])
+})
+
 it('tries again what failed', async () => {
   const { cache, ask } = make(3000)
   const failing = () => cache.keep('a', () => Promise.reject(new Error('no')))

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { CONNECTION_LIMITS, openConnections, type Connections } from '../../../api/datasets/connections.ts'
 
 let instance: DuckDBInstance
@@ -138,6 +138,19 @@ describe('openConnections', () => {
     const { query } = open({ connections: 1 })
     await expect(query('SELECT nothing FROM nowhere', {})).rejects.toThrow('nowhere')
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+  })
+
+  it('prepares a statement once on a connection, and leaves no clock running', async () => {
+    const connection = await instance.connect()
+    const prepare = vi.spyOn(connection, 'prepare')
+    const limits = { ...CONNECTION_LIMITS, connections: 1 }
+    const connections = openConnections({ connect: async () => connection }, 'SELECT 1', limits)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    for (const n of [1, 2]) expect(await connections.query('SELECT $n AS n', { n })).toEqual([{ n }])
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+    expect(prepare).toHaveBeenCalledTimes(1)
+    await connections.close()
   })
 
   it('leaves the event loop to others while DuckDB works', async () => {

@@ -79,6 +79,34 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
+  it('closes a snapshot that cannot be prepared', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const prepare = () => Promise.reject(new Error('no room'))
+    const snapshots = await followSnapshots(dataDir, { log, prepare })
+    expect(snapshots.facts()).toBeUndefined()
+    await snapshots.close()
+    expect(isFree(folder)).toBe(true)
+  })
+
+  it('closes at the end also a snapshot that was just being opened', async () => {
+    const dataDir = folders.make()
+    const { promise: prepared, resolve: finish } = Promise.withResolvers<void>()
+    const { promise: preparing, resolve: begin } = Promise.withResolvers<void>()
+    const prepare = () => {
+      begin()
+      return prepared
+    }
+    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    await preparing
+    const closed = snapshots.close()
+    finish()
+    await closed
+    expect(isFree(folder)).toBe(true)
+  })
+
   it('closes the snapshot at the end', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
@@ -87,6 +115,31 @@ describe('followSnapshots', () => {
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
   })
+})
+
+it('a request that is sent again after a swap gets the new answer, and no 304', async () => {
+  const dataDir = folders.make()
+  await publishSnapshot(dataDir, content(2, 10))
+  await using api = await startApi(dataDir)
+  const key = await api.makeKey()
+  const old = await api.get('/datasets/app-rankings', key)
+  const next: SnapshotContent = {
+    ...content(26, 20),
+    dataThrough: '2026-11-20',
+    daily: [{ day: '2026-11-20', app: 1, tokens: 20 }],
+  }
+  await publishSnapshot(dataDir, next)
+  await until(async () => {
+    const status = await fetch(`${api.origin}/api/v1/status`)
+    return (await status.text()).includes('2026-11-21T02:00:00Z')
+  })
+  const headers = { 'If-None-Match': old.headers.get('ETag') ?? '' }
+  const again = await api.get('/datasets/app-rankings', key, { headers })
+  expect(again.status).toBe(200)
+  expect(again.headers.get('Content-Location')).toContain('as_of=2026-11-21')
+  const { data, meta } = rankingsSchema.parse(await again.json())
+  expect(meta.end_date).toBe('2026-11-20')
+  expect(data).toMatchObject([{ total_tokens: '20' }])
 })
 
 describe('a swap of snapshots under continuous requests', () => {

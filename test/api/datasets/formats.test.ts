@@ -81,6 +81,13 @@ describe('the choice of a format', () => {
     expect(response.headers.get('Vary')).toContain('Accept')
   })
 
+  it('leaves Parquet as it is, which is compressed itself, whatever the client could unpack', async () => {
+    const parquet = await api.get(`${PATH}?format=parquet`, key, { headers: { 'Accept-Encoding': 'gzip' } })
+    expect(parquet.headers.get('Content-Encoding')).toBeNull()
+    const csv = await api.get(`${PATH}?format=csv`, key, { headers: { 'Accept-Encoding': 'gzip' } })
+    expect(csv.headers.get('Content-Encoding')).toBe('gzip')
+  })
+
   it('is refused with 406 where nothing fits, and the refusal lists what exists', async () => {
     const response = await get('', 'image/png')
     expect(response.status).toBe(406)

@@ -53,4 +53,11 @@ describe('pages of GET /datasets/app-rankings', () => {
       expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index))
     },
   )
+
+  it('lead on up to the last offset there is', async () => {
+    const linkOf = async (offset: number) =>
+      (await api.get(`/datasets/app-rankings?limit=50&offset=${offset}`, key)).headers.get('Link')
+    expect(await linkOf(50)).toMatch(/offset=100>; rel="next"/)
+    expect(await linkOf(51)).not.toContain('rel="next"')
+  })
 })

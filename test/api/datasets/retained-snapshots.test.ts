@@ -1,9 +1,11 @@
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { lease } from '../../../api/datasets/lease.ts'
 import { openSnapshot } from '../../../api/datasets/snapshot.ts'
 import { retainSnapshots } from '../../../api/datasets/retained-snapshots.ts'
-import { memoryLog, startApi } from '../../support/api.ts'
+import { RETRACTIONS_FOLDER } from '../../../pipeline/contract.ts'
+import { memoryLog, startApi, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { publishSnapshot } from '../../support/snapshot.ts'
 
@@ -58,6 +60,41 @@ describe('retainSnapshots', () => {
     })
     expect(uncaught).toEqual([])
     await retained.close()
+  })
+
+  it('keeps those open that were used last, and none once it is closed', async () => {
+    const { log, messages } = memoryLog()
+    const retained = retainSnapshots(dataDir, log)
+    const ids = retained.ids()
+    const closed = () =>
+      messages().flatMap(({ msg, snapshot }) => (msg === 'snapshot closed' ? [snapshot] : []))
+    const use = (index: number) => retained.use(ids[index] ?? '', async () => undefined)
+    for (const index of [0, 1, 2, 3, 0]) await use(index)
+    expect(closed()).toEqual([])
+    await use(4)
+    await until(() => closed().length > 0)
+    expect(closed()).toEqual([ids[1]])
+    await retained.close()
+    expect(new Set(closed())).toEqual(new Set(ids.slice(0, 5)))
+  })
+
+  it('tries again to open one that could not be opened', async () => {
+    const retained = retainSnapshots(dataDir, memoryLog().log)
+    const [id = ''] = retained.ids()
+    const [folder, aside] = [retained.folder(id), join(dataDir, 'aside')]
+    const use = () => retained.use(id, async (snapshot) => snapshot.id)
+    renameSync(folder, aside)
+    await expect(use()).rejects.toThrow()
+    renameSync(aside, folder)
+    expect(await use()).toBe(id)
+    await retained.close()
+  })
+
+  it('looks for the retraction of an identifier alone, wherever another text would lead', () => {
+    const retained = retainSnapshots(dataDir, memoryLog().log)
+    writeFileSync(join(dataDir, 'other.json'), '{}')
+    mkdirSync(join(dataDir, 'snapshots', RETRACTIONS_FOLDER), { recursive: true })
+    expect(retained.retraction('../../other')).toBeUndefined()
   })
 })
 

@@ -329,7 +329,9 @@ describe('pages of other origins', () => {
     const refused = await api.get(RANKINGS)
     expect(refused.status).toBe(401)
     expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*')
-    expect(refused.headers.get('Access-Control-Expose-Headers')).toContain('RateLimit')
+    const exposed = refused.headers.get('Access-Control-Expose-Headers')?.split(', ')
+    const needed = ['ETag', 'Link', 'Content-Location', 'Content-Range', 'RateLimit', 'RateLimit-Policy']
+    expect(exposed).toEqual(expect.arrayContaining([...needed, 'Retry-After', 'X-Request-Id']))
   })
 })
 

@@ -38,6 +38,8 @@ describe('a server that stops', () => {
     const socket = stubbornClient(server.origin, text)
     const [answer] = await once(socket, 'data')
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(answer).toMatch(/\r\nX-Request-Id: [\da-f-]{36}\r\n/)
+    expect(answer).toContain('\r\nCache-Control: no-store\r\n')
     await server.close()
     socket.destroy()
   })
@@ -50,6 +52,38 @@ describe('a server that stops', () => {
       socket.write('more')
       socket.resetAndDestroy()
     }
+    await server.close()
+  })
+})
+
+describe('what is no HTTP', () => {
+  /** All that comes until the server hangs up; `more` is sent once something has come. */
+  async function allOf(origin: string, text: string, more?: string): Promise<string> {
+    const socket = stubbornClient(origin, text)
+    socket.on('end', () => socket.end())
+    if (more !== undefined) socket.once('data', () => socket.write(more))
+    let all = ''
+    socket.on('data', (part) => (all += String(part)))
+    await once(socket, 'close')
+    return all
+  }
+
+  it('is refused after the reply to the request before it', async () => {
+    const app = express().get('/slow', (_request, reply) => {
+      setTimeout(() => reply.send('slow'), 50)
+    })
+    const server = await start({}, app)
+    const all = await allOf(server.origin, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\nhello\r\n\r\n')
+    expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+    await server.close()
+  })
+
+  it('in a body whose reply has begun is followed by no second reply', async () => {
+    const app = express().post('/early', (_request, reply) => void reply.write('early'))
+    const server = await start({}, app)
+    const head = 'POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const all = await allOf(server.origin, head, 'no size\r\n')
+    expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200'])
     await server.close()
   })
 })
