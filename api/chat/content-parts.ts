@@ -7,7 +7,7 @@ import { isObject, objectsIn, type JsonObject } from '../json.ts'
  */
 export function withPlainContent(message: JsonObject): JsonObject {
   const { content } = message
-  if (!Array.isArray(content) || content.length === 0 || !content.every(isTextOrThought)) return message
+  if (!Array.isArray(content) || !content.every(isTextOrThought)) return message
   const thought = content.map(thoughtOf).join('')
   const said = { ...message, content: content.map(textOf).join('') }
   return thought === '' || 'reasoning' in message ? said : { ...said, reasoning: thought }

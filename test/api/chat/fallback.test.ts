@@ -147,6 +147,13 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     },
   )
 
+  it('content held back may be a list without parts', async () => {
+    const choice = { index: 0, message: { content: [] }, finish_reason: 'content_filter' }
+    await using api = await startThree(json({ ...completion(), choices: [choice] }))
+    expect((await api.post({ ...BOTH, stream: streams })).status).toBe(200)
+    expect(api.upstream.asked()).toEqual(['first', 'other'])
+  })
+
   it('content held back is the answer when no other model may be asked', async () => {
     await using api = await startThree(FILTERED)
     const response = await api.post({ ...ONE, stream: streams })

@@ -80,6 +80,23 @@ describe('a whole reply', () => {
     expect(JSON.stringify(body)).not.toMatch(/"(?:service_tier|tool_calls|audio|logprobs|audio_tokens)"/)
   })
 
+  it('has an empty text where the provider sends no part of one', async () => {
+    const { body } = await ask({ ...completion(), choices: [{ message: { content: [] } }] })
+    expect(body).toMatchObject({ choices: [{ message: { content: '' } }] })
+  })
+
+  it('keeps the reasoning that the provider tells beside the parts of its content', async () => {
+    const thought = { type: 'thinking', thinking: 'in parts' }
+    const message = { content: [thought, { type: 'text', text: 'Hello' }], reasoning: 'beside' }
+    const { body } = await ask({ ...completion(), choices: [{ message }] })
+    expect(body).toMatchObject({ choices: [{ message: { content: 'Hello', reasoning: 'beside' } }] })
+  })
+
+  it('counts all tokens as the provider does, where it tells', async () => {
+    const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 15 }
+    expect((await ask({ ...completion(), usage })).body).toMatchObject({ usage })
+  })
+
   it('has tool calls with id, type and arguments as text', async () => {
     const calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: '{ "x" : 1 }' } },
