@@ -9,7 +9,6 @@ export type Encoding = (typeof ENCODINGS)[number]
 
 /** The coding a client prefers (RFC 9110, 12.5.3); as it is, where it names none. */
 export function preferredEncoding(request: Request): Encoding {
-  if (request.headers['accept-encoding'] === undefined) return 'identity'
   const accepted = request.acceptsEncodings(...ENCODINGS)
   return ENCODINGS.find((encoding) => encoding === accepted) ?? 'identity'
 }
