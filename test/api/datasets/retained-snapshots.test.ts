@@ -117,6 +117,20 @@ describe('a lease', () => {
 })
 
 describe('as_of', () => {
+  it('is 410 for a retracted snapshot, also while the pointer still leads to it', async () => {
+    const content = { dataThrough: '2026-11-13', apps: [], daily: [] }
+    const asOf = '2026-11-14T02:00:00Z'
+    const published = folders.make()
+    await publishSnapshot(published, { ...content, asOf: new Date(asOf) })
+    await using api = await startApi(published)
+    const retractions = join(published, 'snapshots', RETRACTIONS_FOLDER)
+    mkdirSync(retractions)
+    const retraction = { id: '20261114T020000Z', as_of: asOf, reason: 'wrong', retracted_at: asOf }
+    writeFileSync(join(retractions, '20261114T020000Z.json'), JSON.stringify(retraction))
+    const response = await api.get(`/datasets/app-rankings?as_of=${asOf}`, await api.makeKey())
+    expect(response.status).toBe(410)
+  })
+
   it('answers many at once, from more snapshots than stay open, some of them refused', async () => {
     await using api = await startApi(dataDir)
     const key = await api.makeKey()
