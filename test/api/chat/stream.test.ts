@@ -18,6 +18,8 @@ import {
 /** The longest silence of a provider where a test waits for its end, and a pause of the client that is longer. */
 const IDLE_MS = 1000
 const LONG_PAUSE_MS = 2500
+/** As IDLE_MS, for a stream that must not be cut: far longer than its pauses, whatever else the machine does. */
+const STEADY_MS = 3000
 
 let chat: ScriptedChat
 
@@ -26,6 +28,7 @@ beforeAll(async () => {
     wire: (provider) => ({
       'a/one': [provider],
       'a/impatient': [{ ...provider, timeouts: { idle_ms: IDLE_MS } }],
+      'a/patient': [{ ...provider, timeouts: { idle_ms: STEADY_MS } }],
       'a/plain': [{ ...provider, include_usage: false }],
     }),
     chat: { silenceMs: 50 },
@@ -223,6 +226,18 @@ describe('a stream', () => {
     expect(text).toContain('first')
     resolve()
     await until(async () => (await reader?.read())?.done)
+  })
+
+  it('is not cut as long as it goes on', async () => {
+    const steady: Behaviour = async (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let pause = 0; pause < STEADY_MS + 500; pause += 100) {
+        response.write(sse([chunk({ content: 'x' })], false))
+        await sleep(100)
+      }
+      response.end(sse([chunk({}, 'stop')]))
+    }
+    expect((await (await post(steady, 'a/patient')).text()).endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
   it('to a client that reads slowly is not taken for a stream that stalls', async () => {
