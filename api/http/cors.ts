@@ -1,17 +1,19 @@
 /** Open data may be read by scripts of any page (CONTRACT 4.6). */
 import type { Gate, Handler, Reply } from '../call.ts'
 
-/** Headers of replies that a script may see beside the few that it always may. */
+/** Headers of replies that a script may see, also those that browsers show it anyway. */
 const EXPOSED = [
   'Accept-Ranges',
   'Content-Location',
   'Content-Range',
   'ETag',
+  'Last-Modified',
   'Link',
   'RateLimit',
   'RateLimit-Policy',
   'Repr-Digest',
   'Retry-After',
+  'Vary',
   'X-Request-Id',
 ].join(', ')
 
