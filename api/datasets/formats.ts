@@ -29,9 +29,10 @@ const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)
  */
 export function chooseFormat(request: Request, asked: Format | undefined): Format {
   if (asked !== undefined) return asked
-  const { accept } = request.headers
-  if (accept !== undefined) request.headers.accept = accept.replaceAll(PARAMETER, '')
-  const mediaType = request.accepts(FORMAT_NAMES.map((name) => FORMATS[name].mediaType))
+  const accept = request.headers.accept?.replaceAll(PARAMETER, '')
+  const mediaTypes = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
+  // Express looks at the headers alone.
+  const mediaType = request.accepts.call({ headers: { ...request.headers, accept } }, ...mediaTypes)
   const chosen = FORMAT_NAMES.find((name) => FORMATS[name].mediaType === mediaType)
   if (chosen === undefined) throw notAcceptable()
   return chosen
