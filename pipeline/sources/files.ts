@@ -20,14 +20,6 @@ const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
 
 const suspicionRow = z.object({ suspicious: z.boolean() })
 
-const STAGED_SELECT = `
-  SELECT file, row, lines, fault, utc_from_text(ts) AS ts, id_from_text(app_id) AS app_id,
-    count_from_text(prompt_tokens) AS prompt_tokens, count_from_text(completion_tokens) AS completion_tokens,
-    coalesce(count_from_text(requests), 1) AS requests, nullif(request_id, '') AS request_id,
-    coalesce(payload, CAST(to_json({ts: ts, app_id: app_id, prompt_tokens: prompt_tokens,
-      completion_tokens: completion_tokens, requests: requests, request_id: request_id}) AS VARCHAR)) AS payload
-  FROM staged`
-
 /** The drop folder as a source of usage. */
 export function openDropFolder(rawFolder: string): UsageSource {
   const found = new Map<string, UsageDay>()
@@ -64,7 +56,8 @@ async function countFiles(connection: DuckDBConnection, files: readonly RawFile[
   )
   await createStagingTable(connection, USAGE_COLUMNS)
   for (const file of staged) await stageFile(connection, file, USAGE_COLUMNS)
-  const selects = staged.length > 0 ? [STAGED_SELECT, ...parquet.selects] : parquet.selects
+  await execute(connection, 'load/staged.sql')
+  const selects = staged.length > 0 ? ['FROM decoded', ...parquet.selects] : parquet.selects
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
   await setVariables(connection, { aggregated: parquet.aggregated })
   if (staged.length > 0 || parquet.proof === undefined) await execute(connection, 'load/count.sql')
