@@ -2,9 +2,6 @@ import type { Access } from './accounts/authenticate.ts'
 import type { Handler } from './call.ts'
 import type { Operation } from './openapi/operation.ts'
 
-/** Where the API begins; *origin* paths of the contract lie outside it. */
-export const BASE_PATH = '/api/v1'
-
 /** One operation. A GET answers HEAD as well. */
 export interface Route {
   readonly method: 'GET' | 'POST'

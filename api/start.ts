@@ -17,7 +17,7 @@ import {
   takeNoArguments,
 } from './entry.ts'
 import { createLog, type Log } from './log.ts'
-import { BASE_PATH } from './route.ts'
+import { BASE_PATH } from './paths.ts'
 import { serve } from './serve.ts'
 
 const NIGHTLY = new URL('../pipeline/nightly.ts', import.meta.url)

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Operation } from '../openapi/operation.ts'
+import { MODELS_PATH } from '../paths.ts'
 import { chatRequestSchema } from './request.ts'
 
 const TAG = 'chat'
@@ -80,6 +81,6 @@ export const CHAT_OPERATIONS = {
     tag: TAG,
     summary: 'List the models that are configured',
     replies: { 200: { description: 'The models.', content: { 'application/json': modelsSchema } } },
-    examples: [{ path: '/api/v1/models', withoutKey: true }],
+    examples: [{ path: MODELS_PATH, withoutKey: true }],
   },
 } as const satisfies Readonly<Record<string, Operation>>

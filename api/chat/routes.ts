@@ -1,8 +1,9 @@
 /** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
 import type { Handler } from '../call.ts'
 import { jsonReader } from '../http/json-body.ts'
+import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { sendJson } from '../respond.ts'
-import { BASE_PATH, type Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import { STATUS_LEFT } from './call.ts'
 import { candidatesFor } from './candidates.ts'
 import type { Chat } from './chat.ts'
@@ -14,7 +15,7 @@ export function chatRoutes(chat: Chat): Route[] {
   return [
     {
       method: 'POST',
-      path: `${BASE_PATH}/chat/completions`,
+      path: COMPLETIONS_PATH,
       access: 'inference',
       typedErrors: true,
       operation: CHAT_OPERATIONS.completions,
@@ -22,7 +23,7 @@ export function chatRoutes(chat: Chat): Route[] {
     },
     {
       method: 'GET',
-      path: `${BASE_PATH}/models`,
+      path: MODELS_PATH,
       access: 'open',
       openToPages: true,
       operation: CHAT_OPERATIONS.models,

@@ -1,11 +1,10 @@
 /** Where a rankings reply leads on to: RFC 8288 links, and the address under which it stays the same. */
 import { LICENCE, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
+import { DOCUMENT_PATH, RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
 import { FORMAT_NAMES, FORMATS, type Format } from './formats.ts'
 import { MAX_OFFSET } from './parameters.ts'
 import type { RankingsQuery } from './query.ts'
 import type { SnapshotFacts } from './snapshot.ts'
-
-const RANKINGS_PATH = '/api/v1/datasets/app-rankings'
 
 /** A reply's place in the dataset. */
 export interface Place {
@@ -43,8 +42,8 @@ export function linkField(place: Place, rows: number | undefined): string {
     ...FORMAT_NAMES.filter((name) => name !== format).map((name) =>
       link(pinnedAddress({ ...place, format: name }), 'alternate', FORMATS[name].mediaType),
     ),
-    link('/api/v1/openapi.json', 'service-desc', 'application/json'),
-    link('/api/v1/status', 'status'),
+    link(DOCUMENT_PATH, 'service-desc', 'application/json'),
+    link(STATUS_PATH, 'status'),
   ].join(', ')
 }
 

@@ -9,13 +9,13 @@ import {
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Operation, ParameterDescription } from '../openapi/operation.ts'
 import { jsonSchema } from '../openapi/schema.ts'
+import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
 import { FORMATS } from './formats.ts'
 import { PARAMETERS } from './parameters.ts'
 import { snapshotEntrySchema } from './snapshot-catalogue.ts'
 import { statusSchema } from './status.ts'
 
 const TAG = 'dataset'
-const RANKINGS = '/api/v1/datasets/app-rankings'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 /** What the files of a snapshot are. */
@@ -92,10 +92,10 @@ export const DATASET_OPERATIONS = {
       'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
     parameters: PARAMETER_NAMES.map(queryParameter),
     examples: [
-      { path: `${RANKINGS}?limit=2&start_date=2026-08-25&end_date=2026-08-31` },
-      { path: `${RANKINGS}?limit=500&colour=red` },
-      { path: RANKINGS, withoutKey: true },
-      { path: RANKINGS, headers: { Accept: 'image/png' } },
+      { path: `${RANKINGS_PATH}?limit=2&start_date=2026-08-25&end_date=2026-08-31` },
+      { path: `${RANKINGS_PATH}?limit=500&colour=red` },
+      { path: RANKINGS_PATH, withoutKey: true },
+      { path: RANKINGS_PATH, headers: { Accept: 'image/png' } },
     ],
     replies: {
       '200': {
@@ -213,7 +213,7 @@ export const DATASET_OPERATIONS = {
     id: 'getStatus',
     tag: TAG,
     summary: 'How fresh the dataset is',
-    examples: [{ path: '/api/v1/status' }],
+    examples: [{ path: STATUS_PATH }],
     replies: {
       '200': { description: 'Times, days missing, next run.', content: { 'application/json': statusSchema } },
     },

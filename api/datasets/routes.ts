@@ -2,7 +2,8 @@
 import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Spend } from '../accounts/spend.ts'
 import type { Clock } from '../call.ts'
-import { BASE_PATH, type Route } from '../route.ts'
+import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
+import type { Route } from '../route.ts'
 import type { Answers } from './answers.ts'
 import { appRankings } from './app-rankings.ts'
 import type { Snapshots } from './choose-snapshot.ts'
@@ -35,7 +36,7 @@ export function datasetRoutes({
   return [
     {
       ...open,
-      path: `${BASE_PATH}/datasets/app-rankings`,
+      path: RANKINGS_PATH,
       access: 'any',
       limited: true,
       operation: DATASET_OPERATIONS.rankings,
@@ -61,7 +62,7 @@ export function datasetRoutes({
     },
     {
       ...open,
-      path: `${BASE_PATH}/status`,
+      path: STATUS_PATH,
       operation: DATASET_OPERATIONS.status,
       handle: datasetStatus(current, schedule, clock),
     },

@@ -2,12 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fixedBody } from '../http/fixed-body.ts'
+import { DOCUMENT_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../respond.ts'
-import { BASE_PATH, type Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import { html } from '../web/html.ts'
 import { keptExamples, openApiDocument } from './document.ts'
-
-const DOCUMENT_PATH = `${BASE_PATH}/openapi.json`
 
 /** The reference draws itself from the document; its styles are made by its own script, so they stand inline. */
 const REFERENCE_POLICY = [
@@ -61,7 +60,7 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
     },
     {
       ...open,
-      path: '/docs',
+      path: REFERENCE_PATH,
       handle: fixedBody('text/html; charset=utf-8', PAGE, {
         ...publicFor(300),
         'Content-Security-Policy': REFERENCE_POLICY,

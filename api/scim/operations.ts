@@ -2,11 +2,10 @@
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Operation, ParameterDescription } from '../openapi/operation.ts'
+import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import { groupRowSchema, memberRowSchema } from './group-store.ts'
 
 const TAG = 'directory sync'
-const JOBS = '/api/v1/scim/sync-jobs'
-const GROUPS = '/api/v1/scim/groups'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const time = z.iso.datetime({ precision: 3 })
@@ -62,7 +61,7 @@ export const SCIM_OPERATIONS = {
     id: 'startScimSyncJob',
     tag: TAG,
     summary: 'Starts a directory sync, or returns the one under way',
-    examples: [{ path: JOBS }, { path: JOBS, withoutKey: true }],
+    examples: [{ path: SYNC_JOBS_PATH }, { path: SYNC_JOBS_PATH, withoutKey: true }],
     replies: {
       '202': {
         description: 'The job; `Location` is where to poll it.',
@@ -77,7 +76,7 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'Reads a sync job',
     parameters: [id('Identifier of the job.')],
-    examples: [{ path: `${JOBS}/00000000-0000-4000-8000-000000000000` }],
+    examples: [{ path: `${SYNC_JOBS_PATH}/00000000-0000-4000-8000-000000000000` }],
     replies: {
       '200': {
         description: 'The job.',
@@ -92,7 +91,11 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'The synced groups',
     parameters: PAGE,
-    examples: [{ path: GROUPS }, { path: `${GROUPS}?limit=0` }, { path: GROUPS, withoutKey: true }],
+    examples: [
+      { path: GROUPS_PATH },
+      { path: `${GROUPS_PATH}?limit=0` },
+      { path: GROUPS_PATH, withoutKey: true },
+    ],
     replies: {
       '200': { description: 'A page of groups.', content: { 'application/json': groupsSchema } },
       '400': WRONG_PAGE,
@@ -103,7 +106,7 @@ export const SCIM_OPERATIONS = {
     tag: TAG,
     summary: 'The members of a synced group',
     parameters: [id('Identifier of the group.'), ...PAGE],
-    examples: [{ path: `${GROUPS}/00000000-0000-4000-8000-000000000000/members` }],
+    examples: [{ path: `${GROUPS_PATH}/00000000-0000-4000-8000-000000000000/members` }],
     replies: {
       '200': { description: 'A page of members.', content: { 'application/json': membersSchema } },
       '400': WRONG_PAGE,

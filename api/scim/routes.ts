@@ -10,16 +10,14 @@ import {
   type ParameterTable,
   type Values,
 } from '../http/query-parameters.ts'
+import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import { queryString, sendJson } from '../respond.ts'
-import { BASE_PATH, type Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import type { Store } from '../store/store.ts'
 import { listGroups, listMembers, type PageWanted } from './group-store.ts'
 import { findJob, showJob, type Job } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'
 import { SCIM_OPERATIONS } from './operations.ts'
-
-const JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
-const GROUPS_PATH = `${BASE_PATH}/scim/groups`
 
 const PAGE = {
   limit: wholeNumber(1, 100),
@@ -43,14 +41,14 @@ export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
     {
       ...management,
       method: 'POST',
-      path: JOBS_PATH,
+      path: SYNC_JOBS_PATH,
       operation: SCIM_OPERATIONS.start,
       handle: startJob(jobs),
     },
     {
       ...management,
       method: 'GET',
-      path: `${JOBS_PATH}/:id`,
+      path: `${SYNC_JOBS_PATH}/:id`,
       operation: SCIM_OPERATIONS.job,
       handle: readJob(store),
     },
@@ -77,7 +75,7 @@ function startJob(jobs: SyncJobs): Handler {
     if (job === undefined) {
       throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
     }
-    reply.set('Location', `${JOBS_PATH}/${job.id}`)
+    reply.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
     sendJob(reply, 202, job)
   }
 }

@@ -2,6 +2,7 @@
 import type { Request } from 'express'
 import type { Handler } from '../call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import { FEED_PATH } from '../paths.ts'
 import { sendBody } from '../respond.ts'
 import { html, type Html } from './html.ts'
 
@@ -25,10 +26,10 @@ export function feed(
     const at = origin(request)
     const updated = entries[0]?.as_of ?? '1970-01-01T00:00:00Z'
     const document = html`<feed xmlns="http://www.w3.org/2005/Atom">
-      <id>${idOrigin}/feed.xml</id>
+      <id>${idOrigin}${FEED_PATH}</id>
       <title>App rankings</title>
       <subtitle>Every published snapshot, with the days it restated</subtitle>
-      <link rel="self" type="application/atom+xml" href="${at}/feed.xml" />
+      <link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}" />
       <link rel="alternate" type="text/html" href="${at}/" />
       <updated>${updated}</updated>
       ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}

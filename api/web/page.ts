@@ -1,4 +1,6 @@
 /** The page for people at the origin (CONTRACT 4.6): rendered here, whole without a script, open to everybody. */
+import { LICENCE } from '../../pipeline/contract.ts'
+import { FEED_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { html, raw, type Html } from './html.ts'
 import { chart, downloads, filters, header, snapshotPicker, table, type PageView } from './page-parts.ts'
 
@@ -23,8 +25,8 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
         />
         <link rel="stylesheet" href="/assets/page.css" />
         <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
-        <link rel="alternate" type="application/atom+xml" title="Snapshots" href="/feed.xml" />
-        <link rel="license" href="https://creativecommons.org/licenses/by/4.0/" />
+        <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
+        <link rel="license" href="${LICENCE.url}" />
         <script type="module" src="/assets/page.js"></script>
         ${structuredData === undefined ? null : jsonLd(structuredData)}
       </head>
@@ -38,8 +40,8 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
         </main>
         <footer>
           <p>
-            ${snapshot.attribution} · <a href="/docs">API reference</a> ·
-            <a href="/api/v1/status">status</a> · <a href="/feed.xml">feed</a>
+            ${snapshot.attribution} · <a href="${REFERENCE_PATH}">API reference</a> ·
+            <a href="${STATUS_PATH}">status</a> · <a href="${FEED_PATH}">feed</a>
           </p>
         </footer>
       </body>

@@ -7,8 +7,9 @@ import type { Snapshots } from '../datasets/choose-snapshot.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshot-catalogue.ts'
 import { fixedBody } from '../http/fixed-body.ts'
+import { BASE_PATH, DOCUMENT_PATH, FEED_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { jsonText, sendBody } from '../respond.ts'
-import { BASE_PATH, type Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import { feed } from './feed.ts'
 import { home } from './home.ts'
 
@@ -49,7 +50,7 @@ export function webRoutes({
     })),
     {
       ...open,
-      path: '/feed.xml',
+      path: FEED_PATH,
       openToPages: true,
       handle: feed(catalogue, publicUrl ?? localUrl(String(port)), origin),
     },
@@ -69,9 +70,9 @@ function apiCatalog(origin: (request: Request) => string): Handler {
     const linkset = [
       {
         anchor: `${at}${BASE_PATH}`,
-        'service-desc': [{ href: `${at}${BASE_PATH}/openapi.json`, type: 'application/json' }],
-        'service-doc': [{ href: `${at}/docs`, type: 'text/html' }],
-        status: [{ href: `${at}${BASE_PATH}/status`, type: 'application/json' }],
+        'service-desc': [{ href: `${at}${DOCUMENT_PATH}`, type: 'application/json' }],
+        'service-doc': [{ href: `${at}${REFERENCE_PATH}`, type: 'text/html' }],
+        status: [{ href: `${at}${STATUS_PATH}`, type: 'application/json' }],
       },
     ]
     reply.set('Cache-Control', 'public, max-age=3600')

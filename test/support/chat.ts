@@ -1,7 +1,7 @@
 /** The service with a routing configuration over scripted providers. */
 import { writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { BASE_PATH } from '../../api/route.ts'
+import { BASE_PATH } from '../../api/paths.ts'
 import { startApi } from './api.ts'
 import { TemporaryFolders } from './nightly.ts'
 import { startUpstream, type Behaviour } from './upstream.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { BASE_PATH } from '../../../api/route.ts'
+import { BASE_PATH } from '../../../api/paths.ts'
 import { envelopeSchema } from '../../support/api.ts'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
 import { answers } from '../../support/upstream.ts'

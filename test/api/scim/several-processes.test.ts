@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
-import { BASE_PATH } from '../../../api/route.ts'
+import { BASE_PATH } from '../../../api/paths.ts'
 import { putConnection } from '../../../api/scim/connection-store.ts'
 import { startServer, until } from '../../support/api.ts'
 import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../support/faulty-directory.ts'

@@ -1,0 +1,15 @@
+/** The addresses of the service, each written once; those of the snapshots stand in the contract. */
+
+/** Where the API begins; *origin* paths of the contract lie outside it. */
+export const BASE_PATH = '/api/v1'
+
+export const COMPLETIONS_PATH = `${BASE_PATH}/chat/completions`
+export const DOCUMENT_PATH = `${BASE_PATH}/openapi.json`
+export const GROUPS_PATH = `${BASE_PATH}/scim/groups`
+export const MODELS_PATH = `${BASE_PATH}/models`
+export const RANKINGS_PATH = `${BASE_PATH}/datasets/app-rankings`
+export const STATUS_PATH = `${BASE_PATH}/status`
+export const SYNC_JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
+
+export const FEED_PATH = '/feed.xml'
+export const REFERENCE_PATH = '/docs'
