@@ -313,8 +313,9 @@ describe('when something fails', () => {
   })
 })
 
-describe('the closed circle', () => {
-  it('two apps send requests, and the next run ranks both with their exact totals', async () => {
+// What an app's own requests bring is in circle.test.ts; here their records are made by hand.
+describe('the registry file', () => {
+  it('is one that a run takes: its apps are ranked, a local one too, and what belongs to no app is not', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const usage = await openUsageLog(dataDir, { log: memoryLog().log, clock: () => NOON })
