@@ -14,14 +14,12 @@ export function missingDays(
   return new Set(eachDay(window).filter((day) => day < firstDay || missing.has(day)))
 }
 
-/** Whether the data has no day of `window`. */
-export function isMissing(snapshot: SnapshotFacts, window: DateWindow): boolean {
-  return missingDays(snapshot, window).size === eachDay(window).length
-}
-
-/** Says which days of `window` are missing and which are partial; nothing where the data is whole. */
-export function gapNote(snapshot: SnapshotFacts, window: DateWindow): Html | null {
-  const missing = [...missingDays(snapshot, window)]
+/** Says which days of `window` are `missing` and which are partial; nothing where the data is whole. */
+export function gapNote(
+  snapshot: SnapshotFacts,
+  window: DateWindow,
+  missing: readonly string[],
+): Html | null {
   const partial = snapshot.daysPartial.filter((day) => day >= window.start && day <= window.end)
   if (missing.length + partial.length === 0) return null
   const sentences = [

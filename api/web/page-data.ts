@@ -32,6 +32,8 @@ export interface PageData {
   readonly tokens: bigint
   /** Tokens of all apps on each day of the window. */
   readonly daily: DailyTokens
+  /** Days of the window that the data lacks. */
+  readonly missing: ReadonlySet<string>
   /** Whether the data has the whole window before this one, to compare with. */
   readonly comparable: boolean
   readonly recentDays: DateWindow
@@ -86,6 +88,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     apps: totals.apps,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
+    missing: missingDays(snapshot, query),
     comparable: earlier !== undefined,
     recentDays,
   }

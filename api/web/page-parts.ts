@@ -12,10 +12,11 @@ import { pageBefore, pinnedAddress } from '../datasets/links.ts'
 import type { RankingsQuery } from '../datasets/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import { daysOf, type DateWindow } from '../datasets/window.ts'
 import type { Age } from './age.ts'
 import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'
-import { gapNote, isMissing, missingDays } from './gaps.ts'
+import { gapNote, missingDays } from './gaps.ts'
 import { html, isolated, type Html } from './html.ts'
 import { compact, exact, share } from './numbers.ts'
 import type { DailyTokens, PageData, PageRow } from './page-data.ts'
@@ -117,26 +118,31 @@ export function chart({ snapshot, data, query }: PageView): Html {
     ...first.map(({ app, daily }) => ({ name: app.app_name, daily })),
     { name: 'all others', daily: others },
   ]
-  const { unit, columns } = columnsOf(bands, query, missingDays(snapshot, query))
+  const { unit, columns } = columnsOf(bands, query, data.missing)
   const drawnFrom = columns[0]?.start ?? query.start
   return html`<figure>
     <figcaption>
       Tokens per ${unit}, ${query.start} to ${query.end}:
-      ${isMissing(snapshot, query) ? 'no data' : `${compact(data.tokens)} by ${exact(data.apps)} apps`}
+      ${isEmpty(query, data) ? 'no data' : `${compact(data.tokens)} by ${exact(data.apps)} apps`}
       ${drawnFrom === query.start ? null : html`(the first whole week begins on ${drawnFrom})`}
     </figcaption>
-    ${gapNote(snapshot, query)} ${stackedColumns(bands, columns)}
+    ${gapNote(snapshot, query, [...data.missing])} ${stackedColumns(bands, columns)}
     <ul class="legend">
       ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span><bdi>${name}</bdi></li>`)}
     </ul>
   </figure>`
 }
 
+/** Whether the data has no day of the window. */
+function isEmpty(window: DateWindow, { missing }: PageData): boolean {
+  return missing.size === daysOf(window)
+}
+
 /** The ranking itself. */
 export function table(view: PageView): Html {
   const { snapshot, data, query, links } = view
   if (data.rows.length === 0) {
-    const reason = isMissing(snapshot, query)
+    const reason = isEmpty(query, data)
       ? 'There is no data of any day of this window.'
       : 'No app has made this list.'
     return html`<p class="empty">${reason}</p>`
