@@ -45,29 +45,40 @@ const REFUSALS = new Set([400, 501])
  */
 export async function walkGroups(options: WalkOptions, found: Found): Promise<WalkEnd> {
   let restarts = 0
-  const ways = waysToAsk(options)
-  for (let way = ways.shift(); way !== undefined;) {
-    const outcome = await walk(options, way, found)
-    if ('end' in outcome) return outcome.end
-    if (CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '') && restarts < RESTARTS) restarts += 1
-    else if (ways.length > 0) way = ways.shift()
-    else throw unexpected(outcome.refused)
-  }
-  throw new TypeError('There is no way to ask for groups')
+  return await askInTurn(waysToAsk(options), async (way) => {
+    for (;;) {
+      const outcome = await walk(options, way, found)
+      const hasLostCursor = 'refused' in outcome && CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '')
+      if (!hasLostCursor || restarts === RESTARTS) return outcome
+      restarts += 1
+    }
+  })
 }
 
 /** The first page of groups, and the query that brought it. */
 export async function firstPage(options: Omit<WalkOptions, 'progress'>): Promise<[Page, Query]> {
-  const ways = waysToAsk(options)
-  for (let way = ways.shift(); way !== undefined; way = ways.shift()) {
+  return await askInTurn(waysToAsk(options), async (way) => {
     const answer = await options.client.get('/Groups', way)
-    if (answer.status === 200) return [readPage(answer.body), way]
-    if (!REFUSALS.has(answer.status) || ways.length === 0) throw unexpected(answer)
-  }
-  throw new TypeError('There is no way to ask for groups')
+    if (REFUSALS.has(answer.status)) return { refused: answer }
+    if (answer.status !== 200) throw unexpected(answer)
+    return { brought: [readPage(answer.body), way] }
+  })
 }
 
-// From the best way to the plainest: each is tried when the directory refuses the one before it.
+type Outcome<Brought> = { readonly brought: Brought } | { readonly refused: Answer }
+
+/** Asks in the first way, and, where the directory refuses it, in the next. */
+async function askInTurn<Brought>(
+  [way = {}, ...plainer]: readonly Query[],
+  ask: (way: Query) => Promise<Outcome<Brought>>,
+): Promise<Brought> {
+  const outcome = await ask(way)
+  if ('brought' in outcome) return outcome.brought
+  if (plainer.length === 0) throw unexpected(outcome.refused)
+  return await askInTurn(plainer, ask)
+}
+
+// From the best way to the plainest.
 function waysToAsk({ cursor, withMembers, limits }: Omit<WalkOptions, 'progress'>): Query[] {
   const count = String(limits.pageSize)
   const without: Query = withMembers ? {} : { excludedAttributes: 'members' }
@@ -79,9 +90,7 @@ function waysToAsk({ cursor, withMembers, limits }: Omit<WalkOptions, 'progress'
   ]
 }
 
-type WalkOutcome = { readonly end: WalkEnd } | { readonly refused: Answer }
-
-async function walk(options: WalkOptions, first: Query, found: Found): Promise<WalkOutcome> {
+async function walk(options: WalkOptions, first: Query, found: Found): Promise<Outcome<WalkEnd>> {
   const { client, limits } = options
   const cursors = new Set<string>()
   // Of this walk alone: on a second one, every row is known before.
@@ -97,7 +106,7 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
     const answer = await client.get('/Groups', query)
     if (REFUSALS.has(answer.status)) return { refused: answer }
     const endTold = 'cursor' in query
-    if (isPastEnd(answer, seen.size, total)) return { end: { total, unsteady, endTold } }
+    if (isPastEnd(answer, seen.size, total)) return { brought: { total, unsteady, endTold } }
     if (answer.status !== 200) throw unexpected(answer)
     const page = readPage(answer.body)
     const known = seen.size
@@ -117,7 +126,7 @@ async function walk(options: WalkOptions, first: Query, found: Found): Promise<W
     options.progress(seen.size, total)
 
     const next = nextQuery({ page, query, rows, fresh })
-    if (next === undefined) return { end: { total, unsteady, endTold } }
+    if (next === undefined) return { brought: { total, unsteady, endTold } }
     refuseLoop(next, cursors, fruitless)
     query = next
   }
