@@ -43,18 +43,14 @@ export async function resolve(run: Run): Promise<StageResult> {
     )
   })
   await execute(run.connection, 'resolve/usage.sql')
-  const totals = await readRow(run.connection, 'resolve/totals.sql', totalsRow, UNATTRIBUTED)
-  if (totals.apps_registered === 0)
-    throw new DataError(`There is no app in the registry, ${run.rawFolder}/apps`)
-  const unregistered = await readRows(
-    run.connection,
-    'resolve/unregistered.sql',
-    unregisteredRow,
-    UNATTRIBUTED,
-  )
+  const result = await summarise(run)
   // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
   await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks')
   await returnMemory(run.connection)
+  return result
+}
+
+async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
   const {
     tokens_hidden,
     tokens_unregistered,
@@ -62,11 +58,13 @@ export async function resolve(run: Run): Promise<StageResult> {
     requests_unattributed,
     tokens_unattributed,
     ...facts
-  } = totals
+  } = await readRow(connection, 'resolve/totals.sql', totalsRow, UNATTRIBUTED)
+  if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
+  const unregistered = await readRows(connection, 'resolve/unregistered.sql', unregisteredRow, UNATTRIBUTED)
   return {
     summary:
-      `${totals.apps_registered} apps registered, ${totals.aliases} aliases, ${totals.apps_public} public; ` +
-      `${totals.apps_unregistered} with usage are not registered; ` +
+      `${facts.apps_registered} apps registered, ${facts.aliases} aliases, ${facts.apps_public} public; ` +
+      `${facts.apps_unregistered} with usage are not registered; ` +
       `${requests_unattributed} requests name no app`,
     facts,
     // With a single hidden app, the total of the hidden ones would be that app's traffic.

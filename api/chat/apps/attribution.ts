@@ -45,26 +45,12 @@ const CACHED_CLAIMS = 1000
  * @throws {OperatorError} when the registry file was damaged.
  */
 export async function openAttribution(options: AttributionOptions): Promise<Attribution> {
-  const { dataDir, store, visibility, clock, log } = options
+  const { dataDir, store, log } = options
   const file = await openRegistryFile(dataDir, store, log)
+  const settle = createSettler(options)
   const known = new Map<string, App>()
   const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
-  let fullDay: string | undefined
   let failing = false
-
-  async function settle(claim: AppClaim): Promise<App | undefined> {
-    const now = clock()
-    const found = await findApp(store, claim.identity)
-    if (found !== undefined && !addsTo(found, claim)) return found
-    // A full day needs no transaction to be full.
-    if (found === undefined && fullDay === utcDay(now)) return undefined
-    const app = await settleApp(store, claim, { visibility, now })
-    if (app === undefined) {
-      fullDay = utcDay(now)
-      log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
-    }
-    return app
-  }
 
   async function settleSafely(claim: AppClaim): Promise<App | undefined> {
     try {
@@ -93,6 +79,24 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
       return app.app_id
     },
     close: () => file.close(),
+  }
+}
+
+/** Finds the app of a claim in the store, or registers it; undefined where the day has no room for another. */
+function createSettler({ store, visibility, clock, log }: AttributionOptions) {
+  let fullDay: string | undefined
+  return async (claim: AppClaim): Promise<App | undefined> => {
+    const now = clock()
+    const found = await findApp(store, claim.identity)
+    if (found !== undefined && !addsTo(found, claim)) return found
+    // A full day needs no transaction to be full.
+    if (found === undefined && fullDay === utcDay(now)) return undefined
+    const app = await settleApp(store, claim, { visibility, now })
+    if (app === undefined) {
+      fullDay = utcDay(now)
+      log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
+    }
+    return app
   }
 }
 
