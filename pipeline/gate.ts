@@ -106,7 +106,7 @@ async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Pr
   }
 }
 
-/** Too few earlier weekdays, or a median of 0, which nothing can be compared with. */
+/** Whether there are enough earlier weekdays; nothing can be compared with a median of 0. */
 function hasHistory({ weeks, median_doubled }: Volume): boolean {
   return weeks >= FEWEST_WEEKS && median_doubled > 0n
 }

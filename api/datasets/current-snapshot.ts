@@ -53,11 +53,7 @@ export async function followSnapshots(
     try {
       const folder = snapshotFolder(pointer)
       if (folder === undefined || folder === holding?.folder) return
-      const snapshot = await openSnapshot(folder)
-      await prepare?.(snapshot).catch(async (error: unknown) => {
-        await snapshot.close()
-        throw error
-      })
+      const snapshot = await openPrepared(folder, prepare)
       const former = holding
       holding = { folder, lease: lease(snapshot, log) }
       lastFault = undefined
@@ -90,5 +86,17 @@ export async function followSnapshots(
       holding = undefined
       await last?.lease.retire()
     },
+  }
+}
+
+/** Opens a snapshot; one that cannot be prepared is closed again. */
+async function openPrepared(folder: string, prepare: FollowOptions['prepare']): Promise<Snapshot> {
+  const snapshot = await openSnapshot(folder)
+  try {
+    await prepare?.(snapshot)
+    return snapshot
+  } catch (error) {
+    await snapshot.close()
+    throw error
   }
 }

@@ -1,4 +1,4 @@
-/** The snapshots that are kept, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
+/** The retained snapshots, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -62,7 +62,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 
   return {
-    ids: () => keptIds(folder),
+    ids: () => retainedIds(folder),
     retractions: () => retractionIds(folder).flatMap((id) => findRetraction(folder, id) ?? []),
     retraction: (id) => findRetraction(folder, id),
     folder: (id) => join(folder, id),
@@ -80,7 +80,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
 }
 
 // Two looks into folders, however many snapshots there are: this is asked for on pages that need no key.
-function keptIds(folder: string): string[] {
+function retainedIds(folder: string): string[] {
   const retracted = new Set(retractionIds(folder))
   return namesIn(folder).filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
 }
