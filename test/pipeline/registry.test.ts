@@ -47,6 +47,12 @@ describe('broken registries', () => {
       /row 2: app_id 0 stands for requests that name no app/,
     ],
     ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" is not an integer/],
+    ['a broken list', ['1,A,public,[game,,2025-01-01'], /row 2: subcategories is not a list/],
+    [
+      'two faults, in their order',
+      ['1,A,x,,,2025-01-01', '2,,public,,,2025-01-01'],
+      /row 2: .*\n.*row 3: app_/,
+    ],
     ['a broken time', ['1,A,public,,,yesterday'], /row 2: updated_at is not a UTC timestamp/],
     // It would outrank every later row.
     ['an endless time', ['1,A,public,,,infinity'], /row 2: updated_at is not a UTC timestamp/],
@@ -57,6 +63,16 @@ describe('broken registries', () => {
   it.each(cases)('%s stops the run and is named', async (_name, registry, message) => {
     const dataDir = folder(...registry)
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+  })
+
+  it.each([
+    [20, 'empty'],
+    [21, 'and 1 more'],
+  ])('of %i faults the last line is %s', async (faults, last) => {
+    const dataDir = folder(
+      ...Array.from({ length: faults }, (_, index) => `${index + 1},,public,,,2025-01-01`),
+    )
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(new RegExp(`${last}$`))
   })
 
   it('tells each cycle once, and the apps that lead into it not at all', async () => {
@@ -93,6 +109,14 @@ describe('the winning row', () => {
     await runAt(dataDir, AS_OF)
     expect(await queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps')).toEqual([
       { app_name: 'B', subcategories: '[cli-agent, game]' },
+    ])
+  })
+
+  it('has no spaces around its values', async () => {
+    const dataDir = folder('1, A , public ,game | cli-agent |, ,2025-01-01')
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps')).toEqual([
+      { app_name: 'A', subcategories: '[cli-agent, game]' },
     ])
   })
 

@@ -31,4 +31,5 @@ DELETE FROM registry;
 INSERT INTO registry
 SELECT r.app_id, r.app_name, r.visibility, r.subcategories, r.alias_of, r.updated_at, r.file, r.row
 FROM registry_rows AS r
-WHERE r.wins AND r.app_id IS NOT NULL AND r.updated_at IS NOT NULL AND r.visibility IS NOT NULL;
+WHERE r.wins AND r.app_id IS NOT NULL AND r.updated_at IS NOT NULL AND r.visibility IS NOT NULL
+  AND r.subcategories IS NOT NULL;
