@@ -11,45 +11,93 @@ import { REPOSITORY } from '../support/processes.ts'
 
 const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
 
-/** A statement that breaks the promise, and a piece of the row that must be named. */
-const VIOLATIONS: Readonly<Record<string, readonly [statement: string, named: string]>> = {
-  'apps-described': ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
-  'apps-ranked-once': [
-    'UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7',
-    '"times":"2"',
+/** Statements that break the promise, one for each way, and a piece of the row that must be named. */
+const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
+  'apps-described': [
+    ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 4, 1, 1, 1)", '"app_id":"4"'],
+    ['UPDATE snapshot.rankings SET app_id = 4 WHERE app_id = 2', '"app_id":"4"'],
   ],
-  'coverage-complete': ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
+  'apps-ranked-once': [
+    ['UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"times":"2"'],
+  ],
+  'coverage-complete': [
+    ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
+    ["INSERT INTO snapshot.coverage VALUES (DATE '2026-01-07', 'complete', 0, 0)", '"day":"2026-01-07"'],
+    ["UPDATE snapshot.coverage SET status = 'missing' WHERE total_requests > 0", '"day":"2026-01-05"'],
+    ["UPDATE snapshot.coverage SET total_requests = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+    ["UPDATE snapshot.coverage SET total_tokens = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+  ],
   'days-in-range': [
-    "INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)",
-    '"day":"2024-12-31"',
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)", '"day":"2024-12-31"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-07', 1, 1, 1, 1)", '"day":"2026-01-07"'],
+    ["UPDATE snapshot.meta SET as_of = '2026-01-06T23:59:59Z'", '"day":"2026-01-06"'],
   ],
   'known-subcategories': [
-    "UPDATE snapshot.apps SET subcategories = ['chess'] WHERE app_id = 1",
-    '"subcategory":"chess"',
+    ["UPDATE snapshot.apps SET subcategories = ['chess'] WHERE app_id = 1", '"subcategory":"chess"'],
+    ["UPDATE snapshot.rankings SET category = 'sports' WHERE category = 'creative' OR rank = 1", '"sports"'],
+    [
+      "UPDATE snapshot.rankings SET category = 'coding' WHERE subcategory = 'game'",
+      '"category":"coding","subcategory":"game"',
+    ],
   ],
   'no-lossy-types': [
-    'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
-    '"column_name":"requests","data_type":"HUGEINT"',
+    [
+      'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
+      '"column_name":"requests","data_type":"HUGEINT"',
+    ],
   ],
-  'no-negative-number': ['UPDATE snapshot.app_daily SET prompt_tokens = -1 WHERE app_id = 1', '"app_id":"1"'],
+  'no-negative-number': [
+    ...['requests', 'prompt_tokens', 'completion_tokens'].map(
+      (column) => [`UPDATE snapshot.app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,
+    ),
+    ...['total_requests', 'total_tokens'].map(
+      (column) => [`UPDATE snapshot.rankings SET ${column} = -1`, '"place":"rankings"'] as const,
+    ),
+  ],
   'one-row-per-app-day': [
-    'INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1',
-    '"app_above":',
+    ['INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1', '"app_above":'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 2, 1, 1, 1)", '"app_above":"2"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 1, 1, 1, 1)", '"app_above":"2"'],
   ],
   'only-public-apps': [
-    "UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1",
-    '"app_id":"1"',
+    ["UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1", '"app_id":"1"'],
+    ['UPDATE warehouse.registry SET alias_of = 2 WHERE app_id = 1', '"alias_of":"2"'],
+    ['DELETE FROM warehouse.registry WHERE app_id = 1', '"app_id":"1"'],
   ],
   'popular-in-order': [
-    "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
-    '"total_tokens":"1000000"',
+    [
+      "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
+      '"total_tokens":"1000000"',
+    ],
+    ["UPDATE snapshot.rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
   ],
-  'ranks-without-gaps': ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
-  'requests-conserved': ['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":'],
-  'tokens-conserved': ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":'],
+  'ranks-without-gaps': [
+    ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
+    ['UPDATE snapshot.rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
+    ['UPDATE snapshot.rankings SET rank = 1', '"last_rank":"1"'],
+    [
+      'INSERT INTO snapshot.rankings SELECT * REPLACE (CASE rank WHEN 2 THEN 4 ELSE 1 END AS rank) FROM snapshot.rankings',
+      '"last_rank":"4"',
+    ],
+  ],
+  'requests-conserved': [['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":']],
+  'tokens-conserved': [['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":']],
   'trending-in-order': [
-    "UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2",
-    '"app_id":"2"',
+    ["UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
+    [
+      "UPDATE snapshot.app_daily SET prompt_tokens = 1000 WHERE day = DATE '2026-01-05'",
+      '"window_days":1,"category":null,"subcategory":null,"rank":"1"',
+    ],
+    // Equal growth, in the wrong order of tokens, then of ids.
+    [
+      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET app_id = rank, total_tokens = rank',
+      '"rank":"2"',
+    ],
+    [
+      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET total_tokens = 7',
+      '"rank":"2"',
+    ],
   ],
 }
 
@@ -81,6 +129,7 @@ beforeAll(async () => {
   await connection.run(`
     ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
     ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
+    SET TimeZone = 'UTC';
     SET VARIABLE floor = DATE '2025-01-01';
     SET VARIABLE last_day = DATE '2026-01-09';
     ${sqlFile('array-bits.sql')}`)
@@ -116,13 +165,13 @@ it('every check has a planted violation here', () => {
   expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
 })
 
-describe.each(Object.entries(VIOLATIONS))('%s', (check, [statement, named]) => {
+describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {
   it('holds for what was published', async () => {
     await copies()
     expect(await offendingRows(check)).toBe('[]')
   })
 
-  it('finds the planted violation and names it', async () => {
+  it.each(violations)('finds what %j breaks, and names it', async (statement, named) => {
     await copies()
     await connection.run(statement)
     expect(await offendingRows(check)).toContain(named)
