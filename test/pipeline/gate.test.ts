@@ -7,7 +7,14 @@ import { addDays } from '../../pipeline/contract.ts'
 import { objectionTo } from '../../pipeline/gate.ts'
 import type { Volume } from '../../pipeline/gate.ts'
 import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
-import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
+import {
+  copyRaw,
+  currentSnapshot,
+  queryCurrent,
+  runCommand,
+  TemporaryFolders,
+  writeRaw,
+} from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -123,6 +130,42 @@ describe('volume', () => {
     expect(fact(report, 'gate', 'days_judged')).toBe(0)
   })
 
+  it('is held against the median of the eight weeks before, be they even or odd in number', async () => {
+    const weekly = [10, 80, 20, 70, 30, 60, 50, 40, 1]
+    for (const [index, tokens] of weekly.entries()) deliver(addDays(LAST, -7 * (index + 1)), tokens)
+    deliver(LAST, 9)
+    await expectBlocked('18 tokens, 0.2 times 90, the median of the 8 Tuesdays before it')
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
+    await expectBlocked('18 tokens, 0.225 times 80, the median of the 7 Tuesdays before it')
+  })
+
+  it('of the first run is judged for its last day alone', async () => {
+    const raw = join(dataDir, 'raw')
+    dataDir = folders.make()
+    copyRaw(dataDir, raw)
+    for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(LAST, -7 * week - 1), 100)
+    deliver(addDays(LAST, -1), 1)
+    deliver(LAST, 1)
+    await expect(runAt(dataDir, '2026-03-04T02:00:00Z')).rejects.toThrow(
+      /^Blocked before publishing; nothing is published:\n {2}volume: 2026-03-03 has 2 tokens, .*\nCorrect/,
+    )
+  })
+
+  it('of the newest day is judged again when its figures change, and only then', async () => {
+    deliver(LAST, 100)
+    await runAt(dataDir, '2026-03-04T00:30:00Z')
+    deliver(LAST, 60)
+    const changed = await runAt(dataDir, '2026-03-04T01:00:00Z')
+    expect(fact(changed, 'gate', 'days_judged')).toBe(1)
+    register('later.csv', '2,Second,public,,2026-03-01\n')
+    const renamed = await runAt(dataDir, '2026-03-04T01:30:00Z')
+    expect(fact(renamed, 'gate', 'days_judged')).toBe(0)
+    deliver(LAST, 1)
+    const short = await run()
+    expect(short.code).toBe(1)
+    expect(short.stderr).toContain('volume: 2026-03-03 has 2 tokens')
+  })
+
   it('of a weekday without a history is not judged', async () => {
     deliver('2026-03-02', 1)
     deliver(LAST, 100)
@@ -179,6 +222,15 @@ describe('rows', () => {
     deliver('2026-02-24', 200, [1])
     deliver('2026-02-17', 200, [1])
     await expectBlocked('2 of 16 published rows (a day of an app) are gone, 12.5 %; allowed are 10 %')
+    process.env['GATE_ROWS_LOST'] = '12.5'
+    const ended = await run()
+    delete process.env['GATE_ROWS_LOST']
+    expect(ended.code).toBe(0)
+  })
+
+  it('blocks when the data ends before the last published day', async () => {
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
+    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-24)')
   })
 
   it('lets a correction pass that loses less, and an app that was hidden', async () => {
@@ -211,6 +263,7 @@ describe('several at once', () => {
     await expectBlocked('volume: ', 'apps: ', 'run --accept volume,apps')
     const half = await run('--accept', 'apps')
     expect(half.code).toBe(1)
+    expect(half.stderr).toContain('run --accept volume,apps')
     const both = await run('--accept', 'apps', '--accept', 'volume')
     expect(both.code).toBe(0)
   })
