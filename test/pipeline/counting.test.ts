@@ -5,7 +5,7 @@ import { afterAll, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import { runNightly } from '../../pipeline/run.ts'
-import { queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
+import { fact, queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const DAY = '2026-01-05'
@@ -20,16 +20,19 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 /** A folder whose day has these files, each a query for the columns beside ts. */
-async function dayOf(...queries: readonly string[]) {
+function dayOf(...queries: readonly string[]) {
+  return wholeDay(...queries.map((sql) => `SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${sql})`))
+}
+
+/** A folder whose day has these files, each a query for all columns. */
+async function wholeDay(...queries: readonly string[]) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
   await withMemoryDatabase({ memory: '1GB', dataDir }, async (connection) => {
     for (const [number, file] of files.entries()) {
       mkdirSync(dirname(file), { recursive: true })
-      await connection.run(
-        `COPY (SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${queries[number]})) TO '${file}' (FORMAT parquet)`,
-      )
+      await connection.run(`COPY (${queries[number]}) TO '${file}' (FORMAT parquet)`)
     }
   })
   return { dataDir, files }
@@ -74,6 +77,67 @@ it.each([
   await runAt(dataDir, AS_OF)
   const [total] = await queryWarehouse(dataDir, 'FROM usage_daily')
   expect(total).toMatchObject({ requests: '9', prompt_tokens: sum, completion_tokens: sum })
+})
+
+/** Columns of good rows, whose footers prove them. */
+const GOOD = {
+  ts: `TIMESTAMP '${DAY}'`,
+  app_id: '1::BIGINT',
+  prompt_tokens: '2',
+  completion_tokens: '3',
+  requests: '4::BIGINT',
+}
+
+/** A day of 200 rows, of which one has other values. */
+function withOne(values: Partial<typeof GOOD>) {
+  const columns = Object.entries({ ...GOOD, ...values }).map(([column, value]) => {
+    const usual = Object.entries(GOOD).find(([name]) => name === column)?.[1]
+    return `CASE WHEN i = 7 THEN ${value} ELSE ${usual} END AS ${column}`
+  })
+  return wholeDay(`SELECT ${columns.join(', ')} FROM range(200) AS t (i)`)
+}
+
+it.each([
+  ['ts', `TIMESTAMP '${DAY}' + INTERVAL 1 DAY`, 'ts is not on the day of its folder'],
+  ['ts', `TIMESTAMP '${DAY}' - INTERVAL 1 MICROSECOND`, 'ts is not on the day of its folder'],
+  ['ts', 'NULL', 'ts is not a UTC timestamp'],
+  ['app_id', 'NULL', 'app_id is not an integer'],
+  ['app_id', '1.5', 'app_id is not an integer'],
+  ['prompt_tokens', '-1', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', 'NULL', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', '1.5', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', '1.01e27::DOUBLE', 'prompt_tokens is not an integer, 0 or more'],
+  ['requests', '-1', 'requests is not an integer from 0 to 10^12'],
+  ['requests', '1000000000001', 'requests is not an integer from 0 to 10^12'],
+])('a single row whose %s is %s is rejected', async (column, value, reason) => {
+  const { dataDir } = await withOne({ [column]: value })
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT "row", reason FROM quarantine')).toEqual([
+    { row: '8', reason },
+  ])
+  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
+    { requests: '796', prompt_tokens: '398' },
+  ])
+})
+
+it.each([
+  ['unknown requests are one', { requests: 'NULL' }, '797', '400'],
+  ['tokens may be unknown', { prompt_tokens: 'NULL', completion_tokens: 'NULL' }, '800', '398'],
+  ['a row stands for 10^12 requests at most', { requests: '1000000000000' }, '1000000000796', '400'],
+  [
+    'also where its footer proves nothing',
+    { requests: '1000000000000', prompt_tokens: '2::DOUBLE' },
+    '1000000000796',
+    '400',
+  ],
+  ['the day ends with its last microsecond', { ts: `TIMESTAMP '${DAY} 23:59:59.999999'` }, '800', '400'],
+])('%s', async (_, values, requests, prompt_tokens) => {
+  const { dataDir } = await withOne(values)
+  const report = await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
+    { requests, prompt_tokens },
+  ])
+  expect(fact(report, 'load', 'rows_without_tokens')).toBe(prompt_tokens === '398' ? 1 : 0)
 })
 
 it('a footer that lies about its ids fails the day, and says so', async () => {

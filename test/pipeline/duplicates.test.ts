@@ -42,3 +42,18 @@ it('takes off a few repetitions', async () => {
 it('takes off very many', async () => {
   expect(await runOver(4)).toEqual({ duplicates: ROWS / 4, requests: (ROWS * 3) / 4 })
 })
+
+it('takes an unknown count for less than 0, and a row without tokens off their number', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const rows = ['a,,,5', 'a,0,0,1', 'b,,,1', 'b,,,2'].map((row) => `${DAY},1,${row}`)
+  writeRaw(
+    dataDir,
+    `usage/date=${DAY}/rows.csv`,
+    `ts,app_id,request_id,prompt_tokens,completion_tokens,requests\n${rows.join('\n')}\n`,
+  )
+  const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
+  expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '3' }])
+  expect(fact(report, 'load', 'rows_duplicate')).toBe(2)
+  expect(fact(report, 'load', 'rows_without_tokens')).toBe(1)
+})

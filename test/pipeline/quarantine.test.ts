@@ -39,10 +39,16 @@ describe('quarantine', () => {
           `${DAY}T00:00:00Z,1,1,1`,
           `${DAY}T00:00:00Z,1,1`,
           `"${DAY}T00:00:00Z","1","1","1"`,
+          `${DAY}T00:00:00Z,1,1,-1`,
           'a,b,c,d,e',
           `${DAY}T00:00:00Z,1,-1,1`,
         ].join('\r\n'),
       ),
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/more-lines.csv`,
+      `${HEADER}${DAY}T00:00:00Z,1,1\n${DAY}T00:00:00Z,1,-1,1\n${DAY}T00:00:00Z,1,1,${10n ** 27n}\n`,
     )
     writeRaw(
       dataDir,
@@ -71,8 +77,14 @@ describe('quarantine', () => {
   it('names file, line and reason of broken CSV lines, header and broken lines counted', async () => {
     expect(await rowsOf('lines.csv.gz')).toEqual([
       ['3', 'broken line: missing columns', '1'],
-      ['5', 'broken line: too many columns', '1'],
-      ['6', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['5', 'completion_tokens is not an integer, 0 or more', '1'],
+      ['6', 'broken line: too many columns', '1'],
+      ['7', 'prompt_tokens is not an integer, 0 or more', '1'],
+    ])
+    expect(await rowsOf('more-lines.csv')).toEqual([
+      ['2', 'broken line: missing columns', '1'],
+      ['3', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['4', 'completion_tokens is not an integer, 0 or more', '1'],
     ])
   })
 
@@ -130,6 +142,7 @@ describe('the limit of 1 %', () => {
     writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
     await runAt(dataDir, AS_OF)
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(98)}${DAY}T00:00:00Z,1,x,1\n`)
+    await expect(runAt(dataDir, '2026-01-11T01:00:00Z')).rejects.toThrow('1 of 99 rows')
     await expect(runAt(dataDir, '2026-01-11T02:00:00Z')).rejects.toThrow(
       /Day 2026-01-05: 1 of 99 rows are rejected, more than 1 %.*usage\/date=2026-01-05\/rows.csv: 1 rows: prompt_tokens/s,
     )
@@ -140,7 +153,17 @@ describe('the limit of 1 %', () => {
     expect(await queryWarehouse(dataDir, 'SELECT outcome FROM runs ORDER BY finished_at')).toEqual([
       { outcome: 'published' },
       { outcome: 'failed' },
+      { outcome: 'failed' },
     ])
+  })
+
+  it('tells the first row of a fault, and not more of it than a line or two', async () => {
+    const dataDir = folder()
+    const rows = ['1'.repeat(300), 'second'].map((tokens) => `${DAY}T00:00:00Z,1,x${tokens},1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      /rows\.csv: 2 rows: prompt_tokens .*; first at row 3: (?=.{200}$)\{"ts":"2026-01-05T00:00:00Z".*"x1{99}/,
+    )
   })
 
   it('is forgotten when the files of the day are gone', async () => {

@@ -12,8 +12,8 @@ placed AS (
     i.*,
     row_number() OVER (
       PARTITION BY i.request_id
-      ORDER BY i.ts DESC, i.app_id DESC, coalesce(i.prompt_tokens, -1) DESC,
-        coalesce(i.completion_tokens, -1) DESC, i.requests DESC
+      ORDER BY i.ts DESC, i.app_id DESC, i.prompt_tokens DESC NULLS LAST, i.completion_tokens DESC,
+        i.requests DESC
     ) AS place
   FROM identified AS i
 )
