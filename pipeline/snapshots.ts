@@ -92,7 +92,6 @@ export function currentSnapshot(dataDir: string): string | undefined {
 /** Switches the pointer in one step; readers see the old snapshot or the new one, never none. */
 export function pointAt(dataDir: string, id: string): void {
   const aside = join(dataDir, `${ASIDE_PREFIX}${process.pid}`)
-  rmSync(aside, { force: true })
   symlinkSync(join(SNAPSHOTS_FOLDER, id), aside)
   renameSync(aside, join(dataDir, CURRENT_POINTER))
   syncToDisk(dataDir)

@@ -11,8 +11,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { settleAsOf } from '../../pipeline/run.ts'
-import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
+import { readConfig } from '../../pipeline/config.ts'
+import { runNightly, settleAsOf } from '../../pipeline/run.ts'
+import { fact, queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -25,6 +26,22 @@ function deliver(day: string, tokens: number, file = 'rows.csv'): void {
     dataDir,
     `usage/date=${day}/${file}`,
     `ts,app_id,prompt_tokens,completion_tokens\n${day}T12:00:00Z,1,${tokens},0\n${day}T12:00:00Z,2,${tokens},0\n`,
+  )
+}
+
+/** Rows of the first two apps on 2026-01-06, so many that a bad one is no more than 1 %. */
+function usage(one: number, two: number): string {
+  const rows = `2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
+  return `ts,app_id,prompt_tokens,completion_tokens\n${rows.repeat(50)}`
+}
+
+const BAD_ROW = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,x,0\n'
+
+function register(row: string): void {
+  writeRaw(
+    dataDir,
+    'apps/later.csv',
+    `app_id,app_name,visibility,subcategories,alias_of,updated_at\n${row}\n`,
   )
 }
 
@@ -76,6 +93,19 @@ describe('load', () => {
     ])
   })
 
+  it('takes a day whose files hold no row for one that is missing', async () => {
+    for (const day of ['2026-01-04', '2026-01-07']) {
+      writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
+    }
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT first_day, data_through FROM meta')).toEqual([
+      { first_day: '2026-01-05', data_through: '2026-01-06' },
+    ])
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
+      ['missing', 'complete', 'complete'].map((status) => ({ status })),
+    )
+  })
+
   it('does not read a day that is not over, nor one before the floor', async () => {
     deliver('2026-01-08', 30)
     deliver('2024-12-31', 30)
@@ -102,6 +132,26 @@ describe('publish', () => {
     expect(await queryCurrent(dataDir, 'SELECT app_id FROM apps')).toEqual([{ app_id: '1' }])
   })
 
+  it.each([
+    ['a name', () => register('2,Second,public,,,2026-01-07')],
+    ['a tag', () => register('2,Two,public,game,,2026-01-07')],
+    ['an alias', () => register('2,Two,public,,1,2026-01-07')],
+    ['the credit line', () => writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody')],
+    ['who used how much', () => writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(30, 10))],
+    ['whether all rows were good', () => writeRaw(dataDir, 'usage/date=2026-01-06/bad.csv', BAD_ROW)],
+  ])('makes a new snapshot when only %s changed', async (_, change) => {
+    writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(10, 30))
+    await runAt(dataDir, '2026-01-08T01:00:00Z')
+    change()
+    expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+  })
+
+  it('makes a new snapshot for another publisher', async () => {
+    const config = readConfig({ DATA_DIR: dataDir, PUBLISHER: 'Another' })
+    const effects = { now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
+    expect((await runNightly(config, effects)).outcome).toBe('published')
+  })
+
   it('brings a run to its end that was killed just before it switched the pointer', async () => {
     deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
@@ -113,11 +163,11 @@ describe('publish', () => {
     expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
   })
 
-  it('clears away what a killed run left half built', async () => {
-    mkdirSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))
-    deliver('2026-01-07', 30)
+  it.each(['building', 'pruned'])('clears away what was killed while it was %s', async (state) => {
+    const left = join(dataDir, `snapshots/.${state}-20260101T030000Z`)
+    mkdirSync(left)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
-    expect(() => readlinkSync(join(dataDir, 'snapshots/.building-20260107T030000Z'))).toThrow('ENOENT')
+    expect(existsSync(left)).toBe(false)
   })
 
   it('clears away what a killed run left spilled', async () => {
@@ -168,6 +218,19 @@ describe('restatements', () => {
     )
   })
 
+  it('tell a day of which the completion tokens alone changed', async () => {
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-06/rows.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,20,5\n2026-01-06,2,20,0\n',
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const figures = 'day, apps_changed, tokens_before, tokens_after'
+    expect(await queryCurrent(dataDir, `SELECT ${figures} FROM restatements`)).toEqual([
+      { day: '2026-01-06', apps_changed: '1', tokens_before: '40', tokens_after: '45' },
+    ])
+  })
+
   it('are not told of days whose column only became wider, for a day past 2^63 tokens', async () => {
     const row = '2026-01-07T12:00:00Z,1,9223372036854775807,0\n'
     writeRaw(
@@ -205,6 +268,8 @@ describe('settleAsOf', () => {
   })
 
   it('refuses a clock that stands far behind the newest snapshot', () => {
+    expect(settleAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
+    expect(() => settleAsOf(now, '20260108T020101Z')).toThrow('The clock says')
     expect(() => settleAsOf(now, '20260109T020000Z')).toThrow(
       'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
     )

@@ -11,6 +11,7 @@ import { pointAt } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
+import { REPOSITORY, startProcess } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
 let requests: { path: string; method: string; body: string }[] = []
@@ -94,15 +95,19 @@ describe('a run', () => {
   })
 
   it('that brings one to its end which was killed before its snapshot was current tells what that restated', async () => {
+    deliver('2026-01-05', 1)
+    await runAt('2026-01-07T01:00:00Z')
+    deliver('2026-01-05', 2)
     await runAt('2026-01-07T02:00:00Z')
+    requests = []
     deliver('2026-01-06', 2)
     await runAt('2026-01-07T03:00:00Z')
     pointAt(dataDir, '20260107T020000Z')
     await runAt('2026-01-07T04:00:00Z')
-    expect(events()).toEqual(['/ping', 'restated', '/ping', 'restated', '/ping'])
-    expect(requests[3]?.body).toBe(requests[1]?.body)
+    expect(events()).toEqual(['restated', '/ping', 'restated', '/ping'])
+    expect(requests[2]?.body).toBe(requests[0]?.body)
     await runAt('2026-01-07T05:00:00Z')
-    expect(events().slice(5)).toEqual(['/ping'])
+    expect(events().slice(4)).toEqual(['/ping'])
   })
 
   it('that published and could not be recorded has not failed: the operator is told', async () => {
@@ -126,6 +131,17 @@ describe('a run', () => {
     await expect(runAt('2026-01-07T02:00:00Z')).rejects.toThrow('rows.parquet')
     expect(events()).toEqual(['failed'])
     expect(requests[0]?.body).toContain('rows.parquet cannot be read')
+  })
+
+  it('that is locked out by another is no failure', async () => {
+    const origin = await listening
+    const warehouse = await openWarehouse(dataDir, '1GB')
+    const { ended } = startProcess(process.execPath, [join(REPOSITORY, 'pipeline', 'nightly.ts')], {
+      environment: { DATA_DIR: dataDir, NOTICE_WEBHOOK: `${origin}/hook`, SUCCESS_PING: `${origin}/ping` },
+    })
+    expect((await ended).code).toBe(75)
+    warehouse.close()
+    expect(requests).toEqual([])
   })
 
   it('that was blocked says why, under a name of its own', async () => {

@@ -1,8 +1,8 @@
 /** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
-import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { recordRetraction } from '../../pipeline/snapshots.ts'
+import { pointAt, recordRetraction } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
@@ -60,12 +60,18 @@ it('says that unchanged input publishes the same figures again, and so does the 
   const told = `The input is what ${SECOND} was made from, which was retracted (Counted twice): the same figures come again\n`
   expect(again.stderr).toContain(told)
   await retract('20260108T030000Z', '--reason', 'Still counted twice')
+  const third = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:30:00Z')
+  expect(third.stderr).toContain('20260108T030000Z was made from, which was retracted (Still counted twice)')
   deliver('2026-01-07', 10)
   const corrected = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T04:00:00Z')
   expect(corrected.stderr).not.toContain('which was retracted')
 })
 
 it('keeps the pointer when another snapshot is taken away', async () => {
+  deliver('2026-01-08', 30)
+  await runAt(dataDir, '2026-01-09T02:00:00Z')
+  // As a run leaves it that is killed just before it switches the pointer.
+  pointAt(dataDir, SECOND)
   expect((await retract(FIRST, '--reason', 'Wrong names')).stderr).toBe('')
   expect(currentSnapshot(dataDir)).toContain(SECOND)
   const status = await runCommand(dataDir, 'status')
@@ -110,6 +116,16 @@ describe('interrupted after its record was written', () => {
     expect(currentSnapshot(dataDir)).toContain(FIRST)
     expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
     expect((await retract(SECOND, '--reason', 'x')).stderr).toContain('was retracted already')
+  })
+
+  it('is finished too where its removal had begun', async () => {
+    const left = join(dataDir, 'snapshots', `.pruned-${SECOND}`)
+    renameSync(join(dataDir, 'snapshots', SECOND), left)
+    pointAt(dataDir, FIRST)
+    const again = await retract(SECOND, '--reason', 'x', '--json')
+    expect(again.code).toBe(0)
+    expect(existsSync(left)).toBe(false)
+    expect(currentSnapshot(dataDir)).toContain(FIRST)
   })
 
   it('is no stand-in for another that is taken away', async () => {

@@ -15,12 +15,13 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { quickChecksum } from '../../pipeline/bundle/checksums.ts'
 import { addDays } from '../../pipeline/contract.ts'
 import { GATES } from '../../pipeline/run-options.ts'
 import type { Report } from '../../pipeline/run.ts'
 import { settledThrough } from '../../pipeline/settled.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
-import { fact, runAt } from '../support/in-process.ts'
+import { fact, queryWarehouse, runAt } from '../support/in-process.ts'
 import {
   TemporaryFolders,
   copyRaw,
@@ -240,6 +241,16 @@ it('what is hidden is in no byte of what is published or kept from then on', asy
   }
 })
 
+it('the quick checksum tells every bit of a file, however long', () => {
+  const path = join(folders.make(), 'file')
+  const bytes = Buffer.alloc(3_000_000)
+  const sums = [0, 1_500_000, 2_999_999].map((at) => {
+    writeFileSync(path, Buffer.from(bytes).fill(1, at, at + 1))
+    return quickChecksum(path)
+  })
+  expect(new Set(sums).size).toBe(3)
+})
+
 describe('what is kept, when', () => {
   const files = ['app-rankings.duckdb', 'app_daily.parquet']
 
@@ -283,6 +294,18 @@ describe('what is kept, when', () => {
     await stray(-1)
     expect(takenOver(await nextNight())).toBeNull()
     await expectAsAnew()
+  })
+
+  it('it is forgotten, is gone from the warehouse as well', async () => {
+    const tables = ['kept_files', 'kept_days', 'kept_apps', 'kept_tops', 'kept_tags']
+    const counts = `SELECT ${tables.map((name) => `(SELECT count(*) FROM ${name}) AS ${name}`).join(', ')}`
+    const before = await queryWarehouse(dataDir, counts)
+    await changeWarehouse(
+      "INSERT INTO kept_tops VALUES (1, DATE '2026-01-24', DATE '2026-02-24', 'game', [2], [2], 1, 1)",
+    )
+    rmSync(join(dataDir, 'kept'), { recursive: true })
+    await nextNight()
+    expect(await queryWarehouse(dataDir, counts)).toEqual(before)
   })
 
   it('a run was blocked with it, is taken over by the next', async () => {
