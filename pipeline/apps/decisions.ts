@@ -64,9 +64,7 @@ export const tag: AppsCommand = {
     }
     return decision('tag', positionals, values.reason, (app) => ({
       ...app,
-      subcategories: [...new Set([...app.subcategories, ...add])]
-        .filter((name) => !remove.includes(name))
-        .toSorted(),
+      subcategories: [...new Set([...app.subcategories, ...add])].filter((name) => !remove.includes(name)),
     }))
   },
 }
@@ -98,7 +96,7 @@ function decision(
   if (reason === undefined || !ONE_LINE.test(reason)) {
     throw new UsageError(`${action} needs a reason, which is kept with the decision: say --reason TEXT`)
   }
-  const wanted = { action, ids: [...new Set(ids.map(readId))], reason: reason.trim(), change }
+  const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
   return (world) => decide(world, wanted)
 }
 

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { hide, show } from '../../pipeline/apps/decisions.ts'
+import { readConfig } from '../../pipeline/config.ts'
 import { runAt } from '../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
@@ -147,10 +149,28 @@ describe('decisions', () => {
     expect((await listed(dataDir, 'One'))[0]).toMatchObject({ visibility: 'hidden' })
   })
 
-  it('can be taken about an app whose only row has no time', async () => {
-    const dataDir = folder('1,One,public,,,soon')
+  it.each([
+    ['time', '1,One,public,,,soon'],
+    ['list of tags', '1,One,public,[game,,2025-01-01'],
+  ])('can be taken about an app whose only row has no %s', async (_, row) => {
+    const dataDir = folder(row)
     await decide(dataDir, 'hide', '1', ...BECAUSE)
     expect(await listed(dataDir, '1')).toMatchObject([{ visibility: 'hidden' }])
+  })
+
+  it('taken in the same millisecond stand in their order', async () => {
+    const dataDir = folder(...THREE)
+    const world = {
+      config: readConfig({ DATA_DIR: dataDir }),
+      now: () => new Date('2026-01-09T00:00:00Z'),
+      print: () => undefined,
+      note: () => undefined,
+    }
+    await hide.prepare(['1', ...BECAUSE])(world)
+    await show.prepare(['1', ...BECAUSE])(world)
+    expect(await listed(dataDir, '1')).toMatchObject([
+      { visibility: 'public', updated_at: '2026-01-09T00:00:00.001Z' },
+    ])
   })
 
   it('about the visibility of an alias say that it is not the one that matters', async () => {
@@ -211,10 +231,12 @@ describe('decisions', () => {
 describe('list', () => {
   it('shows the winning rows, with the address of apps that chat requests named', async () => {
     const dataDir = folder(...THREE)
+    const chat = (referer: string, updated_at: string) =>
+      `{"app_id":1000000000,"app_name":"A\\tB","visibility":"public","subcategories":["game"],"alias_of":null,"updated_at":"${updated_at}","referer":"${referer}"}\n`
     writeRaw(
       dataDir,
       'apps/chat.ndjson',
-      '{"app_id":1000000000,"app_name":"A\\tB","visibility":"public","subcategories":["game"],"alias_of":null,"updated_at":"2026-01-01T00:00:00.000Z","referer":"app.example/x"}\n',
+      chat('app.example/x', '2026-01-02') + chat('old.example', '2026-01-01'),
     )
     await decide(dataDir, 'hide', '1000000000', ...BECAUSE)
     const { stdout } = await apps(dataDir, 'list')

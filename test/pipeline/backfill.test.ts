@@ -44,6 +44,7 @@ describe('a run over a range', () => {
     rmSync(join(dataDir, 'raw/usage/date=2026-01-07'), { recursive: true })
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { range })
     expect(fact(report, 'load', 'days_left')).toBe(2)
+    expect(fact(report, 'load', 'days_unchanged')).toBe(0)
     expect(await queryWarehouse(dataDir, 'SELECT prompt_tokens FROM usage_daily ORDER BY day')).toEqual(
       ['10', '77', '10', '10'].map((prompt_tokens) => ({ prompt_tokens })),
     )
@@ -68,6 +69,10 @@ describe('readRange', () => {
     expect(readRange({ from: '2026-01-05' }, '2026-01-07')).toEqual({ from: '2026-01-05', to: '2026-01-07' })
     expect(readRange({ to: '2026-01-05' }, '2026-01-07')).toEqual({ from: '2025-01-01', to: '2026-01-05' })
     expect(readRange({}, '2026-01-07')).toBeUndefined()
+  })
+
+  it.each(['2025-01-01', '2026-01-07'])('may be the single day %s, at either end of the dataset', (day) => {
+    expect(readRange({ from: day, to: day }, '2026-01-07')).toEqual({ from: day, to: day })
   })
 
   it.each([

@@ -1,5 +1,5 @@
 /** `import`: any usage file lands in the folders of its days, counted like files that were put there by hand. */
-import { readdirSync, renameSync, watch, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -70,9 +70,14 @@ describe('import', () => {
   it('has the same file there once, however often and under whatever name it comes', async () => {
     const text = `${HEADER}\n${ROWS.join('\n')}\n`
     await runCommand(dataDir, 'import', put('one.csv', text))
+    const folder = join(dataDir, 'raw/usage/date=2026-01-05')
+    const [name = '', ...others] = readdirSync(folder)
+    expect(others).toEqual([])
+    const { ino } = statSync(join(folder, name))
     const again = await runCommand(dataDir, 'import', put('two.csv', text))
     expect(again.stdout).toContain(', there already')
-    expect(readdirSync(join(dataDir, 'raw/usage/date=2026-01-05'))).toHaveLength(1)
+    expect(readdirSync(folder)).toEqual([name])
+    expect(statSync(join(folder, name)).ino).toBe(ino)
   })
 
   it('takes several files of several kinds, compressed ones too', async () => {
@@ -95,11 +100,11 @@ describe('import', () => {
   })
 
   it('says which days a run will pass over', async () => {
-    const rows = ['2024-12-31T01:00:00Z,1,1,1,a', '2999-01-01T01:00:00Z,1,1,1,a']
+    const rows = ['2024-12-31', '2025-01-01', '2999-01-01'].map((day) => `${day}T00:00:00Z,1,1,1,a`)
     const ended = await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${rows.join('\n')}\n`))
-    expect(ended.stdout).toContain('date=2024-12-31')
-    expect(ended.stdout).toContain('before the first day of the dataset')
-    expect(ended.stdout).toContain('a day that is not over yet')
+    expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 rows, before the first day of the dataset/)
+    expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 rows\n/)
+    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 rows, a day that is not over yet/)
   })
 
   it('tells what it took before a file that it cannot take', async () => {
@@ -149,12 +154,18 @@ describe('a file that is refused', () => {
     ),
     [
       'a.csv',
-      `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\n`,
+      `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\nwhenever,1,1,1,a\n`,
       1,
-      'a.csv: 1 rows have no day to go to, the first is row 3',
+      'a.csv: 2 rows have no day to go to, the first is row 3: ts "yesterday"',
     ],
     ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 rows have no day to go to'],
     ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 1, 'not a JSON object'],
+    [
+      'a.ndjson',
+      '{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}\n',
+      1,
+      'the first is row 1: the key prompt_tokens is missing',
+    ],
     ['a.csv', 'ts,app_id\n', 1, 'a.csv has no column prompt_tokens, completion_tokens'],
     ['a.xlsx', 'x', 1, 'a.xlsx is no file that can be read. Expected .parquet'],
     ['a.parquet', 'x', 1, 'a.parquet cannot be read as Parquet'],
