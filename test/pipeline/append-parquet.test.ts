@@ -89,6 +89,12 @@ describe('files that are joined', () => {
     expect(groups.map((group) => group['rows'])).toEqual([2048, 2048, 904, 1, 2048, 2048, 2048, 2048, 808])
   })
 
+  it('have no place of a column where none was told', async () => {
+    const places = `SELECT DISTINCT file_offset::INT AS place FROM parquet_metadata`
+    expect(await read(`${places}('${parts[0]}')`)).toEqual([{ place: 0 }])
+    expect(await read(`${places}('${joined}')`)).toEqual([{ place: 0 }])
+  })
+
   it('say of themselves what the last one says', async () => {
     expect(
       await read(`SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${joined}')`),
@@ -174,4 +180,27 @@ it('a footer is written as it was read, to the last byte', async () => {
   const length = bytes.readUInt32LE(bytes.length - 8)
   const footer = bytes.subarray(bytes.length - 8 - length, bytes.length - 8)
   expect(footer.equals(encodeStruct(decodeStruct(footer)))).toBe(true)
+})
+
+it('a footer that another program wrote is written as it was read, to the last byte', () => {
+  const parts = [
+    [0x11], // field 1: true
+    [0x05, 34, 1], // field 17, too far away for one byte: -1
+    [0x19, 0xf5, 15, ...Array.from({ length: 15 }, () => 3)], // a list too long for one byte: -2, fifteen times
+    [0x1a, 0x21, 1, 2], // a set: true, false
+    [0x17, 1, 2, 3, 4, 5, 6, 7, 8], // a double
+    [0x13, 0xff], // a byte
+    [0xf6, ...Array.from({ length: 9 }, () => 0xff), 1], // field 36: the least integer of 64 bits
+    [0x06, 2, 4], // field 1 again, behind it: 2
+    [0],
+  ]
+  const bytes = Buffer.from(parts.flat())
+  const { fields } = decodeStruct(bytes)
+  expect(fields.map(({ id }) => id)).toEqual([1, 17, 18, 19, 20, 21, 36, 1])
+  expect(fields.map(({ value }) => value).filter((value) => typeof value === 'bigint')).toEqual([
+    -1n,
+    -(2n ** 63n),
+    2n,
+  ])
+  expect(encodeStruct({ fields })).toEqual(bytes)
 })

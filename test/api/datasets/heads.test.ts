@@ -216,6 +216,16 @@ describe('readRanking where the heads cannot tell', () => {
     return { sort: 'trending', start, end, category: null, subcategory: null, limit, offset: 0 }
   }
 
+  it('bounds all who are no heads, on each single day', async () => {
+    const { snapshot } = made
+    for (let day = 0; day < DAYS; day += 1) {
+      const query: RankingsQuery = { ...fastest(day, 60), sort: 'popular' }
+      const heads = new Set((await readHeads(snapshot, query))?.rows.map(({ app_id }) => app_id))
+      const [most] = (await readWhole(snapshot, query)).rows.filter(({ app_id }) => !heads.has(app_id))
+      expect(await readBound(snapshot, query)).toBeGreaterThanOrEqual(BigInt(most?.total_tokens ?? 0))
+    }
+  })
+
   it('works out growth over few rows of a subcategory without asking the heads', async () => {
     const { snapshot, asked } = observed()
     const few = { ...snapshot, rowsPerDay: 3500 }
