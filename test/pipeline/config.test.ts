@@ -16,6 +16,31 @@ describe('readConfig', () => {
     })
   })
 
+  it('takes what is set', () => {
+    const environment = {
+      DATA_DIR: '/tmp/other',
+      NIGHTLY_SCHEDULE: '30 4 * * *',
+      PUBLISHER: 'Another',
+      GATE_VOLUME_LOW: '0.25',
+      GATE_VOLUME_HIGH: '7',
+      GATE_ROWS_LOST: '3',
+      NOTICE_WEBHOOK: 'https://example.com/hook',
+      SUCCESS_PING: 'https://example.com/ping',
+    }
+    expect(readConfig(environment)).toMatchObject({
+      dataDir: '/tmp/other',
+      schedule: '30 4 * * *',
+      publisher: 'Another',
+      gates: { volumeLow: '0.25', volumeHigh: '7', rowsLost: '3' },
+      webhook: 'https://example.com/hook',
+      successPing: 'https://example.com/ping',
+    })
+  })
+
+  it.each(['NOTICE_WEBHOOK', 'SUCCESS_PING'])('%s must be an address of the web', (name) => {
+    expect(() => readConfig({ [name]: 'ftp://example.com' })).toThrow(name)
+  })
+
   it('takes an empty variable for one that is not set', () => {
     expect(readConfig({ PUBLISHER: '', NIGHTLY_SCHEDULE: '' })).toEqual(readConfig({}))
   })
