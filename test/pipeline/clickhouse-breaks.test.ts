@@ -1,7 +1,14 @@
-/** A cluster that hangs up in the middle of a day: nothing of what it sent gets into another day. */
+/**
+ * A cluster that hangs up in the middle of a day: nothing of what it sent gets into another day. One that tells its
+ * password: the operator is not told.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { z } from 'zod'
 import { readConfig } from '../../pipeline/config.ts'
 import { runNightly } from '../../pipeline/run.ts'
+import { connectClickHouse } from '../../pipeline/sources/clickhouse-client.ts'
 import { countOf, rejectOf, startCounting } from '../support/counting-clickhouse.ts'
 import type { Question } from '../support/counting-clickhouse.ts'
 import { collectGarbage } from '../support/garbage.ts'
@@ -69,3 +76,20 @@ it.each<Question>(['counts', 'rejects'])(
     ])
   },
 )
+
+it('the password is not told, even where the cluster does', async () => {
+  const password = 's3cret-of-the-test'
+  const server = createServer((_, response) =>
+    response.writeHead(500).end(`Code: 516. DB::Exception: ${password} is wrong. (AUTHENTICATION_FAILED)`),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = z.object({ port: z.number() }).parse(server.address())
+  const address = { user: 'reader', password, database: 'default', table: 'usage', cluster: undefined }
+  const clickHouse = connectClickHouse({ ...address, url: `http://127.0.0.1:${port}` })
+  await expect(clickHouse.readAll('SELECT 1', z.object({}))).rejects.toThrow(
+    /cannot be counted: (?!.*s3cret).*\*\*\* is wrong/,
+  )
+  await clickHouse.close()
+  server.close()
+})

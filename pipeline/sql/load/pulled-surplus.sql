@@ -8,5 +8,4 @@ SELECT
   r.prompt_tokens - coalesce(w.prompt_tokens, 0) AS prompt_tokens,
   r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens
 FROM repeated AS r
-LEFT JOIN winners AS w ON w.app_id = r.app_id
-WHERE r.rows > coalesce(w.rows, 0);
+LEFT JOIN winners AS w ON w.app_id = r.app_id;
