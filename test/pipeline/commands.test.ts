@@ -110,13 +110,18 @@ describe('diff', () => {
     const moved = folders.make()
     const usage = (one: number, two: number) =>
       `ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
-    writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n2,Two,public,2025-01-01\n`)
+    const header = 'app_id,app_name,visibility,subcategories,updated_at\n'
+    writeRaw(moved, 'apps/one.csv', `${header}1,One,public,game,2025-01-01\n`)
+    writeRaw(moved, 'apps/two.csv', `${header}2,Two,public,,2025-01-01\n`)
     writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(10, 20))
     await runAt(moved, '2026-01-07T02:00:00Z')
     writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(12, 18))
+    writeRaw(moved, 'apps/one.csv', `${header}1,Uno,public,game,2025-01-01\n`)
     await runAt(moved, '2026-01-08T02:00:00Z')
     const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
     expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps\n')
+    // In the list of its tag the app has another rank, which is no move.
+    expect(stdout).toContain('apps: 1\n  renamed  1 Uno\nranks in the 30-day lists: 0\n')
   })
 
   it('names a snapshot that does not exist, and those that do', async () => {
@@ -144,6 +149,12 @@ describe('plan', () => {
       not_completed: 1,
     })
     expect(readdirSync(planned)).toEqual(['raw'])
+  })
+
+  it('names a DATA_DIR that does not exist', async () => {
+    const missing = join(folders.make(), 'missing')
+    const ended = await runCommand(missing, 'plan')
+    expect(ended).toMatchObject({ code: 2, stderr: `DATA_DIR ${missing} does not exist\n` })
   })
 
   it('knows what was counted already', async () => {

@@ -1,7 +1,7 @@
 /** The nightly schedule as a process: it makes up for a missed night, keeps its hour, and ends when told to. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants, copyFileSync, existsSync, renameSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, existsSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { until } from '../support/api.ts'
@@ -56,6 +56,23 @@ describe('npm run schedule', () => {
     const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => (output.stderr.match(/nothing new is published/g) ?? []).length >= 2)
     expect(output.stderr).not.toContain('exit code 75')
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('leaves out the run of an hour at which the one that makes up for a night still runs', async () => {
+    const dataDir = folder()
+    const credit = join(dataDir, 'raw', 'ATTRIBUTION')
+    // Whoever reads it waits until it is written to.
+    execFileSync('mkfifo', [credit])
+    const { child, output, ended } = start(dataDir, EVERY_SECOND)
+    await until(() => /still under way; this one is left out|exit code/.test(output.stderr))
+    const writing = openSync(credit, 'w')
+    writeFileSync(`${credit}.new`, 'Source: somebody')
+    renameSync(`${credit}.new`, credit)
+    closeSync(writing)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
+    expect(output.stderr).not.toContain('exit code')
     child.kill('SIGTERM')
     await ended
   })
