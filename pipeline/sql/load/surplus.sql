@@ -12,7 +12,7 @@ placed AS (
     i.*,
     row_number() OVER (
       PARTITION BY i.request_id
-      ORDER BY i.ts DESC, i.app_id DESC, i.prompt_tokens DESC NULLS LAST, i.completion_tokens DESC,
+      ORDER BY i.ts DESC, i.app_id DESC, i.prompt_tokens DESC NULLS LAST, i.completion_tokens DESC NULLS LAST,
         i.requests DESC
     ) AS place
   FROM identified AS i
