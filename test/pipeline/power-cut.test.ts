@@ -94,7 +94,7 @@ it('a retraction', async () => {
   await runAt(dataDir, '2026-01-11T02:00:00Z')
   const id = '20260111T020000Z'
   expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(world()))).toEqual([
-    `sync snapshots/retracted/.${id}`,
+    `sync snapshots/retracted/.${id}.json`,
     `rename snapshots/retracted/${id}.json`,
     'sync snapshots/retracted',
     'rename current',
