@@ -3,6 +3,8 @@
  * usage is counted.
  * The one file of the pipeline that api/ imports; it imports nothing of ours.
  */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { UTCDate } from '@date-fns/utc'
 // By function: the package's index is read for more than a second at every start.
 import { addDays as plusDays } from 'date-fns/addDays'
@@ -251,6 +253,19 @@ export const usageSourceSettings = {
     .optional()
     .describe('Password of that user, where USAGE_SOURCE has none.'),
 } as const
+
+/** Makes DATA_DIR, with the folders above it. */
+export function makeDataFolder(path: string): void {
+  // Where the system makes no folders, as in /proc, Node's recursive way never ends: it is for a folder that is there.
+  if (existsSync(path)) return void mkdirSync(path, { recursive: true })
+  makeDataFolder(dirname(path))
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    // Another process may have been quicker.
+    if (!existsSync(path)) throw error
+  }
+}
 
 /** What a table of settings says in a program's help: a line for each, with its default where it has one. */
 export function settingsHelp(

@@ -9,6 +9,7 @@ import {
   SNAPSHOTS_FOLDER,
   asOfFromId,
   lastCompletedDay,
+  makeDataFolder,
   snapshotId,
   wholeSeconds,
 } from './contract.ts'
@@ -81,7 +82,7 @@ export async function runNightly(
   effects: Effects,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
-  makeSnapshotsFolder(config.dataDir)
+  makeFolders(config.dataDir)
   // A pointer that cannot be switched is refused before any work.
   currentSnapshot(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory)
@@ -94,8 +95,10 @@ export async function runNightly(
   }
 }
 
-function makeSnapshotsFolder(dataDir: string): void {
+/** @throws UsageError when DATA_DIR cannot hold snapshots. */
+export function makeFolders(dataDir: string): void {
   try {
+    makeDataFolder(dataDir)
     mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
   } catch (error) {
     throw new UsageError(`DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, { cause: error })

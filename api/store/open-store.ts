@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeDataFolder } from '../../pipeline/contract.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../errors.ts'
@@ -23,7 +23,7 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
   }
   const name = `DATA_DIR "${DATA_DIR}"`
   try {
-    mkdirSync(DATA_DIR, { recursive: true })
+    makeDataFolder(DATA_DIR)
   } catch (error) {
     throw unusable(name, error)
   }

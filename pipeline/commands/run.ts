@@ -4,7 +4,7 @@ import { lastCompletedDay } from '../contract.ts'
 import { LockedError } from '../errors.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
-import { runNightly } from '../run.ts'
+import { makeFolders, runNightly } from '../run.ts'
 import type { Report } from '../run.ts'
 import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import type { RunOptions } from '../run-options.ts'
@@ -59,6 +59,7 @@ async function runAndTell({ config, progress, now, send }: World, options: RunOp
 function offerSample({ config, progress }: World): void {
   // Where a cluster counts, nothing in the folder of usage would be read.
   if (config.usageSource !== undefined) return
+  makeFolders(config.dataDir)
   if (placeSample(config.dataDir)) {
     progress.note(`DATA_DIR was empty: the bundled sample is now in ${config.dataDir}/raw`)
   }

@@ -94,12 +94,15 @@ describe('npm run serve', () => {
     await first.ended
   })
 
-  it('exits with 2 and one line that names DATA_DIR when it cannot be written', async () => {
+  it('exits with 2 and one line that names DATA_DIR when it cannot be made', async () => {
     const file = join(folders.make(), 'file')
     writeFileSync(file, '')
-    const run = await startProgram('server.ts', [], { DATA_DIR: file, PORT: '0' }).ended
-    expect(run).toMatchObject({ code: 2, stdout: '' })
-    expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be used: [^\n]*\n$/)
+    // The system makes no folders in /proc, and nobody any inside of a file.
+    for (const dataDir of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
+      const run = await startProgram('server.ts', [], { DATA_DIR: dataDir, PORT: '0' }).ended
+      expect(run).toMatchObject({ code: 2, stdout: '' })
+      expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be used: [^\n]*\n$/)
+    }
   })
 
   it('exits with 2 and tells every fault of the settings at once', async () => {

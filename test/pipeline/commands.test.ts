@@ -1,5 +1,5 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
-import { cpSync, existsSync, readdirSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
@@ -202,6 +202,19 @@ describe('prune', () => {
 })
 
 describe('wrong usage', () => {
+  it.each([['--json'], ['--with-sample']])(
+    'run %s over a DATA_DIR that cannot be made says so',
+    async (...options) => {
+      const file = join(folders.make(), 'file')
+      writeFileSync(file, '')
+      for (const dataDir of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
+        const ended = await runCommand(dataDir, 'run', ...options)
+        expect(ended).toMatchObject({ code: 2, stdout: '' })
+        expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$/)
+      }
+    },
+  )
+
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
