@@ -1,5 +1,6 @@
 /** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per restatement. */
 import type { Request } from 'express'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract.ts'
 import type { Handler } from '../call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
 import { FEED_PATH } from '../paths.ts'
@@ -29,6 +30,7 @@ export function feed(
       <id>${idOrigin}${FEED_PATH}</id>
       <title>App rankings</title>
       <subtitle>Every published snapshot, with the days it restated</subtitle>
+      <rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
       <link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}" />
       <link rel="alternate" type="text/html" href="${at}/" />
       <updated>${updated}</updated>

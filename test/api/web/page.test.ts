@@ -294,6 +294,11 @@ describe('beside the page', () => {
     expect(text).toContain(`href="${api.origin}${snapshot}"`)
   })
 
+  it('the feed tells the licence, and how far tokens can be compared', async () => {
+    const text = await (await fetch(`${api.origin}/feed.xml`)).text()
+    expect(/<rights>(.*)<\/rights>/s.exec(text)?.[1]).toMatch(/CC-BY-4\.0.* not strictly comparable\./s)
+  })
+
   it('/.well-known/api-catalog leads to what describes the API, and each link exists', async () => {
     const response = await fetch(`${api.origin}/.well-known/api-catalog`)
     expect(response.headers.get('Content-Type')).toContain('application/linkset+json')
