@@ -207,8 +207,8 @@ describe('wrong usage', () => {
     async (...options) => {
       const file = join(folders.make(), 'file')
       writeFileSync(file, '')
-      for (const dataDir of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
-        const ended = await runCommand(dataDir, 'run', ...options)
+      for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
+        const ended = await runCommand(place, 'run', ...options)
         expect(ended).toMatchObject({ code: 2, stdout: '' })
         expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$/)
       }
