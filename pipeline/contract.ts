@@ -228,7 +228,7 @@ function percentDecoded(text: string): string | undefined {
   }
 }
 
-/** PUBLIC_URL, without slashes at its end: paths are put behind it, so it has no query. */
+/** PUBLIC_URL, without a slash at its end: every path of the service begins right behind it. */
 export const publicUrlSchema = z
   .url({ protocol: /^https?$/ })
   .transform((url) => new URL(url))
