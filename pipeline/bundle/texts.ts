@@ -99,12 +99,12 @@ ${description.tables.map(tableSection).join('\n\n')}
 
 ## How to cite
 
-${meta.attribution}
+${indented(meta.attribution)}
 
 \`\`\`bibtex
 ${bibtex(description)}
 \`\`\`
-${meta.sources === null ? '' : `\n## Sources\n\n${meta.sources}\n`}`
+${meta.sources === null ? '' : `\n## Sources\n\n${indented(meta.sources)}\n`}`
 }
 
 function filesRow(table: DescribedTable): string {
@@ -129,9 +129,10 @@ function cell(text: string): string {
   return text.replaceAll('|', String.raw`\|`)
 }
 
+/** In Markdown a block of code, where every character stands for itself: such a text is to be printed as it is. */
 function indented(text: string): string {
   return text
-    .split('\n')
+    .split(/\r\n?|\n/)
     .map((line) => `    ${line}`)
     .join('\n')
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { AS_OF, DATA_FILES, publishBundle, sha256, TEXT_FILES } from '../support/bundle.ts'
+import { AS_OF, DATA_FILES, publishBundle, sha256, SOURCES, TEXT_FILES } from '../support/bundle.ts'
 import { query, TemporaryFolders } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -26,7 +26,7 @@ const dataPackageSchema = z.object({
   version: z.string(),
   created: z.literal(AS_OF),
   licenses: z.tuple([z.object({ name: z.literal('CC-BY-4.0'), path: z.url() })]),
-  sources: z.tuple([z.object({ title: z.string() })]),
+  sources: z.tuple([z.object({ title: z.literal(SOURCES) })]),
   resources: z.array(
     z.object({
       name: z.string().regex(/^[a-z0-9-]+$/),
@@ -176,10 +176,16 @@ describe('the texts', () => {
     }
   })
 
-  it('LICENSE names the licence, the line to print and the sources', () => {
+  it('LICENSE names the licence', () => {
     const text = read('LICENSE')
     expect(text).toContain('https://creativecommons.org/licenses/by/4.0/')
-    expect(text).toContain(`Source: R&D {Lab}, as of ${AS_OF} (CC-BY-4.0)`)
-    expect(text).toContain('Source: somebody, "quoted" | piped')
+  })
+
+  it.each(['README.md', 'LICENSE'])('%s has the lines to print word for word, in a block of code', (name) => {
+    const lines = [`Source: R&D {Lab}, as of ${AS_OF} (CC-BY-4.0)`, ...SOURCES.split(/\r?\n/)]
+    const indented = read(name)
+      .split('\n')
+      .filter((line) => line.startsWith('    '))
+    expect(indented).toEqual(lines.map((line) => `    ${line}`))
   })
 })

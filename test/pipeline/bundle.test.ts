@@ -2,7 +2,16 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AS_OF, DATA_FILES, HUGE, NAMES, publishBundle, sha256, TEXT_FILES } from '../support/bundle.ts'
+import {
+  AS_OF,
+  DATA_FILES,
+  HUGE,
+  NAMES,
+  publishBundle,
+  sha256,
+  SOURCES,
+  TEXT_FILES,
+} from '../support/bundle.ts'
 import { TemporaryFolders, query, queryCurrent } from '../support/nightly.ts'
 
 const TABLES = ['rankings', 'app_daily', 'apps']
@@ -74,7 +83,7 @@ describe('Parquet', () => {
       as_of: AS_OF,
       snapshot: '20260107T020000Z',
       attribution: `Source: R&D {Lab}, as of ${AS_OF} (CC-BY-4.0)`,
-      sources: 'Source: somebody, "quoted" | piped',
+      sources: SOURCES,
     })
   })
 

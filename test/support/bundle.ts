@@ -34,6 +34,9 @@ export const NAMES = [
   'Ünïcode 🚀 |',
 ]
 
+/** Credit lines that would be a heading, a list and emphasis in Markdown. */
+export const SOURCES = '# Source: somebody, "quoted" | piped\r\n- and *another*\n\n`third`'
+
 /** Publishes the snapshot; gives its folder. */
 export async function publishBundle(dataDir: string): Promise<string> {
   const apps = NAMES.map((name, index) =>
@@ -52,7 +55,7 @@ export async function publishBundle(dataDir: string): Promise<string> {
     'usage/date=2026-01-06/rows.csv',
     `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
   )
-  writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody, "quoted" | piped')
+  writeRaw(dataDir, 'ATTRIBUTION', SOURCES)
   const config = readConfig({
     DATA_DIR: dataDir,
     PUBLISHER: 'R&D {Lab}',
