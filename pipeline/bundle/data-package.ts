@@ -43,6 +43,13 @@ export function dataPackage(description: Description, files: readonly FileFacts[
   }
 }
 
+const CSV_FACTS = {
+  // How version 1 says `type: table`: version 2 takes both, and R's frictionless (1.3) knows tables by this one alone.
+  profile: 'tabular-data-resource',
+  encoding: 'utf-8',
+  dialect: { lineTerminator: '\n' },
+} as const
+
 function resource(description: Description, { name: path, bytes, sha256 }: FileFacts): object {
   const [name = path, format = ''] = path.split('.')
   const table = description.tables.find((each) => each.name === name)
@@ -58,7 +65,7 @@ function resource(description: Description, { name: path, bytes, sha256 }: FileF
     description: table.description,
     format,
     mediatype: MEDIA_TYPES[format],
-    ...(format === 'csv' ? { encoding: 'utf-8', dialect: { lineTerminator: '\n' } } : {}),
+    ...(format === 'csv' ? CSV_FACTS : {}),
     ...facts,
     rows: table.rows,
     schema: tableSchema(table, format),

@@ -31,6 +31,8 @@ const dataPackageSchema = z.object({
     z.object({
       name: z.string().regex(/^[a-z0-9-]+$/),
       path: z.string(),
+      type: z.string().optional(),
+      profile: z.string().optional(),
       mediatype: z.string(),
       bytes: z.int().positive(),
       hash: z.string(),
@@ -61,6 +63,17 @@ describe('datapackage.json', () => {
       expect(hash).toBe(`sha256:${sha256(join(folder, path))}`)
       expect(bytes).toBe(readFileSync(join(folder, path)).length)
     }
+  })
+
+  it('calls CSV files tables in the words of both versions, and nothing else by those of the first', () => {
+    const words = descriptor().resources.map(({ path, type, profile }) => [path, type, profile])
+    expect(words).toEqual(
+      DATA_FILES.map((path) => [
+        path,
+        path.endsWith('.duckdb') ? undefined : 'table',
+        path.endsWith('.csv') ? 'tabular-data-resource' : undefined,
+      ]),
+    )
   })
 
   it('names the columns as the files do, in their order', () => {
