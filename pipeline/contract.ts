@@ -63,10 +63,11 @@ export const COMPARABILITY_NOTE =
   'through different providers are not strictly comparable.'
 
 /**
- * How a text begins that spreadsheets take for a formula, as a regular expression. App names come from strangers,
- * so in CSV such a text gets an apostrophe before it, which makes it text again and is not shown.
+ * How a text begins that spreadsheets take for a formula, as a regular expression: with a sign, in its East Asian width
+ * too, or with a control character, which they may skip. App names come from strangers, so in CSV such a text gets an
+ * apostrophe before it, which makes it text again and is not shown.
  */
-export const SPREADSHEET_FORMULA = String.raw`^[=+\-@\t\r]`
+export const SPREADSHEET_FORMULA = String.raw`^[=+\-@＝＋－＠\x00-\x1f]`
 
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'

@@ -101,7 +101,7 @@ describe('CSV', () => {
       dataDir,
       `SELECT app_name FROM read_csv('${join(folder, 'apps')}.csv', all_varchar = true) ORDER BY app_id::INT`,
     )
-    const expected = NAMES.map((name) => (/^[=+\-@\t]/.test(name) ? `'${name}` : name))
+    const expected = NAMES.map((name) => (/^[=+\-@\t\n＝＋－＠]/.test(name) ? `'${name}` : name))
     expect(cells.map(({ app_name }) => app_name)).toEqual(expected)
   })
 

@@ -30,6 +30,11 @@ export const NAMES = [
   '-2+3',
   '@SUM(A1)',
   '\tTab',
+  '\n=1',
+  '＝1',
+  '＋1',
+  '－1',
+  '＠1',
   'Comma, "quote"\nand line',
   'Ünïcode 🚀 |',
 ]
