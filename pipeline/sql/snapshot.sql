@@ -93,9 +93,9 @@ CREATE TABLE coverage (
 );
 COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is never mistaken for zero.';
 COMMENT ON COLUMN coverage.day IS 'UTC day.';
-COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected); restated (changed after it was first published, see restatements); missing (no usage was delivered).';
-COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day.';
-COMMENT ON COLUMN coverage.total_tokens IS 'Published tokens of the day.';
+COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected; it may be restated as well); restated (changed after it was first published, see restatements); missing (no usage was delivered).';
+COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day; 0 where it is missing.';
+COMMENT ON COLUMN coverage.total_tokens IS 'Published tokens of the day; 0 where it is missing.';
 
 CREATE TABLE restatements (
   as_of TIMESTAMPTZ NOT NULL,
