@@ -113,7 +113,7 @@ function filesRow(table: DescribedTable): string {
 }
 
 function tableSection({ name, description, fields }: DescribedTable): string {
-  const rows = fields.map((field) => `| \`${field.name}\` | ${field.type} | ${cell(field.description)} |`)
+  const rows = fields.map((field) => `| \`${field.name}\` | ${field.type} | ${field.description} |`)
   return [
     `### ${name}`,
     '',
@@ -123,10 +123,6 @@ function tableSection({ name, description, fields }: DescribedTable): string {
     '| --- | --- | --- |',
     ...rows,
   ].join('\n')
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', String.raw`\|`)
 }
 
 /** In Markdown a block of code, where every character stands for itself: such a text is to be printed as it is. */

@@ -2,11 +2,17 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { COMPARABILITY_NOTE } from '../../pipeline/contract.ts'
 import {
   AS_OF,
+  ATTRIBUTION,
   DATA_FILES,
+  FIRST_DAY,
   HUGE,
+  LAST_DAY,
   NAMES,
+  NIGHTS,
+  PUBLISHER,
   publishBundle,
   sha256,
   SOURCES,
@@ -78,12 +84,17 @@ describe('Parquet', () => {
        FROM parquet_kv_metadata('${join(folder, 'app_daily')}.parquet')`,
     )
     const entries = Object.fromEntries(rows.map(({ key, value }) => [key, value]))
-    expect(entries).toMatchObject({
-      license: 'CC-BY-4.0',
-      as_of: AS_OF,
+    expect(entries).toEqual({
       snapshot: '20260107T020000Z',
-      attribution: `Source: R&D {Lab}, as of ${AS_OF} (CC-BY-4.0)`,
+      version: '1.0.0+20260107T020000Z',
+      as_of: AS_OF,
+      data_through: LAST_DAY,
+      publisher: PUBLISHER,
+      license: 'CC-BY-4.0',
+      license_url: 'https://creativecommons.org/licenses/by/4.0/',
+      attribution: ATTRIBUTION,
       sources: SOURCES,
+      comparability: COMPARABILITY_NOTE,
     })
   })
 
@@ -115,6 +126,15 @@ describe('CSV', () => {
       `FROM read_csv('${join(folder, 'coverage')}.csv', all_varchar = true)`,
       'FROM coverage',
     )
+  })
+
+  it('has times in ISO 8601, days that were restated with both figures', () => {
+    const [first, second, third] = Object.keys(NIGHTS)
+    expect(read('restatements.csv').split('\n').slice(1)).toEqual([
+      `${second},${first},${FIRST_DAY},1,1,1,8,9`,
+      `${third},${second},${FIRST_DAY},1,1,1,9,10`,
+      '',
+    ])
   })
 
   it('separates the tags of an app', () => {
