@@ -7,6 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { appendParquet } from '../../pipeline/bundle/append-parquet.ts'
 import { decodeStruct, encodeStruct } from '../../pipeline/bundle/thrift.ts'
+import type { Value } from '../../pipeline/bundle/thrift.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 
 /** Every kind of column: dictionaries with bloom filters, plain numbers, lists, structs, nulls, decimals. */
@@ -39,10 +40,15 @@ afterAll(() => {
 })
 
 /** A Parquet file with the numbers from `first` on, in row groups of 2048. */
-async function write(name: string, first: number, rows: number, columns = COLUMNS): Promise<string> {
+async function write(
+  name: string,
+  first: number,
+  rows: number,
+  { columns = COLUMNS, notes = name } = {},
+): Promise<string> {
   const path = join(folder, name)
   await connection.run(`COPY (SELECT ${columns} FROM range(${first}, ${first + rows}) AS t (i)) TO '${path}'
-    (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048, KV_METADATA {written_for: '${name}'})`)
+    (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048, KV_METADATA {written_for: '${notes}'})`)
   return path
 }
 
@@ -87,6 +93,12 @@ describe('files that are joined', () => {
        FROM parquet_metadata('${joined}') ORDER BY id`,
     )
     expect(groups.map((group) => group['rows'])).toEqual([2048, 2048, 904, 1, 2048, 2048, 2048, 2048, 808])
+  })
+
+  it('tell how many rows they have', async () => {
+    expect(await read(`SELECT num_rows::INT AS rows FROM parquet_file_metadata('${joined}')`)).toEqual([
+      { rows: 14_001 },
+    ])
   })
 
   it('have no place of a column where none was told', async () => {
@@ -137,15 +149,23 @@ it('a file without rows changes the metadata alone', async () => {
   expect(await read(`FROM read_parquet('${behind}')`)).toEqual(await read(`FROM read_parquet('${some}')`))
 })
 
+it('a file whose footer becomes shorter ends where that ends', async () => {
+  const notes = 'x'.repeat(10_000)
+  const wordy = await write('wordy', 0, 10, { notes })
+  const joined = joinFiles('no-longer-wordy', [wordy, await write('laconic', 0, 0, { notes: 'x' })])
+  expect(readFileSync(joined).length).toBe(readFileSync(wordy).length - notes.length)
+  expect(await read(`FROM read_parquet('${joined}')`)).toEqual(await read(`FROM read_parquet('${wordy}')`))
+})
+
 describe('refuses, and leaves the file as it was,', () => {
   it.each([
     ['another name', 'i AS other'],
     ['another type', 'CAST(i AS INTEGER) AS number'],
     ['one column more', 'i AS number, i AS more'],
   ])('%s', async (_, columns) => {
-    const target = await write('target', 0, 10, 'i AS number')
+    const target = await write('target', 0, 10, { columns: 'i AS number' })
     const before = readFileSync(target)
-    const other = await write('other', 10, 10, columns)
+    const other = await write('other', 10, 10, { columns })
     expect(() => appendParquet(target, other)).toThrow(`${other} has other columns than ${target}`)
     expect(readFileSync(target).equals(before)).toBe(true)
   })
@@ -158,9 +178,9 @@ describe('refuses, and leaves the file as it was,', () => {
     ['a footer of nonsense', (path: string) => writeFileSync(path, nonsense())],
     ['a footer longer than the file', (path: string) => writeFileSync(path, nonsense(1_000_000))],
   ])('%s', async (_, damage) => {
-    const target = await write('target', 0, 10, 'i AS number')
+    const target = await write('target', 0, 10, { columns: 'i AS number' })
     const before = readFileSync(target)
-    const other = await write('other', 10, 10, 'i AS number')
+    const other = await write('other', 10, 10, { columns: 'i AS number' })
     damage(other)
     expect(() => appendParquet(target, other)).toThrow(`${other} is no whole Parquet file`)
     expect(readFileSync(target).equals(before)).toBe(true)
@@ -174,6 +194,65 @@ function nonsense(length = 500): Buffer {
   tail.write('PAR1', 4)
   return Buffer.concat([Buffer.from('PAR1'), Buffer.alloc(500, 0xff), tail])
 }
+
+describe('of another writer, which tells all places there are,', () => {
+  const [I16, I64, BINARY, LIST, STRUCT] = [4, 6, 8, 9, 12]
+  const places = (first: number, ids: readonly number[]) =>
+    ids.map((id, index) => ({ id, type: I64, value: BigInt(first + index) }))
+  const listOf = (id: number, type: number, item: Value) => ({
+    id,
+    type: LIST,
+    value: { type, items: [item] },
+  })
+
+  /** A row, whose eight places lead to the eight bytes of `data`, one after the other as the footer tells them. */
+  function writeOne(name: string, data: string): string {
+    const metadata = { fields: places(5, [9, 10, 11, 14]) }
+    const column = {
+      fields: [...places(4, [2]), { id: 3, type: STRUCT, value: metadata }, ...places(9, [4, 6])],
+    }
+    const group = {
+      fields: [listOf(1, STRUCT, column), ...places(11, [5]), { id: 7, type: I16, value: 0n }],
+    }
+    const footer = encodeStruct({
+      fields: [
+        listOf(2, BINARY, Buffer.from('schema')),
+        { id: 3, type: I64, value: 1n },
+        listOf(4, STRUCT, group),
+        listOf(5, BINARY, Buffer.from(name)),
+        { id: 6, type: BINARY, value: Buffer.from('another writer') },
+      ],
+    })
+    const tail = Buffer.alloc(4)
+    tail.writeUInt32LE(footer.length)
+    const path = join(folder, name)
+    writeFileSync(path, Buffer.concat([Buffer.from(`PAR1${data}`), footer, tail, Buffer.from('PAR1')]))
+    return path
+  }
+
+  /** The integers of one type, as deep as they lie. */
+  function integersIn(value: Value, wanted: number): bigint[] {
+    if (typeof value !== 'object' || value instanceof Uint8Array) return []
+    if ('items' in value) return value.items.flatMap((item) => integersIn(item, wanted))
+    return value.fields.flatMap(({ type, value: inner }) =>
+      typeof inner === 'bigint' && type === wanted ? [inner] : integersIn(inner, wanted),
+    )
+  }
+
+  it('lead to the same data as before, and number their row groups', () => {
+    const joined = joinFiles('all-places', [writeOne('small', 'abcdefgh'), writeOne('capital', 'ABCDEFGH')])
+    const bytes = readFileSync(joined)
+    const footer = decodeStruct(bytes.subarray('PAR1abcdefghABCDEFGH'.length))
+    const [rows, ...found] = integersIn(footer, I64)
+    expect(rows).toBe(2n)
+    expect(found.map((place) => String.fromCharCode(bytes[Number(place)] ?? 0)).join('')).toBe(
+      'abcdefghABCDEFGH',
+    )
+    expect(integersIn(footer, I16)).toEqual([0n, 1n])
+    expect(footer.fields.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6])
+    expect(footer.fields[3]?.value).toEqual({ type: BINARY, items: [Buffer.from('capital')] })
+  })
+})
 
 it('a footer is written as it was read, to the last byte', async () => {
   const bytes = readFileSync(await write('whole', 0, 5000))
@@ -203,4 +282,12 @@ it('a footer that another program wrote is written as it was read, to the last b
     2n,
   ])
   expect(encodeStruct({ fields })).toEqual(bytes)
+})
+
+it('a footer that ends too early is none, wherever it ends', async () => {
+  const bytes = readFileSync(await write('cut', 0, 10))
+  const footer = bytes.subarray(bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8), bytes.length - 8)
+  for (let length = 0; length < footer.length; length++) {
+    expect(() => decodeStruct(footer.subarray(0, length))).toThrow(RangeError)
+  }
 })

@@ -153,7 +153,7 @@ describe('datapackage.json', () => {
       title: 'Usage per day and app',
       format: 'parquet',
       mediatype: 'application/vnd.apache.parquet',
-      rows: NAMES.length + 1,
+      rows: NAMES.length + 2,
     })
     expect(resources.get('app_daily.parquet')).not.toHaveProperty('dialect')
   })

@@ -62,6 +62,19 @@ describe('Parquet', () => {
     await expectSameRows(`FROM read_parquet('${join(folder, table)}.parquet')`, `FROM ${table}`)
   })
 
+  it('is compressed with zstd, the days in row groups of their month', async () => {
+    const groups = await queryCurrent(
+      dataDir,
+      `SELECT DISTINCT row_group_id, stats_min_value AS first_day, stats_max_value AS last_day, compression
+       FROM parquet_metadata('${join(folder, 'app_daily')}.parquet')
+       WHERE path_in_schema = 'day' ORDER BY row_group_id`,
+    )
+    expect(groups).toEqual([
+      { row_group_id: '0', first_day: FIRST_DAY, last_day: FIRST_DAY, compression: 'ZSTD' },
+      { row_group_id: '1', first_day: '2026-01-05', last_day: LAST_DAY, compression: 'ZSTD' },
+    ])
+  })
+
   it('keeps every digit: no column is floating', async () => {
     for (const table of TABLES) {
       const types = await queryCurrent(

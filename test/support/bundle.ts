@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../pipeline/config.ts'
+import { addDays } from '../../pipeline/contract.ts'
 import { runNightly } from '../../pipeline/run.ts'
 import { SILENT } from './in-process.ts'
 import { currentSnapshot, query, writeRaw } from './nightly.ts'
@@ -71,6 +72,8 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
   writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
   const rows = NAMES.map((_, index) => `${LAST_DAY}T12:00:00Z,${index + 1},${[LARGE, HUGE][index] ?? 7},1`)
   writeRaw(dataDir, `usage/date=${LAST_DAY}/rows.csv`, `${CSV_HEADER}${rows.join('\n')}\n`)
+  const dayBefore = addDays(LAST_DAY, -1)
+  writeRaw(dataDir, `usage/date=${dayBefore}/rows.csv`, `${CSV_HEADER}${dayBefore}T12:00:00Z,3,1,0\n`)
   writeRaw(dataDir, 'ATTRIBUTION', sources)
   const config = readConfig({
     DATA_DIR: dataDir,
