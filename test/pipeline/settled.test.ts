@@ -35,13 +35,16 @@ import { randomFrom, seedFrom } from '../support/random.ts'
 
 const FIRST_NIGHT = '2026-03-10'
 
-/** Days with usage before it, the last of them just before. */
-const HISTORY = Array.from({ length: 12 }, (_, index) => addDays('2026-01-24', 4 * index))
-
 /** What is settled on the first night, and a day on either side. */
 const SETTLED_THROUGH = '2026-02-28'
 const SETTLED_DAY = '2026-02-21'
 const LATE_DAY = '2026-03-05'
+
+/** Days with usage before the first night: the last that is settled, and every fourth, the last of them just before it. */
+const HISTORY = [
+  SETTLED_THROUGH,
+  ...Array.from({ length: 12 }, (_, index) => addDays('2026-01-24', 4 * index)),
+].toSorted()
 
 /** App 4 has usage and is not registered, 5 is registered and has no usage. */
 const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
@@ -119,7 +122,7 @@ async function changeWarehouse(statement: string): Promise<void> {
   warehouse.close()
 }
 
-/** The same input over an empty folder at the same time gives the same files. */
+/** The same input over an empty folder at the same time gives the same files, with the rows of the tables. */
 async function expectAsAnew(): Promise<void> {
   const other = folders.make()
   copyRaw(other, join(dataDir, 'raw'))
@@ -131,6 +134,10 @@ async function expectAsAnew(): Promise<void> {
   for (const sql of ['FROM app_daily', 'FROM apps', "FROM trending('2026-02-20', '2026-03-03')", CATALOGUE]) {
     expect(await queryCurrent(dataDir, sql)).toEqual(await queryCurrent(other, sql))
   }
+  const days = join(currentSnapshot(dataDir), 'app_daily.parquet')
+  expect(await queryCurrent(dataDir, `FROM read_parquet('${days}')`)).toEqual(
+    await queryCurrent(dataDir, 'FROM app_daily'),
+  )
 }
 
 const CATALOGUE = `
