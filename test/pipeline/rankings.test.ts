@@ -99,6 +99,18 @@ it.each(LISTS)('holds the first 200 of $sort over $days days, $category, $subcat
   expect(kept).toEqual(asked)
 })
 
+it('has each list in one piece, ranks upward, the wider filter before those inside it', async () => {
+  const rows = await queryCurrent(dataDir, 'FROM rankings')
+  const firsts = rows.filter(({ rank }) => rank === '1')
+  expect(firsts.map((row) => [row['window_days'], row['sort'], row['category'], row['subcategory']])).toEqual(
+    LISTS.map(({ days, sort, category, subcategory }) => [String(days), sort, category, subcategory]),
+  )
+  const expected = rows.map((_, index) =>
+    rows[index]?.['rank'] === '1' ? 1 : Number(rows[index - 1]?.['rank']) + 1,
+  )
+  expect(rows.map(({ rank }) => Number(rank))).toEqual(expected)
+})
+
 it('was tried where it matters: lists are cut among equals, in all apps, in groups and in single tags', async () => {
   const cut = await queryCurrent(
     dataDir,
