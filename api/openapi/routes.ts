@@ -19,6 +19,7 @@ const REFERENCE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+/** The component's own colours are too pale to read in places; it takes no pair of them, so there is no dark form. */
 const PAGE = `<!doctype html>\n${
   html`<html lang="en">
     <head>
@@ -31,6 +32,10 @@ const PAGE = `<!doctype html>\n${
     <body>
       <openapi-explorer
         spec-url="${DOCUMENT_PATH}"
+        primary-color="#2c4a5e"
+        nav-text-color="#ffffff"
+        text-color="#222222"
+        style="--blue: #1f5fbf; --green: #1a6b3c; --red: #a8202d"
         hide-server-selection="true"
         hide-components="true"
       ></openapi-explorer>

@@ -142,6 +142,18 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('the reference can be read: every text stands out from its ground', async () => {
+    const { page, close } = await open('/docs')
+    await page.evaluate(AXE)
+    const fading = `axe.run({ runOnly: 'color-contrast' }).then((result) => result.violations)`
+    for (const operation of ['The top public apps by token usage inside a date window', 'One snapshot']) {
+      await page.getByText(operation).first().click()
+      await page.getByRole('heading', { name: operation }).waitFor()
+      expect(violations.parse(await page.evaluate(fading)), operation).toEqual([])
+    }
+    await close()
+  })
+
   it.each([
     ['light, wide', { colorScheme: 'light', viewport: { width: 1280, height: 900 } }],
     ['dark, wide', { colorScheme: 'dark', viewport: { width: 1280, height: 900 } }],
