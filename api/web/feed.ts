@@ -6,6 +6,7 @@ import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-cata
 import { FEED_PATH } from '../paths.ts'
 import { sendBody } from '../respond.ts'
 import { html, type Html } from './html.ts'
+import { counted } from './numbers.ts'
 
 /** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
 const ENTRIES = 100
@@ -53,8 +54,8 @@ function entriesOf(snapshot: SnapshotEntry, origins: Origins): Html[] {
   if (days_restated === 0) return [published]
   const restated = feedEntry(snapshot, origins, {
     id: '#restatements',
-    title: `${days_restated} days restated by the snapshot of ${as_of}`,
-    summary: `${days_restated} days that were published before have new figures; see restatements.csv.`,
+    title: `${counted(days_restated, 'day')} restated by the snapshot of ${as_of}`,
+    summary: `New figures for ${counted(days_restated, 'day')} published before; see restatements.csv.`,
   })
   return [restated, published]
 }

@@ -4,6 +4,7 @@ import type { SnapshotFacts } from '../datasets/snapshot.ts'
 import type { DateWindow } from '../datasets/window.ts'
 import { eachDay, inWords } from './days.ts'
 import { html, type Html } from './html.ts'
+import { counted } from './numbers.ts'
 
 /** The days of `window` of which no usage was delivered, also those before the first day of the data. */
 export function missingDays(
@@ -25,18 +26,16 @@ export function gapNote(
   const sentences = [
     ...(missing.length === 0
       ? []
-      : [`${count(missing)} of this window ${verb(missing)} missing: ${spans(missing)}`]),
+      : [`${counted(missing.length, 'day')} of this window ${verb(missing)} missing: ${spans(missing)}`]),
     ...(partial.length === 0
       ? []
-      : [`${count(partial)} ${verb(partial)} partial, some rows were rejected: ${spans(partial)}`]),
+      : [
+          `${counted(partial.length, 'day')} ${verb(partial)} partial, some rows were rejected: ${spans(partial)}`,
+        ]),
   ]
   return html`<p class="quiet gaps">
     ${sentences.join('; ')}; see <a href="${SNAPSHOTS_PATH}/${snapshot.id}/coverage.csv">coverage</a>.
   </p>`
-}
-
-function count({ length }: readonly string[]): string {
-  return length === 1 ? '1 day' : `${length} days`
 }
 
 function verb({ length }: readonly string[]): string {

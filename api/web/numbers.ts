@@ -18,6 +18,11 @@ export function exact(value: bigint): string {
   return EXACT.format(value)
 }
 
+/** A number with its noun: `1 app`, `2,345 apps`. */
+export function counted(number: bigint | number, noun: string): string {
+  return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
+}
+
 /** A part of a whole in percent, one digit after the point; `<0.1%` for what would round to nothing. */
 export function share(part: bigint, whole: bigint): string {
   if (whole === 0n) return '–'

@@ -18,7 +18,7 @@ import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'
 import { gapNote, missingDays } from './gaps.ts'
 import { html, isolated, type Html } from './html.ts'
-import { compact, exact, share } from './numbers.ts'
+import { compact, counted, exact, share } from './numbers.ts'
 import type { DailyTokens, PageData, PageRow } from './page-data.ts'
 import type { PageLinks } from './page-links.ts'
 import { WINDOWS, type PageParameters } from './page-query.ts'
@@ -78,7 +78,7 @@ export function filters({ query, asked, links }: PageView): Html {
     <div role="group" aria-label="Window">
       ${WINDOWS.map((days) =>
         choice(
-          days === 1 ? '1 day' : `${days} days`,
+          counted(days, 'day'),
           { days: String(days), start_date: null, end_date: null },
           asked.days === days,
         ),
@@ -123,7 +123,7 @@ export function chart({ snapshot, data, query }: PageView): Html {
   return html`<figure>
     <figcaption>
       Tokens per ${unit}, ${query.start} to ${query.end}:
-      ${isEmpty(query, data) ? 'no data' : `${compact(data.tokens)} by ${exact(data.apps)} apps`}
+      ${isEmpty(query, data) ? 'no data' : `${compact(data.tokens)} by ${counted(data.apps, 'app')}`}
       ${drawnFrom === query.start ? null : html`(the first whole week begins on ${drawnFrom})`}
     </figcaption>
     ${gapNote(snapshot, query, [...data.missing])} ${stackedColumns(bands, columns)}

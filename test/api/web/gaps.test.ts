@@ -53,6 +53,11 @@ describe('a window with gaps', () => {
     expect(text).not.toMatch(/missing|no data|partial/)
   })
 
+  it('has its tokens by 1 app, where there is but one', async () => {
+    const text = await page('?start_date=2026-01-05&end_date=2026-01-06')
+    expect(text).toMatch(/Tokens per day, 2026-01-05 to 2026-01-06: \d+ by 1 app </)
+  })
+
   it('is not said to have no apps where it has no data', async () => {
     const text = await page('?start_date=2026-01-07&end_date=2026-01-09')
     expect(text).toContain('There is no data of any day of this window.')

@@ -284,7 +284,7 @@ describe('beside the page', () => {
     const text = await response.text()
     const titles = [...text.matchAll(/<title>([^<]*20[^<]*)<\/title>/g)].map(([, title]) => title)
     expect(titles).toEqual([
-      '1 days restated by the snapshot of 2026-01-08T02:00:00Z',
+      '1 day restated by the snapshot of 2026-01-08T02:00:00Z',
       'Snapshot of 2026-01-08T02:00:00Z',
       'Snapshot of 2026-01-07T02:00:00Z',
     ])
