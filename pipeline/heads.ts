@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from './contract.ts'
+import { piecesOf } from './days.ts'
 import type { DayRange } from './days.ts'
 import type { SettledDays } from './settled.ts'
 import { dateValue } from './sql-values.ts'
@@ -69,9 +70,11 @@ export async function findHeads(search: Search): Promise<number> {
 async function findTops({ connection, days, settled }: Search, level: number): Promise<void> {
   await execute(connection, 'fast/no-tops.sql')
   const isKnown = settled?.isNew === false && (await takeTops(connection, level))
-  let first = blockOf(isKnown ? addDays(settled.through, 1) : days.from)
-  for (; first <= days.to; first = addDays(first, BLOCK_DAYS)) {
-    const block = { first_day: first, last_day: addDays(first, BLOCK_DAYS - 1) }
+  const first = blockOf(isKnown ? addDays(settled.through, 1) : days.from)
+  // Bounds stand for whole blocks, the last one too, whatever day the data ends on.
+  const blocks = piecesOf({ from: first, to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }, BLOCK_DAYS)
+  for (const { from, to } of blocks) {
+    const block = { first_day: from, last_day: to }
     await execute(connection, BLOCK_FILE, block)
     await execute(connection, TOPS_FILE, { ...block, level })
   }
