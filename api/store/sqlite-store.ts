@@ -18,15 +18,7 @@ const SYNC_EACH = 'PRAGMA synchronous = FULL'
 
 /** Opens (or creates) the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
-  // A lock is waited for without holding up the event loop, see whenFree. SQLite's own waiting would not do: two
-  // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
-  const database = new DatabaseSync(path, { timeout: 0 })
-  try {
-    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_NOW_AND_THEN}`))
-  } catch (error) {
-    database.close()
-    throw error
-  }
+  const database = await openDatabase(path)
   const run = createRunStatement(database)
   const queries: Queries = {
     query: async (sql, values = []) => run(sql, values),
@@ -61,6 +53,19 @@ export async function openSqlite(path: string): Promise<Store> {
     // Nothing here waits for another machine.
     abandon: () => undefined,
     close: () => inTurn(async () => database.close()),
+  }
+}
+
+async function openDatabase(path: string): Promise<DatabaseSync> {
+  // A lock is waited for without holding up the event loop, see whenFree. SQLite's own waiting would not do: two
+  // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_NOW_AND_THEN}`))
+    return database
+  } catch (error) {
+    database.close()
+    throw error
   }
 }
 
