@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, made from the route table and the schemas that validate (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract.ts'
 import { errorEnvelopeSchema } from '../errors.ts'
 import type { Route } from '../route.ts'
 import type { Examples } from './collect-examples.ts'
@@ -15,9 +16,8 @@ export function keptExamples(): Examples {
 }
 
 const DESCRIPTION = `Which apps use large language models, by how much, and which are growing: a public dataset (CC BY 4.0) with
-versioned snapshots. Reuse requires attribution to the publisher, stating the \`meta.as_of\` time. Token counts come
-from each upstream provider's own tokenizer, so tokens of apps whose traffic flows through different providers are not
-strictly comparable.`
+versioned snapshots. Reuse requires attribution to the publisher, stating the \`meta.as_of\` time.
+${COMPARABILITY_NOTE}`
 
 const KEYS =
   'An API key, made with `npm run keys`: of kind inference for chat, of kind management for directory sync, of either for the rankings.'
@@ -32,7 +32,7 @@ export function openApiDocument(routes: readonly Route[], examples: Examples): D
       title: 'App rankings',
       version: '1.0.0',
       description: DESCRIPTION,
-      license: { name: 'CC BY 4.0 (data)', url: 'https://creativecommons.org/licenses/by/4.0/' },
+      license: { name: 'CC BY 4.0 (data)', url: LICENCE.url },
     },
     servers: [{ url: '/', description: 'This service' }],
     security: [],
