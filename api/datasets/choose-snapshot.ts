@@ -14,9 +14,9 @@ export interface Snapshots {
 const RETRY_AFTER_SECONDS = 60
 
 /**
- * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile; or the
- * refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown
- * time, 410 for a retracted one.
+ * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile;
+ * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown time, 410
+ * for a retracted one.
  */
 export async function useSnapshot<Result>(
   { current, retained }: Snapshots,
