@@ -49,7 +49,7 @@ export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
   const { data_through, days_restated } = rankFacts.parse(stages.find(({ stage }) => stage === 'rank'))
   const notices: Notice[] = []
   if (days_restated > 0) {
-    const message = `${days_restated} days that were published before have new figures`
+    const message = `Days published before that have new figures: ${days_restated}`
     notices.push({ event: 'restated', message, snapshot })
   }
   if (data_through < last_day) {

@@ -71,7 +71,8 @@ function prepareCreate(args: readonly string[]): (store: Store) => Promise<void>
     )
   }
   if (!isKeyKind(kind)) {
-    throw new OperatorError(`The kind is "${kind ?? ''}": say --kind ${KEY_KINDS.join(' or --kind ')}`)
+    const sent = kind === undefined ? 'missing' : `"${kind}"`
+    throw new OperatorError(`The kind is ${sent}: say --kind ${KEY_KINDS.join(' or --kind ')}`)
   }
   return async (store) => {
     print(await createKey(store, { account, kind, now: new Date() }))

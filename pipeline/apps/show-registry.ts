@@ -77,5 +77,5 @@ function cellText(value: unknown): string {
 async function tellFaults(world: AppsWorld, connection: DuckDBConnection): Promise<void> {
   const faults = await findFaults(connection)
   if (faults.length === 0) return
-  world.note(`The registry has ${faults.length} faults, which stop the nightly run; the first: ${faults[0]}`)
+  world.note(`Faults in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`)
 }

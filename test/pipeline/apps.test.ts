@@ -219,7 +219,7 @@ describe('decisions', () => {
   it('mend a registry that stops the nightly run', async () => {
     const dataDir = folder('1,One,secret,,,2025-01-01', '2,Two,public,,9,2025-01-01')
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('secret')
-    expect((await apps(dataDir, 'list')).stderr).toContain('2 faults')
+    expect((await apps(dataDir, 'list')).stderr).toContain('stop the nightly run: 2;')
     await decide(dataDir, 'hide', '1', ...BECAUSE)
     await decide(dataDir, 'alias', '2', '--none', ...BECAUSE)
     expect((await apps(dataDir, 'list')).stderr).toBe('')
@@ -308,10 +308,10 @@ describe('wrong use', () => {
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.parquet') })
   })
 
-  it('--help goes to stdout and names every command', async () => {
+  it('--help goes to stdout and names every command and exit code', async () => {
     const { code, stdout } = await apps(folders.make(), '--help')
     expect(code).toBe(0)
-    for (const name of ['list', 'history', 'rename', 'hide', 'show', 'tag', 'alias'])
+    for (const name of ['list', 'history', 'rename', 'hide', 'show', 'tag', 'alias', '75 another decision'])
       expect(stdout).toContain(name)
   })
 })

@@ -86,6 +86,9 @@ describe('a run', () => {
     deliver('2026-01-06', 2)
     await runAt('2026-01-09T02:00:00Z')
     expect(events()).toEqual(['/ping', 'restated', 'late', '/ping'])
+    expect(JSON.parse(requests[1]?.body ?? '')).toMatchObject({
+      message: 'Days published before that have new figures: 1',
+    })
     expect(JSON.parse(requests[2]?.body ?? '')).toEqual({
       event: 'late',
       message: 'The data ends on 2026-01-06, the last completed day is 2026-01-08',

@@ -49,7 +49,7 @@ describe('npm run keys', () => {
     { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
-    { args: ['create', '--account', 'a'], remedy: '--kind inference' },
+    { args: ['create', '--account', 'a'], remedy: 'The kind is missing: say --kind inference' },
     { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
     { args: ['create', '--acount', 'a'], remedy: '--account NAME' },
     { args: ['list', 'all'], remedy: 'say list' },
