@@ -1,7 +1,8 @@
 /**
- * The transactional store of accounts, keys and quotas, as its users see it: an SQLite file (sqlite-store.ts) or a
- * PostgreSQL database (postgres-store.ts), which several processes may share. Both have the tables of migrations/
- * and are asked the same queries, written with `$1`, `$2` … in the SQL that both understand.
+ * The transactional store of all that is not the dataset (accounts, keys, quotas, apps, directories), as its users see
+ * it: an SQLite file (sqlite-store.ts) or a PostgreSQL database (postgres-store.ts), which several processes may share.
+ * Both have the tables of migrations/ and are asked the same queries, written with `$1`, `$2` … in the SQL that both
+ * understand.
  */
 
 /** What can be bound to a query. Booleans are stored as 0 and 1, times as ISO 8601 text. */
