@@ -112,25 +112,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     const { query } = readers.whole
     await query("SET GLOBAL TimeZone = 'UTC'", {})
     const hasHeads = (await query(HEADS, {})).length > 0
-    const [meta] = metaSchema.parse(await query(META, {}))
-    const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
-    const asOf = new Date(Number(meta.as_of))
-    const facts = {
-      id: snapshotId(asOf),
-      asOf: wholeSeconds(asOf),
-      dataThrough: meta.data_through,
-      firstDay: meta.first_day,
-      coverage: {
-        complete: days('complete').length,
-        partial: days('partial').length,
-        restated: days('restated').length,
-        missing: days('missing').length,
-      },
-      daysMissing: days('missing'),
-      daysPartial: days('partial'),
-      attribution: meta.attribution,
-      rowsPerDay: meta.rows_per_day,
-    }
+    const facts = await readFacts(query)
     const readBy = ({ whole, heads, contenders }: Readers) => ({
       ...facts,
       query: whole.query,
@@ -163,6 +145,30 @@ function openReaders(instance: DuckDBInstance, limits: ConnectionLimits): Reader
     close: async () => {
       await Promise.all([whole, heads, contenders].map((connections) => connections.close()))
     },
+  }
+}
+
+async function readFacts(
+  query: Connections['query'],
+): Promise<SnapshotFacts & Pick<ReadableSnapshot, 'rowsPerDay'>> {
+  const [meta] = metaSchema.parse(await query(META, {}))
+  const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
+  const asOf = new Date(Number(meta.as_of))
+  return {
+    id: snapshotId(asOf),
+    asOf: wholeSeconds(asOf),
+    dataThrough: meta.data_through,
+    firstDay: meta.first_day,
+    coverage: {
+      complete: days('complete').length,
+      partial: days('partial').length,
+      restated: days('restated').length,
+      missing: days('missing').length,
+    },
+    daysMissing: days('missing'),
+    daysPartial: days('partial'),
+    attribution: meta.attribution,
+    rowsPerDay: meta.rows_per_day,
   }
 }
 
