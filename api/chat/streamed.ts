@@ -10,7 +10,6 @@ import type { Asked } from './whole.ts'
 /** Chunks kept until the first token; what comes beyond says nothing, and is left out. */
 const KEPT_CHUNKS = 64
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/i
-const ENDING_BYTES = 16 * 1024
 const ENDING_MS = 1000
 
 /** A stream that serves: its first token is here. */
@@ -86,11 +85,7 @@ export async function relay(
     // What breaks after the end of every choice takes nothing from the answer.
     return reader.isWhole ? undefined : asCut(error, attempt.signal)
   }
-  // The connection can be used again once what follows [DONE] was read, which is nothing, and comes at once.
-  if (!body.readableEnded)
-    void body
-      .dump({ limit: ENDING_BYTES, signal: AbortSignal.timeout(ENDING_MS) })
-      .catch(() => body.destroy())
+  void readEnding(stream)
   return reader.isWhole ? undefined : new AttemptFailure('cut', { status: 200 })
 }
 
@@ -108,6 +103,18 @@ async function passOn(
     await sendPaced(client, read, attempt)
     if (fault !== undefined) throw fault
   }
+}
+
+/** The connection can be used again once what follows [DONE] was read, which is nothing, and comes at once. */
+async function readEnding({ events, body }: OpenStream): Promise<void> {
+  const timer = setTimeout(() => body.destroy(), ENDING_MS)
+  try {
+    let isOver = false
+    while (!isOver) isOver = (await events.next()).done === true
+  } catch {
+    body.destroy()
+  }
+  clearTimeout(timer)
 }
 
 /** What was said before an error still goes out. */

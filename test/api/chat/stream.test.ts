@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
@@ -10,6 +11,8 @@ import {
   completion,
   json,
   sse,
+  stall,
+  status,
   stream,
   USAGE,
   type Behaviour,
@@ -20,6 +23,9 @@ const IDLE_MS = 1000
 const LONG_PAUSE_MS = 2500
 /** As IDLE_MS, for a stream that must not be cut: far longer than its pauses, whatever else the machine does. */
 const STEADY_MS = 3000
+/** Longer than any test may take: each model has one deadline alone, so that no other can stand in for it. */
+const HOUR_MS = 3_600_000
+const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }
 
 let chat: ScriptedChat
 
@@ -27,11 +33,14 @@ beforeAll(async () => {
   chat = await startScriptedChat({
     wire: (provider) => ({
       'a/one': [provider],
-      'a/impatient': [{ ...provider, timeouts: { idle_ms: IDLE_MS } }],
-      'a/patient': [{ ...provider, timeouts: { idle_ms: STEADY_MS } }],
+      'a/unhurried': [{ ...provider, timeouts: UNHURRIED }],
+      'a/prompt': [{ ...provider, timeouts: { ...UNHURRIED, first_token_ms: 100 } }],
+      'a/impatient': [{ ...provider, timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
+      'a/patient': [{ ...provider, timeouts: { ...UNHURRIED, idle_ms: STEADY_MS } }],
       'a/plain': [{ ...provider, include_usage: false }],
     }),
     chat: { silenceMs: 50 },
+    modelLimits: { total_ms: HOUR_MS },
   })
 })
 
@@ -113,6 +122,40 @@ describe('a stream', () => {
     expect(last?.choices[0]?.finish_reason).toBe('stop')
   })
 
+  it.each([
+    ['after its first token', sse(chunksOf(WORDS))],
+    ['before any token', sse([chunk({ role: 'assistant' })])],
+    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(2 * 1024 * 1024)])],
+  ])('is over with [DONE] %s, though its connection stays open', async (_name, text) => {
+    const closed = Promise.withResolvers<unknown>()
+    const lingering: Behaviour = async (response, received) => {
+      closed.resolve(once(response, 'close'))
+      await stream(text, { ending: 'stall' })(response, received)
+    }
+    await (await post(lingering, 'a/unhurried')).text()
+    // It is not kept for ever.
+    await closed.promise
+  })
+
+  it.each([1, 1000])('of %i words leaves its connection to the next request', async (words) => {
+    const text = sse(chunksOf(Array.from({ length: words }, () => 'x'.repeat(100))))
+    const connections = new Set<number | undefined>()
+    const requests = 10
+    for (let request = 0; request < requests; request++) {
+      const hasArrived = Promise.withResolvers<void>()
+      const endingLate: Behaviour = async (response, received) => {
+        connections.add(response.socket?.remotePort)
+        // Without a word of how long: a connection is not used again that closes within a second.
+        response.setHeader('Connection', 'keep-alive')
+        await stream(text, { ending: 'stall' })(response, received)
+        await hasArrived.promise
+        response.end()
+      }
+      await ask(endingLate, { onText: (read) => void (read.includes('[DONE]') && hasArrived.resolve()) })
+    }
+    expect(connections.size).toBeLessThan(requests)
+  })
+
   it('that breaks after its finish is whole', async () => {
     const { isWhole } = await ask(
       stream(sse([chunk({ content: 'x' }), chunk({}, 'stop')], false), { ending: 'cut' }),
@@ -138,21 +181,59 @@ describe('a stream', () => {
     expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
   })
 
-  it('that holds an error after its first token passes it on in our words', async () => {
+  it('that holds an error after its first token passes it on in our words, and is hung up on', async () => {
     const passedOn = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<unknown>()
     const failing: Behaviour = async (response) => {
+      closed.resolve(once(response, 'close'))
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(sse([chunk({ content: 'Hel' })], false))
       await passedOn.promise
-      response.end(sse([chunk({ content: 'lo' }), { error: { message: 'secret', code: 'server_error' } }]))
+      response.write(sse([chunk({ content: 'lo' }), { error: { message: 'secret', code: 'server_error' } }]))
     }
     const { text, content, isWhole, last } = await ask(failing, {
+      more: { model: 'a/unhurried' },
       onText: (read) => void (read.includes('Hel') && passedOn.resolve()),
     })
     expect(content).toBe('Hello')
     expect(isWhole).toBe(false)
     expect(text).not.toContain('secret')
     expect(last).toMatchObject({ error: { code: 502, metadata: { error_type: 'provider_unavailable' } } })
+    expect(text).toContain('sent a reply that cannot be used')
+    await closed.promise
+  })
+
+  it('that holds an error before its first token is hung up on', async () => {
+    const closed = Promise.withResolvers<unknown>()
+    const endless: Behaviour = async (response, received) => {
+      closed.resolve(once(response, 'close'))
+      const failing = sse([{ error: { code: 'server_error' } }], false)
+      await stream(failing, { ending: 'stall' })(response, received)
+    }
+    expect(await (await post(endless, 'a/unhurried')).text()).toContain('cannot be used')
+    await closed.promise
+  })
+
+  it.each([
+    ['no reply', stall],
+    ['no token', stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })],
+  ])('with %s in the time for its first token is not waited for', async (_name, behaviour) => {
+    expect(await (await post(behaviour, 'a/prompt')).text()).toContain('did not answer in time')
+  })
+
+  it.each([
+    ['that is cut', stream(sse([chunk({ role: 'assistant' })], false), { ending: 'cut' }), 'ended its reply'],
+    ['of JSON that is no reply', json([]), 'sent a reply that cannot be used'],
+  ])('%s before its first token is told as what it is', async (_name, behaviour, sentence) => {
+    expect(await (await post(behaviour)).text()).toContain(sentence)
+  })
+
+  it('that begins with many chunks of nothing still has its first token', async () => {
+    const nothings = Array.from({ length: 1000 }, () => chunk({ role: 'assistant', content: '' }))
+    const { content, chunks } = await ask(stream(sse([...nothings, ...chunksOf(['Hello'])])))
+    expect(content).toBe('Hello')
+    // 64 of them, the word, and the end.
+    expect(chunks).toHaveLength(66)
   })
 
   it('is never taken for whole when it is cut, wherever that happens', async () => {
@@ -188,6 +269,19 @@ describe('a stream', () => {
     expect(isWhole).toBe(true)
     expect(last).toMatchObject({ usage: USAGE, choices: [{ finish_reason: 'stop' }] })
     expect(record).toMatchObject({ prompt_tokens: 7, completion_tokens: 3 })
+  })
+
+  it.each(['Application/JSON; charset=utf-8', 'application/vnd.provider+json'])(
+    'is made of a whole reply that is called %s',
+    async (type) => {
+      const { content } = await ask(status(200, completion('Hello'), { 'content-type': type }))
+      expect(content).toBe('Hello')
+    },
+  )
+
+  it('asks proxies on the way not to hold it back', async () => {
+    const { headers } = await post(answers())
+    expect(headers.get('X-Accel-Buffering')).toBe('no')
   })
 
   it('without a word is an answer when it was ended on purpose', async () => {
@@ -245,6 +339,13 @@ describe('a stream', () => {
     const response = await post(stream(sse(chunksOf(words))), 'a/impatient')
     await sleep(LONG_PAUSE_MS)
     expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
+  })
+
+  it('that stalls after its client has read slowly is cut for its own silence', async () => {
+    const words = Array.from({ length: 400 }, () => chunk({ content: 'x'.repeat(50_000) }))
+    const response = await post(stream(sse(words, false), { ending: 'stall' }), 'a/impatient')
+    await sleep(LONG_PAUSE_MS)
+    expect((await response.text()).slice(-1000)).toContain('did not answer in time')
   })
 
   it('keeps unknown fields and several choices', async () => {
