@@ -63,6 +63,9 @@ async function startThree(first: Behaviour, second: Behaviour = answers(), other
 const ONE = { model: 'a/one', messages: MESSAGES }
 const BOTH = { ...ONE, models: ['a/two'] }
 
+const hangUp: Behaviour = (response) => void response.socket?.end()
+const noHttp: Behaviour = (response) => void response.socket?.end('no HTTP at all\r\n\r\n')
+
 const ERROR_IN_REPLY = json({ error: { message: 'secret words', code: 'server_error' } })
 
 /** Failures of a provider, for which the next one is asked. */
@@ -77,6 +80,7 @@ const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, s
   ['a 503', status(503), 503, 'provider_overloaded'],
   ['a 504', status(504), 504, 'timeout'],
   ['a 529', status(529), 529, 'provider_overloaded'],
+  ['a 204', (response) => void response.writeHead(204).end(), 204, 'provider_unavailable'],
   ['a redirect', status(302, {}, { location: 'http://127.0.0.1:1/' }), 302, 'provider_unavailable'],
   ['an error in a 200', ERROR_IN_REPLY, 200, 'provider_unavailable'],
   ['a reply of another operation', json({ choices: [{ text: 'Hello' }] }), 200, 'provider_unavailable'],
@@ -205,15 +209,27 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     ])
   })
 
-  it('a connection that breaks before a byte is tried once more', async () => {
+  it.each([
+    ['is reset', reset],
+    ['is closed', hangUp],
+  ])('a connection that %s before a byte is tried once more', async (_name, breaking) => {
     let tries = 0
     const flaky: Behaviour = (response, received) => {
       tries += 1
-      return tries === 1 ? reset(response, received) : answers()(response, received)
+      return tries === 1 ? breaking(response, received) : answers()(response, received)
     }
     await using api = await startThree(flaky)
     expect((await api.post({ ...ONE, stream: streams })).status).toBe(200)
     expect(api.upstream.asked()).toEqual(['first', 'first'])
+  })
+
+  it.each([
+    ['breaks each time is asked twice', reset, ['first', 'first', 'second']],
+    ['replies with no HTTP is asked once', noHttp, ['first', 'second']],
+  ])('a provider that %s', async (_name, failing, asked) => {
+    await using api = await startThree(failing)
+    expect((await api.post({ ...ONE, stream: streams })).status).toBe(200)
+    expect(api.upstream.asked()).toEqual(asked)
   })
 
   it('the request as a whole has an end, whatever is left to try', async () => {
@@ -265,6 +281,15 @@ it('a provider that was given what was left of the time is not asked last for it
   await upstream.close()
 })
 
+it('a provider that takes longer than it may itself is asked last', async () => {
+  await using upstream = await startUpstream({ slow: stall, good: answers() })
+  const slow = { name: 'alpha', base_url: upstream.url, model: 'slow', timeouts: { total_ms: 100 } }
+  const good = { name: 'beta', base_url: upstream.url, model: 'good' }
+  await using api = await startChat(folders, { 'a/one': [slow, good] })
+  for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['slow', 'good', 'slow', 'good', 'slow', 'good', 'good'])
+})
+
 it('a request whose time is over before a provider is asked is told so', () => {
   const error = noneServed([])
   expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
@@ -296,6 +321,12 @@ it('the smallest Retry-After of all providers is passed on', async () => {
   const response = await api.post(BOTH)
   expect(response.status).toBe(429)
   expect(response.headers.get('Retry-After')).toBe('20')
+})
+
+it('a Retry-After is passed on as an hour at most', async () => {
+  const away = status(429, {}, { 'retry-after': '86400' })
+  await using api = await startThree(away, away)
+  expect((await api.post(ONE)).headers.get('Retry-After')).toBe('3600')
 })
 
 it('a stream that ends, errs or says nothing before its first token is replaced by the next provider', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CHAT_LIMITS } from '../../../api/chat/chat.ts'
 import { BASE_PATH } from '../../../api/paths.ts'
@@ -15,8 +16,10 @@ import {
   completion,
   json,
   sse,
+  stall,
   startUpstream,
   status,
+  stream,
   USAGE,
   type Behaviour,
 } from '../../support/upstream.ts'
@@ -97,11 +100,11 @@ describe('a caller that leaves', () => {
   it.each([
     ['a whole reply', false, json(completion())],
     ['the first token', true, answers()],
-  ])('before %s is recorded with its usage all the same', async (_name, stream, end) => {
+  ])('before %s is recorded with its usage all the same', async (_name, streams, end) => {
     const { behaviour, begun, goOn } = held(nothing, end)
     await using api = await start(behaviour)
     const leave = new AbortController()
-    const asked = api.post({ ...ONE, stream }, { signal: leave.signal }).catch(() => undefined)
+    const asked = api.post({ ...ONE, stream: streams }, { signal: leave.signal }).catch(() => undefined)
     await begun
     leave.abort()
     await asked
@@ -213,6 +216,20 @@ describe('a caller that does not read', () => {
     await chat.stop()
   })
 
+  it('and leaves is recorded with the usage at the end of its stream', async () => {
+    const chat = await startScriptedChat()
+    const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
+    chat.script(stream(sse(chunksOf(words))))
+    const socket = askWithoutReading(chat)
+    await until(() => chat.upstream.received.length === 1)
+    // By then the service waits for it.
+    await sleep(500)
+    socket.destroy()
+    const [record] = await until(() => (chat.records().length === 1 ? chat.records() : undefined))
+    expect(record).toMatchObject({ outcome: 'left', requests: 1, prompt_tokens: USAGE.prompt_tokens })
+    await chat.stop()
+  })
+
   it('does not hold up a service that stops', async () => {
     const chat = await startScriptedChat({ limits: { stopMs: 50 } })
     chat.script(flood)
@@ -259,6 +276,21 @@ describe('a service that stops', () => {
     expect(readRecords(api.dataDir, DAY)).toMatchObject([
       { outcome: 'cut', usage_missing: 'the service stopped, and the reply was not read to its end' },
     ])
+  })
+
+  it('asks nobody else for what it ends', async () => {
+    const wire = (provider: { base_url: string; model: 'scripted' }) => ({
+      'a/one': [provider],
+      'a/two': [provider],
+    })
+    const chat = await startScriptedChat({ wire, limits: { stopMs: 50 } })
+    chat.script(stall)
+    const asked = chat.api.post({ ...ONE, models: ['a/two'] })
+    await until(() => chat.upstream.received.length === 1)
+    await chat.api.close()
+    expect((await asked).status).toBe(502)
+    expect(chat.upstream.received).toHaveLength(1)
+    await chat.stop()
   })
 
   it('records those whose caller left, though the provider goes on and on', async () => {

@@ -1,11 +1,20 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
-import { completion, json } from '../../support/upstream.ts'
+import { completion, json, stream, type Behaviour } from '../../support/upstream.ts'
+
+/** Longer than any test may take: nothing ends because its time is over. */
+const HOUR_MS = 3_600_000
 
 let chat: ScriptedChat
 
 beforeAll(async () => {
-  chat = await startScriptedChat()
+  const timeouts = { total_ms: HOUR_MS }
+  chat = await startScriptedChat({
+    wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }),
+    modelLimits: timeouts,
+  })
 })
 
 afterAll(() => chat.stop())
@@ -149,6 +158,52 @@ describe('a whole reply', () => {
     const { record, body } = await ask({ ...completion(), usage: { input_tokens: 11, output_tokens: 4 } })
     expect(record).toMatchObject({ prompt_tokens: 11, completion_tokens: 4 })
     expect(body).toMatchObject({ usage: { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 } })
+  })
+})
+
+/** The most bytes that a reply may have. */
+const REPLY_BYTES = 64 * 1024 * 1024
+
+describe('a provider', () => {
+  const post = (behaviour: Behaviour) => {
+    chat.script(behaviour)
+    return chat.api.post({ model: 'a/one', messages: MESSAGES })
+  }
+
+  it.each([
+    ['as large as it may be is taken', REPLY_BYTES, 200],
+    ['one byte larger is not', REPLY_BYTES + 1, 502],
+  ])('whose reply is %s', async (_name, bytes, code) => {
+    const text = JSON.stringify(completion())
+    const response = await post((reply) => void reply.end(text.padEnd(bytes)))
+    expect(response.status).toBe(code)
+    if (code !== 200) expect(await response.text()).toContain('sent a reply that cannot be used')
+  })
+
+  it('whose reply breaks off is told as such', async () => {
+    const broken = stream(JSON.stringify(completion()).slice(0, -1), { ending: 'cut' })
+    const response = await post(broken)
+    expect(response.status).toBe(502)
+    expect(await response.text()).toContain('ended its reply before it was whole')
+  })
+
+  it('that refuses has refused, though the words for it break off', async () => {
+    const breaking: Behaviour = async (reply) => {
+      reply.writeHead(400, { 'content-length': 100 }).write('{')
+      await sleep(20)
+      reply.destroy()
+    }
+    expect(await (await post(breaking)).text()).toContain('refused the request')
+  })
+
+  it('that refuses is not listened to without end', async () => {
+    const closed = Promise.withResolvers<unknown>()
+    const endless: Behaviour = (reply) => {
+      closed.resolve(once(reply, 'close'))
+      reply.writeHead(400).write('x'.repeat(1_000_000))
+    }
+    expect(await (await post(endless)).text()).toContain('refused the request')
+    await closed.promise
   })
 })
 
