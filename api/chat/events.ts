@@ -29,7 +29,7 @@ export async function* readEvents(body: Readable): AsyncGenerator<readonly strin
     yield take()
   }
   // Some servers end without the blank line that ends an event.
-  parser.feed(`${decoder.decode()}\n\n`)
+  parser.feed('\n\n')
   yield take()
 }
 

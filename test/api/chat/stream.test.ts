@@ -335,10 +335,16 @@ describe('a stream', () => {
   })
 
   it('to a client that reads slowly is not taken for a stream that stalls', async () => {
+    const warnings: string[] = []
+    const note = ({ name }: Error) => void warnings.push(name)
+    process.on('warning', note)
     const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
     const response = await post(stream(sse(chunksOf(words))), 'a/impatient')
     await sleep(LONG_PAUSE_MS)
     expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
+    process.off('warning', note)
+    // Each time it is waited for, and nothing is left of it: Node warns of listeners that pile up.
+    expect(warnings).not.toContain('MaxListenersExceededWarning')
   })
 
   it('that stalls after its client has read slowly is cut for its own silence', async () => {
