@@ -1,5 +1,5 @@
 /** What PostgreSQL brings with it: servers that cannot be reached, refuse, or go away in the middle. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OperatorError } from '../../../api/errors.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { openPostgres } from '../../../api/store/postgres-store.ts'
@@ -22,6 +22,8 @@ afterAll(async () => {
   if (bin !== undefined) await server.remove()
   folders.removeAll()
 })
+
+afterEach(() => void vi.useRealTimers())
 
 const now = new Date('2026-11-20T12:00:00Z')
 
@@ -108,6 +110,20 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     await store.close()
   })
 
+  it('has the server end what waits for a lock, takes too long or leaves a transaction open', async () => {
+    const { url } = await database()
+    const store = openPostgres(url)
+    const limits = await store.query(
+      "SELECT name, setting FROM pg_settings WHERE name ~ '^(lock|statement|idle_in_transaction_session)_timeout$'",
+    )
+    expect(Object.fromEntries(limits.map(({ name, setting }) => [name, setting]))).toEqual({
+      idle_in_transaction_session_timeout: '60000',
+      lock_timeout: '10000',
+      statement_timeout: '30000',
+    })
+    await store.close()
+  })
+
   it('gives up on a lock that another transaction keeps, and lets the address say how soon', async () => {
     const { url } = await database((address) => (address.search = '?lock_timeout=50'))
     const [first, second] = [openPostgres(url), openPostgres(url)]
@@ -120,6 +136,23 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
 })
 
 describe.skipIf(bin === undefined)('a database that falls silent', () => {
+  it('is waited for no longer than for an answer, or a connection, that may come', async () => {
+    const { url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const store = openPostgres(proxy.url)
+    await store.query('SELECT 1')
+    proxy.mute()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const [onOldConnection, onNewOne] = Array.from({ length: 2 }, () =>
+      store.query('SELECT 1').then(() => 'answered', String),
+    )
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await onNewOne).toMatch(/timeout/)
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect(await onOldConnection).toMatch(/timeout/)
+    await store.close()
+  })
+
   it('fails at once, for those who wait and those who come, when it is given up', async () => {
     const { url } = await database()
     await using proxy = await startMutableProxy(url)

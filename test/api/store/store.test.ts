@@ -1,9 +1,11 @@
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import type { Queries, Store } from '../../../api/store/store.ts'
 import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
+afterEach(() => vi.restoreAllMocks())
 
 async function openCounter(settings: StoreSettings) {
   const store = await openStore(settings, new Date())
@@ -13,6 +15,22 @@ async function openCounter(settings: StoreSettings) {
   const value = async (name = 'a') =>
     (await store.query('SELECT n FROM counter WHERE name = $1', [name]))[0]?.['n']
   return { store, value, [Symbol.asyncDispose]: () => store.close() }
+}
+
+/** A transaction that has written, and lasts until it is ended. */
+async function beginWriting(store: Store, sql: string) {
+  const { promise: may, resolve: end } = Promise.withResolvers<void>()
+  const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
+  const ended = store.transaction(async (queries) => {
+    await queries.script(sql)
+    begun()
+    await may
+  })
+  await Promise.race([wrote, ended])
+  return async () => {
+    end()
+    await ended
+  }
 }
 
 /** Lets whatever else is ready to run go first. */
@@ -27,14 +45,14 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
     expect(rows.map((row) => ({ ...row }))).toEqual([{ a: 'x', b: null, c: null }])
   })
 
-  it('gives counts, sums and truth values as numbers', async () => {
+  it('gives counts, sums, fractions and truth values as numbers', async () => {
     await using counter = await openCounter(await fresh())
     await counter.store.query('UPDATE counter SET n = $1', [3_000_000_000])
     const sql =
-      'SELECT count(*) AS rows, sum(n) AS sum, max(n) AS max, 1 = 1 AS yes, 1 = 2 AS no FROM counter'
+      'SELECT count(*) AS rows, sum(n) AS sum, max(n) AS max, 1.5 AS more, 1 = 1 AS yes, 1 = 2 AS no FROM counter'
     const rows = await counter.store.query(sql)
     expect(rows.map((row) => ({ ...row }))).toEqual([
-      { rows: 2, sum: 6_000_000_000, max: 3_000_000_000, yes: 1, no: 0 },
+      { rows: 2, sum: 6_000_000_000, max: 3_000_000_000, more: 1.5, yes: 1, no: 0 },
     ])
   })
 
@@ -76,7 +94,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     },
   )
 
-  it('takes no query of others into what it undoes', async () => {
+  it.each(['query', 'script'] as const)('takes no %s of others into what it undoes', async (kind) => {
     await using counter = await openCounter(await fresh())
     let began: () => void = () => undefined
     const beginning = new Promise<void>((resolve) => (began = resolve))
@@ -86,7 +104,9 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
       await pause()
       throw new Error('no')
     })
-    const other = beginning.then(() => counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'"))
+    const other = beginning.then<unknown>(() =>
+      counter.store[kind]("UPDATE counter SET n = 7 WHERE name = 'b'"),
+    )
     await expect(failing).rejects.toThrow('no')
     await other
     expect([await counter.value('a'), await counter.value('b')]).toEqual([0, 7])
@@ -104,6 +124,18 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
       })
     await Promise.all(Array.from({ length: 20 }, (_, index) => addOne(index % 2 ? first : second)))
     expect(await first.value()).toBe(20)
+  })
+
+  it.each(['query', 'script'] as const)('is waited for by a %s of another store', async (kind) => {
+    const settings = await fresh()
+    await using counter = await openCounter(settings)
+    await using other = await openCounter(settings)
+    const end = await beginWriting(other.store, 'UPDATE counter SET n = 5')
+    const adding = counter.store[kind]('UPDATE counter SET n = n + 1')
+    await pause()
+    await end()
+    await adding
+    expect(await counter.value()).toBe(6)
   })
 
   it('is undone as a whole, or kept as a whole, when the work goes on after a statement failed', async () => {
@@ -165,14 +197,7 @@ describe('Store.atOnce', () => {
     const settings = await fresh()
     await using counter = await openInside(settings)
     await using other = await openInside(settings)
-    const { promise: may, resolve: end } = Promise.withResolvers<void>()
-    const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
-    const writing = other.store.transaction(async (queries) => {
-      await queries.query(ADD, [7])
-      begun()
-      await may
-    })
-    await wrote
+    const end = await beginWriting(other.store, 'UPDATE counter SET n = n + 7')
     const n = await counter.atOnce(
       'read',
       (run) => run("SELECT n FROM counter WHERE name = 'a'", [])[0]?.['n'],
@@ -180,9 +205,35 @@ describe('Store.atOnce', () => {
     expect(n).toBe(0)
     const adding = counter.atOnce('write', (run) => run(ADD, [1]))
     await pause()
-    end()
-    await Promise.all([writing, adding])
+    await Promise.all([end(), adding])
     expect(await counter.value()).toBe(8)
+  })
+})
+
+describe('A store in an SQLite file', () => {
+  const [{ fresh }] = stores.kinds
+
+  it('syncs what a transaction wrote at its end, and what is counted now and then', async () => {
+    await using counter = await openCounter(await fresh())
+    const level = async (queries: Queries) => (await queries.query('PRAGMA synchronous'))[0]?.['synchronous']
+    const [FULL, NORMAL] = [2, 1]
+    expect(await counter.store.transaction(level)).toBe(FULL)
+    expect(await level(counter.store)).toBe(NORMAL)
+  })
+
+  it('gives up on one that another process keeps locked, and tells so', async () => {
+    const settings = await fresh()
+    await using counter = await openCounter(settings)
+    await using other = await openCounter(settings)
+    const end = await beginWriting(other.store, 'UPDATE counter SET n = 5')
+    let time = 0
+    vi.spyOn(performance, 'now').mockImplementation(() => (time += 4000))
+    const add = 'UPDATE counter SET n = n + 1'
+    const asked = [counter.store.query(add), counter.store.transaction((queries) => queries.query(add))]
+    const told = await Promise.all(asked.map((each) => each.then(() => 'done', String)))
+    await end()
+    for (const each of told) expect(each).toContain('database is locked')
+    expect(await counter.value()).toBe(5)
   })
 })
 
