@@ -14,6 +14,8 @@ export interface Runner {
   readonly runs: (jobId: string) => boolean
   /** How a job of its own ended, where the store did not take it; undefined where it never began. */
   readonly endOf: (jobId: string) => Failure | undefined
+  /** Told that such an end has been recorded now. */
+  readonly forget: (jobId: string) => void
 }
 
 /** The part of a beat's pause by which a look may come early. */
@@ -40,7 +42,9 @@ export function watchForDead(
   // The store failed when the job was taken, which it may have been all the same, or when its end was to be recorded.
   async function endOwn(id: string): Promise<void> {
     const failure = runner.endOf(id) ?? 'interrupted'
-    if ((await failJob(store, { id, runner: runner.id }, { failure, now: clock() })) === undefined) return
+    const ended = await failJob(store, { id, runner: runner.id }, { failure, now: clock() })
+    runner.forget(id)
+    if (ended === undefined) return
     observer.jobFinished({ outcome: failure })
     log.warn({ job_id: id, failure }, 'a directory sync that stood open after a fault of the store is ended')
   }

@@ -99,6 +99,7 @@ function createRunner(effects: JobEffects, signal: AbortSignal) {
     running: () => running.size,
     runs: (jobId: string) => running.has(jobId),
     endOf: (jobId: string) => unrecorded.get(jobId),
+    forget: (jobId: string) => void unrecorded.delete(jobId),
     hasUnrecorded: () => unrecorded.size > 0,
     /** Takes a queued job in hand, if there is one; `then` is called at its end. */
     async takeNext(then: () => void): Promise<boolean> {

@@ -16,7 +16,8 @@ export async function syncNow(accountId: string, options: SyncOptions, effects: 
   const { store, clock, note, pulse } = effects
   const runner = randomUUID()
   // It looks only while it runs nothing, and ends with its own job.
-  const endDeadJobs = watchForDead({ id: runner, runs: () => false, endOf: () => undefined }, effects)
+  const itself = { id: runner, runs: () => false, endOf: () => undefined, forget: () => undefined }
+  const endDeadJobs = watchForDead(itself, effects)
   let waitedFor: string | undefined
   for (;;) {
     options.signal.throwIfAborted()

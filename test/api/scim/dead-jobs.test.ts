@@ -33,7 +33,7 @@ async function timeToEnd(pauseMs: number): Promise<number> {
   let time = 0
   vi.spyOn(performance, 'now').mockImplementation(() => time)
   const { log } = memoryLog()
-  const us = { id: 'us', runs: () => false, endOf: () => undefined }
+  const us = { id: 'us', runs: () => false, endOf: () => undefined, forget: () => undefined }
   const look = watchForDead(us, { store, clock: () => now, log, pulse: PULSE })
   for (;;) {
     await look()

@@ -1,5 +1,5 @@
 /** Sync jobs over a store that fails at the worst moments: none may stay open for ever. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
 import { findConnectionByName, putConnection } from '../../../api/scim/connection-store.ts'
 import { findJob, lastJob } from '../../../api/scim/job-store.ts'
@@ -13,6 +13,7 @@ import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
+afterEach(() => void vi.useRealTimers())
 
 const HOUR_MS = 3_600_000
 
@@ -82,11 +83,32 @@ async function startJobs(settings: StoreSettings, url: string, faults: Faults) {
   }
 }
 
+const COULD_NOT_LOOK = 'sync jobs could not be looked after'
+
+function isLooking(sql: string): boolean {
+  return sql.startsWith('SELECT id, runner, heartbeat')
+}
+
 function isTaking(sql: string): boolean {
   return sql.includes("SET status = 'running'")
 }
 
 describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) => {
+  it('goes on when only its heartbeat could not be told', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    const faults: Faults = { away: false, loses: () => false }
+    await using service = await startJobs(await fresh(), directory.url, faults)
+    service.jobs.begin()
+    const id = await service.request()
+    await until(() => waiting() > 0)
+    faults.away = true
+    await until(() => service.messages().some(({ msg }) => msg === 'heartbeat of a sync failed'))
+    faults.away = false
+    open()
+    expect(await service.ended(id)).toMatchObject({ status: 'succeeded' })
+  })
+
   it('has its end recorded once the store is back, and a new one can begin', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
@@ -125,13 +147,41 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     expect(await later.find(id)).toMatchObject({ status: 'failed', failure: 'internal' })
   })
 
+  it('is not looked for once more when its end has been recorded and the service stops', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    let looks = 0
+    const faults: Faults = {
+      away: false,
+      loses(sql) {
+        if (isLooking(sql)) looks += 1
+        return false
+      },
+    }
+    await using service = await startJobs(await fresh(), directory.url, faults)
+    service.jobs.begin()
+    const id = await service.request()
+    await until(() => waiting() > 0)
+    faults.away = true
+    open()
+    const failedLook = ({ msg }: Readonly<Record<string, unknown>>) => msg === COULD_NOT_LOOK
+    await until(() => service.messages().some(failedLook))
+    faults.away = false
+    vi.advanceTimersByTime(20)
+    await service.ended(id)
+    const before = looks
+    await service.jobs.close()
+    expect(looks).toBe(before)
+  })
+
   it('is interrupted when the answer to the statement that took it was lost', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const faults: Faults = { away: false, loses: isTaking }
     await using service = await startJobs(await fresh(), directory.url, faults)
     const id = await service.request()
     service.jobs.begin()
-    await until(() => service.messages().some(({ msg }) => msg === 'sync jobs could not be looked after'))
+    await until(() => service.messages().some(({ msg }) => msg === COULD_NOT_LOOK))
     faults.loses = () => false
     expect(await service.ended(id)).toMatchObject({ status: 'failed', failure: 'interrupted' })
     expect(directory.asked).toEqual([])
