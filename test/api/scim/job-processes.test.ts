@@ -43,6 +43,34 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
   })
 
+  it('looks for work at the start, at a request and at the end of a job, without waiting for a beat', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    const { settings, store, key, accountId } = await connected(directory.url)
+    const otherKey = await createKey(store, { account: 'other', kind: 'management', now: new Date() })
+    await putConnection(store, 'other', connectionTo(directory.url), new Date())
+    const other = (await findConnectionByName(store, 'other'))?.accountId ?? ''
+    const queued = [
+      await requestJob(store, accountId, new Date()),
+      await requestJob(store, other, new Date()),
+    ]
+    await store.close()
+    await using service = await startSyncApi(settings, {
+      settings: { SCIM_CONCURRENT_SYNCS: '2' },
+      sync: { pulse: { beatMs: 3_600_000, stillBeats: 1 } },
+    })
+    await until(() => waiting() === 2)
+    const third = await service.connect(directory.url, { account: 'third' })
+    const { job } = await third.post()
+    open()
+    expect(await third.end(job.id)).toMatchObject({ status: 'succeeded' })
+    for (const [index, each] of [key, otherKey].entries()) {
+      const administrator = service.administrator(each)
+      expect(await administrator.end(queued[index]?.id ?? '')).toMatchObject({ status: 'succeeded' })
+    }
+    expect(await third.sync()).toMatchObject({ status: 'succeeded' })
+  })
+
   it('ends a job whose process is gone as interrupted, and a new one can begin', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, accountId } = await connected(directory.url)

@@ -132,6 +132,23 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.groups()).total_count).toBe(0)
   })
 
+  it('gives up what it reads once another process has taken it for dead', async () => {
+    const { quirk, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    await service.store.query(
+      "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
+      [new Date().toISOString()],
+    )
+    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(told).toMatchObject({ failure: 'interrupted' })
+    // It was counted by who took it for dead.
+    expect(await (await fetch(`${service.origin}/metrics`)).text()).not.toMatch(/^scim_jobs_total{/m)
+  })
+
   it('writes nothing when another process took it for dead meanwhile', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
