@@ -1,20 +1,24 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rankingsSchema, startAll } from '../support/api.ts'
+import { rankingsSchema, startAll, startProgram, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
+import { freePort } from '../support/ports.ts'
 import { hasProgram } from '../support/programs.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 /** `npm start` over `dataDir`, once it has said where it listens; `stop` waits for its children too. */
-async function start(dataDir: string) {
-  const { welcome, ...program } = await startAll({ DATA_DIR: dataDir })
+async function start(dataDir: string, settings: Readonly<Record<string, string>> = {}) {
+  const { welcome, ...program } = await startAll({ DATA_DIR: dataDir, ...settings })
   return {
     welcome,
+    program,
     async stop() {
       program.child.kill('SIGTERM')
       // Output is at its end only when the schedule, which shares it, has ended as well.
@@ -64,5 +68,34 @@ describe('npm start', () => {
     const { code, stderr } = await service.stop()
     expect(code).toBe(0)
     expect(stderr).toContain('pipeline run failed')
+  })
+
+  it('ends, and the run with it, when it is stopped before it serves', async () => {
+    const silent = createServer(() => undefined)
+    const port = await freePort()
+    silent.listen(port, '127.0.0.1')
+    const asked = once(silent, 'request')
+    const program = startProgram('start.ts', [], {
+      DATA_DIR: folders.make(),
+      PORT: '0',
+      USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
+    })
+    await asked
+    program.child.kill('SIGTERM')
+    const { code, stdout, stderr } = await program.ended
+    silent.closeAllConnections()
+    silent.close()
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+    expect(stderr).not.toContain('pipeline run failed')
+  })
+
+  it('reads MODELS_FILE again on SIGHUP', async () => {
+    const file = join(folders.make(), 'models.json')
+    writeFileSync(file, '{"models":{}}')
+    const service = await start(folders.make(), { MODELS_FILE: file })
+    writeFileSync(file, '{')
+    service.program.child.kill('SIGHUP')
+    await until(() => service.program.output.stderr.includes('models not reloaded'))
+    expect(await service.stop()).toMatchObject({ code: 0 })
   })
 })

@@ -1,5 +1,5 @@
 /** A sync job as its account sees it: its states, its failures, and when it runs. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
@@ -9,6 +9,7 @@ import { connectionTo, startSyncApi } from '../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
+afterEach(() => vi.restoreAllMocks())
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('goes from queued over running to succeeded, with all eight keys each time', async () => {
@@ -116,6 +117,15 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     await using service = await startSyncApi(await fresh(), { sync: { syncMs: 50 } })
     const acme = await service.connect(directory.url)
     expect((await acme.sync()).error_message).toBe(FAILURES.timed_out)
+  })
+
+  it('may take as many minutes as SCIM_SYNC_MINUTES says', async () => {
+    await using directory = await startDirectory([])
+    await using service = await startSyncApi(await fresh(), { settings: { SCIM_SYNC_MINUTES: '7' } })
+    const acme = await service.connect(directory.url)
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    await acme.sync()
+    expect(timers.mock.calls.map(([, ms]) => ms)).toContain(7 * 60_000)
   })
 
   it.each(['changed', 'removed'])('writes nothing when its connection is %s meanwhile', async (how) => {
