@@ -30,6 +30,9 @@ it.runIf(disk !== undefined)('rankings are served and counted as before', async 
   expect((await api.get(RANKINGS, key)).status).toBe(200)
 
   disk?.fillUp()
+  // What finds no room even so is told, and holds up nobody.
+  const large = api.store.query('CREATE TABLE large AS SELECT randomblob(40000000) AS bytes')
+  await expect(large).rejects.toThrow('full')
   for (let minute = 1; minute <= MINUTES; minute += 1) {
     now = new Date(now.getTime() + 60_000)
     for (let request = 1; request <= 30; request += 1) {
