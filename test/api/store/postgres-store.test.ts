@@ -1,4 +1,5 @@
 /** What PostgreSQL brings with it: servers that cannot be reached, refuse, or go away in the middle. */
+import dns from 'node:dns'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OperatorError } from '../../../api/errors.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
@@ -23,7 +24,10 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-afterEach(() => void vi.useRealTimers())
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 
 const now = new Date('2026-11-20T12:00:00Z')
 
@@ -69,6 +73,20 @@ describe.skipIf(bin === undefined)('openStore on a database that cannot be used'
     )
     expect(fault.message).toMatch(reason)
     expect(fault.message).not.toMatch(new RegExp(`${PASSWORD}|wr0ng`))
+  })
+})
+
+describe('openStore on a host of several addresses', () => {
+  it('tells why none of them can be used', async () => {
+    const addresses = [1, 2].map((last) => ({ address: `127.0.0.${last}`, family: 4 }))
+    vi.spyOn(dns, 'lookup').mockImplementation((...args: readonly unknown[]) => {
+      const answer = args.at(-1)
+      if (typeof answer === 'function') setImmediate(() => answer(null, addresses))
+    })
+    const settings = { DATA_DIR: folders.make(), DATABASE_URL: 'postgres://u@db.example:1/d' }
+    await expect(openStore(settings, now)).rejects.toThrow(
+      /^DATABASE_URL: database "d" at db\.example:1 cannot be used: connect ECONNREFUSED [\d.:]+, connect /,
+    )
   })
 })
 
