@@ -1,7 +1,6 @@
 import express, { type Request } from 'express'
 import type { Reply } from '../call.ts'
 import { ApiError } from '../errors.ts'
-import { shorten } from '../shorten.ts'
 
 /** Reads the JSON body of a request, from within its handler. */
 export type JsonReader = (request: Request, reply: Reply) => Promise<unknown>
@@ -30,7 +29,7 @@ function told(error: unknown, limit: number): unknown {
     return new ApiError(413, `The body is too large: at most ${limit} bytes are allowed`)
   }
   if (error.type === 'entity.parse.failed') {
-    return new ApiError(400, `The body is no valid JSON: ${shorten(error.message)}`)
+    return new ApiError(400, `The body is no valid JSON: ${error.message}`)
   }
   return error
 }

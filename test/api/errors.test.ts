@@ -245,6 +245,16 @@ describe('a request that cannot be served', () => {
     })
   })
 
+  it('400 of no body, and of one that is not said to be JSON; null is JSON', async () => {
+    const send = (type: string, body: string) => ({ method: 'POST', body, headers: { 'Content-Type': type } })
+    for (const init of [{ method: 'POST' }, send('text/plain', '{}')]) {
+      const { envelope } = await fault(400, '/test/body', init)
+      expect(envelope.error.message).toContain('"Content-Type: application/json"')
+    }
+    const response = await fetch(`${server.origin}/test/body`, send('application/json', 'null'))
+    expect(await response.json()).toEqual({ received: null })
+  })
+
   it('413 of a body that is too large', async () => {
     await fault(413, '/test/body', {
       method: 'POST',
