@@ -147,6 +147,21 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     expect(await later.find(id)).toMatchObject({ status: 'failed', failure: 'internal' })
   })
 
+  it('lets the service stop when the store stays away, and stays open for another to end', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    const faults: Faults = { away: false, loses: () => false }
+    await using service = await startJobs(await fresh(), directory.url, faults)
+    service.jobs.begin()
+    const id = await service.request()
+    await until(() => waiting() > 0)
+    faults.away = true
+    open()
+    await until(() => service.messages().some(({ msg }) => String(msg).includes('could not be recorded')))
+    await service.jobs.close()
+    expect(await service.find(id)).toMatchObject({ status: 'running' })
+  })
+
   it('is not looked for once more when its end has been recorded and the service stops', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const { quirk, open, waiting } = gate()
