@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
@@ -136,6 +137,8 @@ describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to 
     const target = await to.fresh()
     const run = await migrate('--from', placeOf(source.settings), '--to', placeOf(target))
     expect(run.stderr).toMatch(/^Copied [^\n]*\n$/)
+    const use = target.DATABASE_URL === undefined ? 'as service.sqlite in DATA_DIR' : 'with DATABASE_URL set'
+    expect(run.stderr).toContain(`the service uses the copy ${use}`)
     expect(run.stdout).toMatch(/^table\trows\n/)
     expect(run.stdout).toMatch(/^api_keys\t2$/m)
     expect(run.code).toBe(0)
@@ -159,6 +162,7 @@ describe('npm run migrate', () => {
     { args: ['--from', 'no-such.sqlite', '--to', 'b'], fault: 'no file "no-such.sqlite"' },
     { args: ['--from', 'mysql://h/d', '--to', 'b'], fault: 'postgres://USER' },
     { args: ['--from', 'package.json', '--to', './package.json'], fault: 'the same store' },
+    { args: ['--from', 'postgres://h/d', '--to', 'postgres://h/d'], fault: 'the same store' },
     { args: ['--from', 'package.json', '--to', 'b'], fault: 'file is not a database' },
     { args: ['--from', 'postgres://u:s3cret@127.0.0.1:1/d', '--to', 'b'], fault: '"d" at 127.0.0.1:1' },
   ])('exits 2 and says why on $args', async ({ args, fault }) => {
@@ -166,6 +170,15 @@ describe('npm run migrate', () => {
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toContain(fault)
     expect(run.stderr).not.toMatch(/ {4}at |s3cret/)
+  })
+
+  it('makes no store of a file that is none', async () => {
+    const { DATA_DIR } = await stores.kinds[0].fresh()
+    const empty = join(DATA_DIR, 'empty.sqlite')
+    writeFileSync(empty, '')
+    const run = await migrate('--from', empty, '--to', join(DATA_DIR, 'target.sqlite'))
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toMatch(/^file "[^"]+" cannot be used: no such table[^\n]*\n$/)
   })
 
   it('--help goes to stdout', async () => {
