@@ -91,9 +91,9 @@ function stack(column: Column, bands: readonly Band[], place: Place): Html {
     const top = place.y(below + value)
     const bottom = place.y(below)
     below += value
-    const name = bands[index]?.name ?? ''
+    const { key = '', name = '' } = bands[index] ?? {}
     const figures = `${isolated(name)} ${compact(value)} of ${compact(column.total)} tokens`
-    return bar(`band band-${index}`, { ...place, top, bottom }, `${inWords(column)}: ${figures}${note}`)
+    return bar(`band band-${key}`, { ...place, top, bottom }, `${inWords(column)}: ${figures}${note}`)
   })
   return html`<g>${parts}</g>`
 }

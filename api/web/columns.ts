@@ -5,6 +5,8 @@ import type { DailyTokens } from './page-data.ts'
 
 /** A band of the chart: an app, or all others together. */
 export interface Band {
+  /** By which its colour is found. */
+  readonly key: string
   readonly name: string
   readonly daily: DailyTokens
 }

@@ -107,17 +107,7 @@ function groupOf(subcategory: string | null) {
 
 /** Tokens over time of the first apps of the page, and of all others. */
 export function chart({ snapshot, data, query }: PageView): Html {
-  const first = data.rows.slice(0, CHARTED)
-  const others = new Map(
-    [...data.daily].map(([day, total]) => [
-      day,
-      first.reduce((rest, { daily }) => rest - (daily.get(day) ?? 0n), total),
-    ]),
-  )
-  const bands: Band[] = [
-    ...first.map(({ app, daily }) => ({ name: app.app_name, daily })),
-    { name: 'all others', daily: others },
-  ]
+  const bands = bandsOf(data)
   const { unit, columns } = columnsOf(bands, query, data.missing)
   const drawnFrom = columns[0]?.start ?? query.start
   return html`<figure>
@@ -128,9 +118,25 @@ export function chart({ snapshot, data, query }: PageView): Html {
     </figcaption>
     ${gapNote(snapshot, query, [...data.missing])} ${stackedColumns(bands, columns)}
     <ul class="legend">
-      ${bands.map(({ name }, index) => html`<li><span class="key band-${index}"></span><bdi>${name}</bdi></li>`)}
+      ${bands.map(
+        ({ key, name }) =>
+          html`<li data-band="${key}"><span class="key band-${key}"></span><bdi>${name}</bdi></li>`,
+      )}
     </ul>
   </figure>`
+}
+
+function bandsOf({ rows, daily: totals }: PageData): Band[] {
+  const first = rows.slice(0, CHARTED)
+  const bands = first.map(({ app, daily }, index) => ({ key: String(index), name: app.app_name, daily }))
+  const others = new Map(
+    [...totals].map(([day, total]) => [
+      day,
+      first.reduce((rest, { daily }) => rest - (daily.get(day) ?? 0n), total),
+    ]),
+  )
+  const hasOthers = [...others.values()].some((tokens) => tokens > 0n)
+  return hasOthers ? [...bands, { key: 'others', name: 'all others', daily: others }] : bands
 }
 
 /** Whether the data has no day of the window. */

@@ -17,8 +17,8 @@ for (const block of document.querySelectorAll('pre.copy')) {
 
 for (const chart of document.querySelectorAll('svg.chart')) {
   const items = chart.parentElement.querySelectorAll('.legend li')
-  for (const [index, item] of items.entries()) {
-    const bands = chart.querySelectorAll(`.band-${index}`)
+  for (const item of items) {
+    const bands = chart.querySelectorAll(`.band-${item.dataset.band}`)
     const light = (lit) => {
       chart.classList.toggle('dimmed', lit)
       for (const band of bands) band.classList.toggle('lit', lit)

@@ -97,6 +97,23 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('lights up the part of the chart that the pointer is on in the legend', async () => {
+    const { page, close } = await open('/')
+    const lit = async () =>
+      z
+        .array(z.string())
+        .parse(
+          await page.evaluate(
+            "[...document.querySelectorAll('.chart .lit')].map((bar) => bar.getAttribute('class'))",
+          ),
+        )
+    await page.locator('.legend').getByText('all others').hover()
+    expect(new Set(await lit())).toEqual(new Set(['band band-others lit']))
+    await page.getByRole('heading').first().hover()
+    expect(await lit()).toEqual([])
+    await close()
+  })
+
   it('can be walked through by keyboard, the ranking first', async () => {
     const { page, close } = await open('/')
     await page.keyboard.press('Tab')

@@ -5,6 +5,7 @@ import { columnsOf } from '../../../api/web/columns.ts'
 import { eachDay } from '../../../api/web/days.ts'
 
 const bandOver = (start: string, end: string) => ({
+  key: '0',
   name: 'App',
   daily: new Map(eachDay({ start, end }).map((day) => [day, 10n])),
 })

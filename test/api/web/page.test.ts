@@ -34,7 +34,10 @@ beforeAll(async () => {
           [59, EVIL],
         ]).get(app) ?? `App ${app + 1}`,
       visibility: 'public',
-      subcategories: app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game'],
+      subcategories: [
+        ...(app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game']),
+        ...(app < 2 ? ['legal'] : []),
+      ],
       updated_at: '2025-01-01',
     }),
   )
@@ -131,6 +134,24 @@ describe('the page', () => {
     expect(text).toContain('title="rank unchanged"')
     const dated = await page('?start_date=2026-01-05&end_date=2026-01-05')
     expect(dated).not.toContain('rank unchanged')
+  })
+
+  it('tells all others apart in the chart by the same colour always, where there are any', async () => {
+    const legend = (text: string) =>
+      [...text.matchAll(/<span class="key band-(\w+)"><\/span><bdi>([^<]*)</g)].map(([, key, name]) => [
+        key,
+        name,
+      ])
+    expect(legend(await page()).at(-1)).toEqual(['others', 'all others'])
+    expect(legend(await page('?limit=2&offset=2'))).toEqual([
+      ['0', 'App 58'],
+      ['1', 'App 57'],
+      ['others', 'all others'],
+    ])
+    expect(legend(await page('?subcategory=legal'))).toEqual([
+      ['0', 'App 2'],
+      ['1', 'App 1'],
+    ])
   })
 
   it('says whether a column of the chart is a day or a week, and where the weeks begin', async () => {
