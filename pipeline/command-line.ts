@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
 import { UsageError, messageOf } from './errors.ts'
+import { printable } from './printable.ts'
 
 // A message that nobody can read any more stops no work.
 process.stderr.on('error', () => undefined)
@@ -20,7 +21,7 @@ export function print(text: string): void {
 
 /** A message, on stderr. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`)
+  process.stderr.write(`${printable(text)}\n`)
 }
 
 /** Options and positionals of the command line; throws a UsageError for what is not known. */

@@ -1,5 +1,6 @@
 /** What a run tells the operator on stderr while it works: a bar on a terminal, plain lines elsewhere. */
 import { styleText } from 'node:util'
+import { printable } from './printable.ts'
 
 /** A place to write to that may be a terminal; process.stderr is one. */
 export type Output = {
@@ -46,7 +47,7 @@ export function createProgress(output: Output): Progress {
       output.write(`${clear}${paint('bold', stage.padEnd(STAGE_WIDTH))} ${summary}  ${seconds}\n`)
     },
     note(text) {
-      output.write(`${clear}${text}\n`)
+      output.write(`${clear}${printable(text)}\n`)
     },
   }
 }

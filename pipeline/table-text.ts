@@ -22,8 +22,8 @@ export function formatTable(names: readonly string[], rows: readonly (readonly u
 function cellText(value: unknown): string {
   if (value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // A line break in a name would break the table.
-  return text.replaceAll(/\s/g, ' ')
+  // A line break in a name would break the table, and a terminal obeys control characters.
+  return text.replaceAll(/[\s\p{Cc}]/gu, ' ')
 }
 
 function isNumber(text: string): boolean {

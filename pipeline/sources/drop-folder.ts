@@ -84,7 +84,7 @@ export function rawFile(path: string, name: string): RawFile {
   const found = FILE_NAME.exec(name)
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
-  if (found === null || facts.isDirectory()) {
+  if (found === null || !facts.isFile()) {
     throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
   }
   return {

@@ -25,6 +25,12 @@ describe('createProgress', () => {
     expect(written(false)).not.toContain('\u001B')
   })
 
+  it('notes nothing that a terminal would obey', () => {
+    let text = ''
+    createProgress({ write: (piece: string) => (text += piece) }).note('a\u001B[2Jb\u009Bc\td\n  e')
+    expect(text).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e\n')
+  })
+
   it('does not report the steps of a short stage in plain output', () => {
     let text = ''
     createProgress({ write: (piece: string) => (text += piece) }).step('load', 1, 3)

@@ -205,6 +205,16 @@ describe('files that cannot be counted', () => {
       gzipSync(HEADER + goodCsv(9)).subarray(0, 40),
       /rows\.csv\.gz cannot be read: unexpected end of file/,
     ],
+    [
+      'rows.csv',
+      gzipSync(HEADER + goodCsv(9)),
+      /rows\.csv has no column ts.* no text in UTF-8; the name of a compr/,
+    ],
+    [
+      'rows.csv',
+      Buffer.from(`\uFEFF${HEADER}${goodCsv(1)}`, 'utf16le'),
+      /rows\.csv has no column .* no text in UTF-8/,
+    ],
     ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
     ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
     ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],

@@ -67,6 +67,12 @@ const REFUSALS: readonly Refusal[] = [
     named: ['usage/date=2025-01-02/new.csv', 'completion_tokens'],
   },
   {
+    fault: 'a line that a terminal would obey',
+    file: 'usage/date=2025-01-02/new.csv',
+    lines: [USAGE_HEADER, '\u001B[2J'],
+    named: ['broken line', 'first at row 2: \uFFFD[2J\n'],
+  },
+  {
     fault: 'a file of an unknown kind',
     file: 'usage/date=2025-01-02/new.xlsx',
     lines: ['rows'],

@@ -87,16 +87,16 @@ describe('formatTable', () => {
     expect(formatTable(['n'], rows)).toMatch(/199999\n\(200000 rows\)$/)
   })
 
-  it('keeps a cell on its line', () => {
+  it('keeps a cell on its line, and from what a terminal would obey', () => {
     expect(
       formatTable(
         ['name', 'list'],
         [
-          ['a\nb', ['x']],
+          ['a\nb\u001B\u009B', ['x']],
           [null, []],
         ],
       ),
-    ).toBe('name  list\n----  -----\na b   ["x"]\n      []\n(2 rows)')
+    ).toBe('name   list\n-----  -----\na b    ["x"]\n       []\n(2 rows)')
   })
 })
 

@@ -1,0 +1,42 @@
+/** What lies in the drop folder and is no file: named before anything is read of it. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeEach, expect, it } from 'vitest'
+import { listUsageDays } from '../../pipeline/sources/drop-folder.ts'
+import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let rawFolder = ''
+let day = ''
+
+beforeEach(() => {
+  const dataDir = folders.make()
+  rawFolder = join(dataDir, 'raw')
+  day = join(rawFolder, 'usage/date=2026-01-06')
+  writeRaw(dataDir, 'usage/date=2026-01-06/a.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+})
+
+it('takes a file, and a link to one', () => {
+  symlinkSync(join(day, 'a.csv'), join(day, 'link.csv'))
+  expect(listUsageDays(rawFolder)[0]?.files.map(({ name }) => name)).toEqual([
+    'usage/date=2026-01-06/a.csv',
+    'usage/date=2026-01-06/link.csv',
+  ])
+})
+
+it.each([
+  ['a folder', (path: string) => mkdirSync(path)],
+  // Whoever opens it waits for somebody to write into it, for good where nobody does.
+  ['a named pipe', (path: string) => execFileSync('mkfifo', [path])],
+])('refuses %s with the name of a file', (_kind, make) => {
+  make(join(day, 'b.csv'))
+  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv is no file that can be read')
+})
+
+it('names a link that leads nowhere', () => {
+  symlinkSync(join(day, 'gone'), join(day, 'b.csv'))
+  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv does not exist (any more)')
+})
