@@ -1,5 +1,5 @@
 /** The drop folder, DATA_DIR/raw: which files there are, of which day and format (CONTRACT 7). */
-import { readdirSync, statSync } from 'node:fs'
+import { accessSync, constants, readdirSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { daySchema } from '../contract.ts'
@@ -93,6 +93,22 @@ export function rawFile(path: string, name: string): RawFile {
     format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
     compression: compressionOf(found[4]),
     stamp: `${facts.size} ${facts.mtimeNs}`,
+  }
+}
+
+/**
+ * Asks before a file is opened, where a missing right would be told as damage.
+ * @throws DataError when we may not read the file.
+ */
+export function requireReadable({ path, name }: RawFile): void {
+  try {
+    accessSync(path, constants.R_OK)
+  } catch (error) {
+    // One that is gone by now is told of by who opens it.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EACCES')) return
+    throw new DataError(`${name} may not be read; give the user of the run the right to, and run again`, {
+      cause: error,
+    })
   }
 }
 

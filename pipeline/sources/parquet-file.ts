@@ -5,6 +5,7 @@ import { DataError, firstLineOf } from '../errors.ts'
 import { listValue, literal } from '../sql-values.ts'
 import { countSchema, queryRows, readRow } from '../statements.ts'
 import { USAGE_COLUMNS, requireColumns } from './columns.ts'
+import { requireReadable } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
 import { exactPath, pathLiteral } from './path-literal.ts'
 
@@ -119,6 +120,7 @@ async function groupBySchema(
 ): Promise<SchemaGroup[]> {
   const groups = new Map<string, SchemaGroup>()
   for (const file of files) {
+    requireReadable(file)
     const types = await describeParquet(connection, file)
     requireColumns(file, [...types.keys()], USAGE_COLUMNS.required)
     // Rows can only be numbered file by file where a column has the name that numbers come under.

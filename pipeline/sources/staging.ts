@@ -11,6 +11,7 @@ import { withAppender } from './appender.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
+import { requireReadable } from './drop-folder.ts'
 import type { Compression, RawFile } from './drop-folder.ts'
 import { describeParquet, parquetRows } from './parquet-file.ts'
 import { pathLiteral } from './path-literal.ts'
@@ -36,6 +37,7 @@ export async function stageFile(
   file: RawFile,
   columns: Columns,
 ): Promise<void> {
+  requireReadable(file)
   switch (file.format) {
     case 'csv':
       return stageCsv(connection, file, columns)

@@ -177,16 +177,36 @@ describe('a file', () => {
   })
 })
 
-describe('the folder of a day', () => {
-  it('that must not be read fails the run, which names it', async () => {
+describe('a missing right', () => {
+  it('to the folder of a day fails the run, which names it', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     const folder = join(dataDir, 'raw', FOLDER)
     chmodSync(folder, 0o000)
-    const isRoot = process.getuid?.() === 0
-    await expectFailure(folder, isRoot ? nightWithoutPrivilege() : night())
+    await expectFailure(folder, nightOfAnyUser())
     chmodSync(folder, 0o755)
     await expectRight()
   })
+
+  it.each([
+    [`${FOLDER}/rows.csv`, () => CSV],
+    [`${FOLDER}/rows.parquet`, () => parquet],
+    ['apps/more.csv', () => 'app_id,app_name,visibility,updated_at\n'],
+  ])('to %s is told as that, not as damage', async (name, content) => {
+    writeRaw(dataDir, name, content())
+    const path = join(dataDir, 'raw', name)
+    chmodSync(path, 0o000)
+    await expectFailure(
+      `${name} may not be read; give the user of the run the right to, and run again`,
+      nightOfAnyUser(),
+    )
+    rmSync(path)
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    await expectRight()
+  })
+
+  async function nightOfAnyUser(): Promise<Ended> {
+    return process.getuid?.() === 0 ? await nightWithoutPrivilege() : await night()
+  }
 
   /** Root may read everything, until this is taken away. */
   async function nightWithoutPrivilege(): Promise<Ended> {
