@@ -17,7 +17,8 @@ const EXPOSED = [
   'X-Request-Id',
 ].join(', ')
 
-const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Range, Range'
+/** Clients send headers of their own, such as the SDKs the name of the app. `*` does not stand for Authorization. */
+const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Range, Range, *'
 const PREFLIGHT_SECONDS = 86_400
 
 /** Lets pages of every origin read the reply. */
