@@ -1,8 +1,10 @@
 /** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per restatement. */
+import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract.ts'
 import type { Handler } from '../call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
+import { isNotModified } from '../http/conditional.ts'
 import { FEED_PATH } from '../paths.ts'
 import { sendBody } from '../respond.ts'
 import { html, type Html } from './html.ts'
@@ -38,8 +40,10 @@ export function feed(
       ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
-    reply.set('Cache-Control', 'public, max-age=300, must-revalidate')
-    sendBody(reply, 200, 'application/atom+xml; charset=utf-8', text)
+    const etag = `"${createHash('sha256').update(text).digest('hex')}"`
+    reply.set({ ETag: etag, 'Cache-Control': 'public, max-age=300, must-revalidate' })
+    if (isNotModified(request.headers, { etag })) reply.status(304).end()
+    else sendBody(reply, 200, 'application/atom+xml; charset=utf-8', text)
   }
 }
 

@@ -320,6 +320,18 @@ describe('beside the page', () => {
     expect(/<rights>(.*)<\/rights>/s.exec(text)?.[1]).toMatch(/CC-BY-4\.0.* not strictly comparable\./s)
   })
 
+  it('the feed is sent again only when it changed, since readers ask for it all day', async () => {
+    const first = await fetch(`${api.origin}/feed.xml`)
+    const tag = first.headers.get('ETag') ?? 'none'
+    const again = await request(`${api.origin}/feed.xml`, { headers: { 'If-None-Match': tag } })
+    expect(again.statusCode).toBe(304)
+    expect(again.headers['etag']).toBe(tag)
+    expect(await again.body.text()).toBe('')
+    const other = await request(`${api.origin}/feed.xml`, { headers: { 'If-None-Match': '"other"' } })
+    expect(other.statusCode).toBe(200)
+    expect(await other.body.text()).toBe(await first.text())
+  })
+
   it('/.well-known/api-catalog leads to what describes the API, and each link exists', async () => {
     const response = await fetch(`${api.origin}/.well-known/api-catalog`)
     expect(response.headers.get('Content-Type')).toContain('application/linkset+json')
