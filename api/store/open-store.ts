@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { makeDataFolder } from '../../pipeline/contract.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
@@ -63,7 +64,18 @@ async function open(
     return store
   } catch (error) {
     await store?.close()
-    throw unusable(name, error)
+    throw unusable(name, isDatabaseUrl(place) ? error : (missingRight(place) ?? error))
+  }
+}
+
+/** What the system says of the file's place; SQLite says of a missing right only that it cannot open the file. */
+function missingRight(path: string): unknown {
+  try {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK)
+    if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK)
+    return undefined
+  } catch (error) {
+    return error
   }
 }
 

@@ -1,8 +1,9 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeKey, startProgram, startServer } from '../support/api.ts'
 import { halfRequest, untilClosing } from '../support/connections.ts'
+import { startWithoutPrivilege } from '../support/processes.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { publishSnapshot } from '../support/snapshot.ts'
 
@@ -103,6 +104,28 @@ describe('npm run serve', () => {
       expect(run).toMatchObject({ code: 2, stdout: '' })
       expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be used: [^\n]*\n$/)
     }
+  })
+
+  it('exits with 2 and says which right is missing when it must not write into DATA_DIR', async () => {
+    const dataDir = folders.make()
+    chmodSync(dataDir, 0o500)
+    const environment = { DATA_DIR: dataDir, PORT: '0' }
+    const run = await startWithoutPrivilege(['api/server.ts'], environment).ended
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toBe(
+      `DATA_DIR "${dataDir}" cannot be used: EACCES: permission denied, access '${dataDir}'\n`,
+    )
+  })
+
+  it('exits with 2 and says which right is missing to the file of the store', async () => {
+    const dataDir = folders.make()
+    const file = join(dataDir, 'service.sqlite')
+    writeFileSync(file, '')
+    chmodSync(file, 0o000)
+    const environment = { DATA_DIR: dataDir, PORT: '0' }
+    const run = await startWithoutPrivilege(['api/server.ts'], environment).ended
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toContain(`EACCES: permission denied, access '${file}'`)
   })
 
   it('exits with 2 and tells every fault of the settings at once', async () => {

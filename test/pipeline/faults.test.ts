@@ -2,7 +2,6 @@
  * Nights that go wrong. Each fault is made to happen between two good nights: the run says what is wrong and what
  * to do, the snapshot before stays as it is to the last byte, and once that is done the next run is right.
  */
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -26,7 +25,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { machineFault } from '../../pipeline/errors.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
-import type { Ended } from '../support/processes.ts'
+import { startWithoutPrivilege, type Ended } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
@@ -204,25 +203,9 @@ describe('a missing right', () => {
     await expectRight()
   })
 
-  async function nightOfAnyUser(): Promise<Ended> {
-    return process.getuid?.() === 0 ? await nightWithoutPrivilege() : await night()
-  }
-
-  /** Root may read everything, until this is taken away. */
-  async function nightWithoutPrivilege(): Promise<Ended> {
-    const args = [
-      '--bounding-set=-dac_override,-dac_read_search',
-      process.execPath,
-      join(import.meta.dirname, '..', '..', 'pipeline', 'nightly.ts'),
-      'run',
-      '--as-of',
-      '2026-01-07T02:00:00Z',
-    ]
-    const { status, signal, stdout, stderr } = spawnSync('setpriv', args, {
-      env: { ...process.env, DATA_DIR: dataDir },
-      encoding: 'utf8',
-    })
-    return { code: status, signal, stdout, stderr }
+  function nightOfAnyUser(): Promise<Ended> {
+    const command = ['pipeline/nightly.ts', 'run', '--as-of', '2026-01-07T02:00:00Z'] as const
+    return startWithoutPrivilege(command, { DATA_DIR: dataDir }).ended
   }
 })
 

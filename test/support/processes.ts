@@ -54,3 +54,15 @@ export function startRedirected(
   const command = ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, join(REPOSITORY, program)]
   return startProcess('sh', [...command, ...args], { environment })
 }
+
+/** Starts one of our programs bound by the rights of files, also where the tests run as root, who may all. */
+export function startWithoutPrivilege(
+  [program, ...args]: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+) {
+  const command = [process.execPath, join(REPOSITORY, program), ...args] as const
+  if (process.getuid?.() !== 0) return startProcess(command[0], command.slice(1), { environment })
+  return startProcess('setpriv', ['--bounding-set=-dac_override,-dac_read_search', ...command], {
+    environment,
+  })
+}
