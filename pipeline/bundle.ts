@@ -15,6 +15,7 @@ import { parquetOptions, writeTable } from './bundle/table-files.ts'
 import { DAYS_TABLE } from './bundle/tables.ts'
 import { citationText, licenceText, readmeText } from './bundle/texts.ts'
 import { SNAPSHOT_FILE, addDays } from './contract.ts'
+import { counted } from './counted.ts'
 import { completeSettledFiles, takeOver } from './settled.ts'
 import type { Run, StageResult } from './stage.ts'
 
@@ -35,7 +36,7 @@ export async function bundle(run: Run): Promise<StageResult> {
   writeFileSync(join(run.buildFolder, SUMS_FILE), sumsText(files))
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return {
-    summary: `${files.length} files, ${(bytes / 1e6).toFixed(1)} MB`,
+    summary: `${counted(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB`,
     facts: { files: files.length, bytes },
   }
 }

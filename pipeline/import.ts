@@ -5,6 +5,7 @@ import { createReadStream, existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { counted } from './counted.ts'
 import { asideOf, putInPlace } from './durable-file.ts'
 import { DataError } from './errors.ts'
 import { literal } from './sql-values.ts'
@@ -71,7 +72,7 @@ async function refuseUnplaced(connection: DuckDBConnection, name: string): Promi
   const { rows, first_row, reason } = await readRow(connection, 'import/unplaced.sql', unplacedRow)
   if (rows === 0) return
   throw new DataError(
-    `${name}: ${rows} rows have no day to go to, the first is row ${first_row}: ${reason}. ` +
+    `${name}: ${counted(rows, 'row')} without a day to go to, the first is row ${first_row}: ${reason}. ` +
       'Nothing of the file is imported; correct these rows or take them out',
   )
 }

@@ -2,6 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE } from './contract.ts'
+import { counted } from './counted.ts'
 import type { DayRange } from './days.ts'
 import { DataError, isExpected, machineFault, messageOf } from './errors.ts'
 import { dateValue, timeValue } from './sql-values.ts'
@@ -114,8 +115,8 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
-      `${days.read.length} days counted, ${days.unchanged} unchanged${left}; ` +
-      `${rows_read} rows in all, ${totals.rows_rejected} rejected, ${totals.rows_duplicate} duplicates`,
+      `${counted(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
+      `${counted(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${counted(totals.rows_duplicate, 'duplicate')}`,
     facts: {
       days_loaded: days.read.length,
       days_unchanged: days.unchanged,
@@ -178,7 +179,7 @@ async function tooManyRejects(run: Run, day: string, rejected: bigint, read: big
   const worst = await readRows(run.connection, 'load/worst.sql', worstRow, { day })
   const lines = worst.map(
     ({ file, reason, rows: count, first_row, example }) =>
-      `  ${file}: ${count} rows: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
+      `  ${file}: ${counted(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
   )
   return new DataError(
     `Day ${day}: ${rejected} of ${read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +

@@ -12,6 +12,7 @@ import {
   subcategoriesOf,
   wholeSeconds,
 } from './contract.ts'
+import { counted } from './counted.ts'
 import { DataError } from './errors.ts'
 import { fillFast } from './fast.ts'
 import { createSnapshot } from './history.ts'
@@ -72,7 +73,7 @@ export async function rank(run: Run): Promise<StageResult> {
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
   return {
     summary:
-      `${totals.apps} apps, ${totals.app_days} app-days, ${totals.ranking_rows} ranking rows, ` +
+      `${counted(totals.apps, 'app')}, ${counted(totals.app_days, 'app-day')}, ${counted(totals.ranking_rows, 'ranking row')}, ` +
       `data through ${extent.days.to}${takenOver === undefined ? '' : `, taken over through ${takenOver.through}`}`,
     facts: {
       first_day: extent.days.from,

@@ -1,6 +1,7 @@
 /** The stage resolve: reads the app registry and finds for every app where its usage counts and whether it is public. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from './contract.ts'
+import { counted } from './counted.ts'
 import { DataError } from './errors.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from './registry.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -63,9 +64,9 @@ async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
   const unregistered = await readRows(connection, 'resolve/unregistered.sql', unregisteredRow, UNATTRIBUTED)
   return {
     summary:
-      `${facts.apps_registered} apps registered, ${facts.aliases} aliases, ${facts.apps_public} public; ` +
-      `${facts.apps_unregistered} with usage are not registered; ` +
-      `${requests_unattributed} requests name no app`,
+      `${counted(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
+      `${counted(facts.apps_unregistered, 'app')} with usage not registered; ` +
+      `${counted(requests_unattributed, 'request')} without an app`,
     facts,
     // With a single hidden app, the total of the hidden ones would be that app's traffic.
     privateFacts: {

@@ -1,6 +1,7 @@
 /** `diff`: what changed between two snapshots. */
 import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
+import { counted } from '../counted.ts'
 import { UsageError } from '../errors.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
 import { countSchema, readRows } from '../statements.ts'
@@ -66,14 +67,14 @@ async function printDiff(
   printResult(world, json, result, [
     ...result.totals.map(
       (side) =>
-        `${side.side.padEnd(8)} through ${side.data_through}: ${side.apps} apps, ${side.app_days} app-days, ` +
-        `${side.total_requests} requests, ${side.total_tokens} tokens`,
+        `${side.side.padEnd(8)} through ${side.data_through}: ${counted(side.apps, 'app')}, ${counted(side.app_days, 'app-day')}, ` +
+        `${counted(side.total_requests, 'request')}, ${counted(side.total_tokens, 'token')}`,
     ),
     ...section(
       'days that changed',
       result.days.map(
         ({ day, tokens_before, tokens_after, apps_changed }) =>
-          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${apps_changed} apps`,
+          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${counted(apps_changed, 'app')}`,
       ),
     ),
     ...section(

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract.ts'
+import { counted } from '../counted.ts'
 import { UsageError, explained } from '../errors.ts'
 import { importFile } from '../import.ts'
 import type { ImportedPart } from '../import.ts'
@@ -53,8 +54,8 @@ async function importOne({ config }: World, file: string, dryRun: boolean): Prom
 function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
-    `${file}: ${rows} rows of ${parts.length} days ${dryRun ? 'would be' : 'are'} imported`,
-    ...parts.map((part) => `  ${part.name}: ${part.rows} rows${remark(part, lastDay)}`),
+    `${file}: ${counted(rows, 'row')} of ${counted(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}`,
+    ...parts.map((part) => `  ${part.name}: ${counted(part.rows, 'row')}${remark(part, lastDay)}`),
   ]
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import type { Config } from '../config.ts'
 import { lastCompletedDay } from '../contract.ts'
+import { counted } from '../counted.ts'
 import type { DayRange } from '../days.ts'
 import { UsageError } from '../errors.ts'
 import { planDays, readLedger } from '../load.ts'
@@ -49,7 +50,7 @@ export async function plan(world: World, range: DayRange | undefined, json: bool
     world,
     json,
     result,
-    describe(days, current, world.config.usageSource === undefined ? 'files' : 'parts'),
+    describe(days, current, world.config.usageSource === undefined ? 'file' : 'part'),
   )
 }
 
@@ -74,13 +75,13 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
   }
 }
 
-function describe(days: DayPlan, current: string | null, unit: 'files' | 'parts'): string[] {
-  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${parts.length} ${unit}`)
-  const forget = days.gone.map((day) => `  forget  ${day}: its ${unit} are gone`)
+function describe(days: DayPlan, current: string | null, unit: 'file' | 'part'): string[] {
+  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${counted(parts.length, unit)}`)
+  const forget = days.gone.map((day) => `  forget  ${day}: its ${unit}s are gone`)
   const nothing = read.length + forget.length === 0
   return [
     `current snapshot: ${current ?? 'none'}`,
-    `${days.read.length} days to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
+    `${counted(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
       `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
       `${days.notCompleted} not over yet`,
     ...read,

@@ -1,6 +1,7 @@
 /** `prune`: removes old snapshots and keeps those that somebody may have cited. */
 import { parseCommandLine } from '../command-line.ts'
 import { addDays, asOfFromId, utcDay } from '../contract.ts'
+import { counted } from '../counted.ts'
 import { UsageError } from '../errors.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshots.ts'
 import { underLock } from '../warehouse.ts'
@@ -24,10 +25,10 @@ export const prune: Command = {
     const keepDays = readDays(values['keep-days'])
     return async (world) => {
       const removed = await pruneSnapshots(world, keepDays, values['dry-run'])
-      const verb = values['dry-run'] ? 'would be removed' : 'removed'
+      const verb = values['dry-run'] ? 'to remove' : 'removed'
       printResult(world, values.json, { removed, dry_run: values['dry-run'] }, [
         ...removed,
-        `${removed.length} snapshots ${verb}`,
+        `${counted(removed.length, 'snapshot')} ${verb}`,
       ])
     }
   },

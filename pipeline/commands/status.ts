@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { SNAPSHOTS_FOLDER } from '../contract.ts'
+import { counted } from '../counted.ts'
 import { currentSnapshot, listRetractions, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
 import { countSchema, readRow } from '../statements.ts'
@@ -48,11 +49,11 @@ async function printStatus(world: World, json: boolean): Promise<void> {
   )
   printResult(world, json, { current, ...facts, ...disk }, [
     `current       ${current}, computed at ${facts.as_of}`,
-    `data          ${facts.first_day} to ${facts.data_through}: ${facts.apps} apps, ${facts.app_days} app-days`,
+    `data          ${facts.first_day} to ${facts.data_through}: ${counted(facts.apps, 'app')}, ${counted(facts.app_days, 'app-day')}`,
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
-    `kept          ${disk.snapshots} snapshots, ${(disk.bytes / 1e6).toFixed(1)} MB`,
+    `kept          ${counted(disk.snapshots, 'snapshot')}, ${(disk.bytes / 1e6).toFixed(1)} MB`,
     ...disk.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
   ])
 }

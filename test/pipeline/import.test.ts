@@ -102,9 +102,9 @@ describe('import', () => {
   it('says which days a run will pass over', async () => {
     const rows = ['2024-12-31', '2025-01-01', '2999-01-01'].map((day) => `${day}T00:00:00Z,1,1,1,a`)
     const ended = await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${rows.join('\n')}\n`))
-    expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 rows, before the first day of the dataset/)
-    expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 rows\n/)
-    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 rows, a day that is not over yet/)
+    expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 row, before the first day of the dataset/)
+    expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 row\n/)
+    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, a day that is not over yet/)
   })
 
   it('tells what it took before a file that it cannot take', async () => {
@@ -141,7 +141,7 @@ describe('import', () => {
   it('writes nothing with --dry-run', async () => {
     const path = put('a.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
     const ended = await runCommand(dataDir, 'import', path, '--dry-run')
-    expect(ended.stdout).toContain('3 rows of 2 days would be imported')
+    expect(ended.stdout).toContain('3 rows of 2 days to import')
     expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 })
@@ -156,9 +156,9 @@ describe('a file that is refused', () => {
       'a.csv',
       `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\nwhenever,1,1,1,a\n`,
       1,
-      'a.csv: 2 rows have no day to go to, the first is row 3: ts "yesterday"',
+      'a.csv: 2 rows without a day to go to, the first is row 3: ts "yesterday"',
     ],
-    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 rows have no day to go to'],
+    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 row without a day to go to'],
     ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 1, 'not a JSON object'],
     [
       'a.ndjson',

@@ -144,7 +144,7 @@ describe('the limit of 1 %', () => {
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(98)}${DAY}T00:00:00Z,1,x,1\n`)
     await expect(runAt(dataDir, '2026-01-11T01:00:00Z')).rejects.toThrow('1 of 99 rows')
     await expect(runAt(dataDir, '2026-01-11T02:00:00Z')).rejects.toThrow(
-      /Day 2026-01-05: 1 of 99 rows are rejected, more than 1 %.*usage\/date=2026-01-05\/rows.csv: 1 rows: prompt_tokens/s,
+      /Day 2026-01-05: 1 of 99 rows are rejected, more than 1 %.*usage\/date=2026-01-05\/rows.csv: 1 row: prompt_tokens/s,
     )
     expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '1' }])
     expect(await queryCurrent(dataDir, 'SELECT max(day) AS day FROM app_daily')).toEqual([

@@ -51,7 +51,7 @@ describe('npm run sql', () => {
 
   it('answers each statement of stdin', async () => {
     const { stdout } = await ask([], "SELECT 1 AS a;\nFROM popular('2026-01-06', '2026-01-06');")
-    expect(stdout).toBe(`a\n-\n1\n(1 rows)\n${POPULAR}`)
+    expect(stdout).toBe(`a\n-\n1\n(1 row)\n${POPULAR}`)
   })
 
   it('tells what is wrong with a statement, and never changes the snapshot', async () => {
@@ -120,7 +120,7 @@ describe.skipIf(!HAS_TERMINAL)('npm run sql on a terminal', () => {
     terminal.type(CTRL_C)
     await terminal.seen(PROMPT)
     terminal.type('SELECT 6 * 7 AS answer;\r')
-    expect(await terminal.seen(/rows\)[^]*sql> /)).toMatch(/answer\s+------\s+42\s/)
+    expect(await terminal.seen(/\(1 row\)[^]*sql> /)).toMatch(/answer\s+------\s+42\s/)
     terminal.type('SELECT count(*) FROM range(1000000000000);\r')
     await terminal.seen(/;\s*\n/)
     terminal.type(CTRL_C)
