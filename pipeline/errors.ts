@@ -66,6 +66,16 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
+/** DuckDB has no error code for a held lock, only this sentence. */
+const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
+
+/** Who holds the lock on a DuckDB file that could not be opened for it, at the begin of a sentence; undefined for any other error. */
+export function lockHolder(error: unknown): string | undefined {
+  const held = LOCK_HELD.exec(messageOf(error))
+  if (held === null) return undefined
+  return held[1] === undefined ? 'Another process' : `Process ${held[1]}`
+}
+
 /** Whether memory or disk ran out, whatever was read meanwhile. */
 export function isShortage(error: unknown): boolean {
   return [NO_MEMORY, NO_SPACE].some((words) => words.test(messageOf(error)))

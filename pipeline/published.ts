@@ -1,10 +1,10 @@
 /** Published snapshots as databases beside others, and what is told when one of them is damaged. */
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { SUMS_FILE, measureFile, sumsText } from './bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from './contract.ts'
-import { DataError, isExpected, isShortage } from './errors.ts'
+import { DataError, LockedError, isExpected, isShortage, lockHolder } from './errors.ts'
 import { attachSnapshot } from './history.ts'
 import { identifier } from './sql-values.ts'
 import type { Run } from './stage.ts'
@@ -33,17 +33,40 @@ export async function withPublished<T>(
 
 /**
  * Attaches a published snapshot, read-only, for good.
- * @throws DataError that names the snapshot, where its file is damaged.
+ * @throws DataError that names the snapshot, where its file is damaged or was written to; LockedError while somebody
+ * has it open to write.
  */
 export async function attachPublished(
   connection: DuckDBConnection,
   { dataDir, id, name }: Attached,
 ): Promise<void> {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   try {
-    await attachSnapshot(connection, join(dataDir, SNAPSHOTS_FOLDER, id), `${identifier(name)} (READ_ONLY)`)
+    await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
   } catch (error) {
-    throw damageOf(dataDir, id, error) ?? error
+    throw heldBy(folder, error) ?? damageOf(dataDir, id, error) ?? error
   }
+  refuseWritten(folder)
+}
+
+function heldBy(folder: string, error: unknown): LockedError | undefined {
+  const holder = lockHolder(error)
+  if (holder === undefined) return undefined
+  return new LockedError(
+    `${holder} has ${join(folder, SNAPSHOT_FILE)} open to write, which nobody else can read meanwhile. Close it, and ` +
+      'open published files read-only',
+    { cause: error },
+  )
+}
+
+/** Whoever opens the file to write may leave a log of changes beside it, which DuckDB reads as a part of it. */
+function refuseWritten(folder: string): void {
+  const log = join(folder, `${SNAPSHOT_FILE}.wal`)
+  if (!existsSync(log)) return
+  throw new DataError(
+    `The snapshot ${basename(folder)} was opened to write after it was published. Remove ${log}, which holds the ` +
+      'changes, and open published files read-only',
+  )
 }
 
 /** Whether the DuckDB file of a snapshot is still the one that was published, by its checksum. */

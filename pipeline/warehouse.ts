@@ -7,7 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { DataError, LockedError, firstLineOf, machineFault, messageOf } from './errors.ts'
+import { DataError, LockedError, firstLineOf, lockHolder, machineFault } from './errors.ts'
 import { clearSpilled } from './memory-database.ts'
 import { execute, setVariables } from './statements.ts'
 
@@ -19,9 +19,6 @@ export type Warehouse = {
 
 /** Name of the private warehouse in DATA_DIR. */
 export const WAREHOUSE_FILE = 'warehouse.duckdb'
-
-/** DuckDB has no error code for a held lock, only this sentence. */
-const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
 
 /**
  * Opens the warehouse and makes its tables where they are missing.
@@ -95,9 +92,8 @@ async function createInstance(path: string, options: Record<string, string>): Pr
 }
 
 function openingError(path: string, error: unknown): Error {
-  const held = LOCK_HELD.exec(messageOf(error))
-  if (held !== null) {
-    const holder = held[1] === undefined ? 'Another process' : `Process ${held[1]}`
+  const holder = lockHolder(error)
+  if (holder !== undefined) {
     return new LockedError(
       `${holder} has ${path} open: another run is under way, or somebody looks into the warehouse. ` +
         'Nothing was changed; run again when it has finished',

@@ -15,15 +15,15 @@ const RETRY_AFTER_SECONDS = 60
 
 /**
  * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile;
- * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published, 400 for an unknown time, 410
- * for a retracted one.
+ * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published or while the only one cannot be
+ * opened, 400 for an unknown time, 410 for a retracted one.
  */
 export async function useSnapshot<Result>(
   { current, retained }: Snapshots,
   asOf: string | undefined,
   work: (snapshot: Snapshot | ApiError) => Promise<Result>,
 ): Promise<Result> {
-  const ofCurrent = () => current.use((snapshot) => work(snapshot ?? noSnapshotYet()))
+  const ofCurrent = () => current.use((snapshot) => work(snapshot ?? noSnapshot(current)))
   if (asOf === undefined) return await ofCurrent()
   const id = idAt(asOf)
   if (id === undefined) return await work(unknownSnapshot(asOf))
@@ -40,8 +40,11 @@ function idAt(asOf: string): string | undefined {
   return PART_OF_A_SECOND.test(asOf) ? undefined : snapshotId(new Date(asOf))
 }
 
-function noSnapshotYet(): ApiError {
-  return new ApiError(503, 'No snapshot of the dataset has been published yet', {
+function noSnapshot(current: CurrentSnapshot): ApiError {
+  const reason = current.isFaulty()
+    ? 'The snapshot of the dataset cannot be opened; the log of the service says why'
+    : 'No snapshot of the dataset has been published yet'
+  return new ApiError(503, reason, {
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
   })
 }

@@ -9,6 +9,8 @@ import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from 
 export interface CurrentSnapshot {
   /** The facts of the snapshot served now; undefined while none has been published. */
   facts(): SnapshotFacts | undefined
+  /** Whether there is one that cannot be opened, be it instead of an older one that is served meanwhile. */
+  isFaulty(): boolean
   /**
    * Gives `work` the snapshot served now (undefined while there is none) and keeps it open until `work` is
    * done, even when a newer one takes its place meanwhile.
@@ -52,7 +54,10 @@ export async function followSnapshots(
     if (closed || performance.now() < lookAgainAt) return
     try {
       const folder = snapshotFolder(pointer)
-      if (folder === undefined || folder === holding?.folder) return
+      if (folder === undefined || folder === holding?.folder) {
+        lastFault = undefined
+        return
+      }
       const snapshot = await openPrepared(folder, prepare)
       const former = holding
       holding = { folder, lease: lease(snapshot, log) }
@@ -77,6 +82,7 @@ export async function followSnapshots(
 
   return {
     facts: () => holding?.lease.snapshot,
+    isFaulty: () => lastFault !== undefined,
     use: (work) => (holding === undefined ? work(undefined) : holding.lease.use(work)),
     async close() {
       closed = true

@@ -125,7 +125,7 @@ export const DATASET_OPERATIONS = {
         content: ENVELOPE,
       },
       '503': {
-        description: 'No snapshot has been published yet.',
+        description: 'No snapshot has been published yet, or it cannot be opened.',
         headers: ['Retry-After'],
         content: ENVELOPE,
       },

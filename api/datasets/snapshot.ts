@@ -1,5 +1,5 @@
 /** One published snapshot, opened for reading: its facts, read once, and its SQL. */
-import { readFileSync, realpathSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -85,6 +85,12 @@ const metaSchema = z.tuple([
 const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
 const daysSchema = z.array(daySchema)
 
+/**
+ * DuckDB's memory for a snapshot, pages of its file included. Nothing is spilled: by itself DuckDB would do that beside
+ * the file, into the folder of the snapshot.
+ */
+const MEMORY = { memory_limit: '2GB', temp_directory: '' }
+
 /** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
 export function snapshotFolder(pointer: string): string | undefined {
   return unlessAbsent(() => realpathSync(pointer))
@@ -93,11 +99,14 @@ export function snapshotFolder(pointer: string): string | undefined {
 /**
  * Opens the snapshot in `folder`, which must be its real path: DuckDB knows a file by its name, and a name
  * that passes through the pointer would stand for another file tomorrow.
- * @throws when the file is missing, damaged or not a snapshot.
+ * @throws when the file is missing, damaged, not a snapshot, or written to since it was published.
  */
 export async function openSnapshot(folder: string): Promise<Snapshot> {
-  const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), {
+  const path = join(folder, SNAPSHOT_FILE)
+  refuseWritten(path)
+  const instance = await DuckDBInstance.create(path, {
     access_mode: 'READ_ONLY',
+    ...MEMORY,
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     enable_external_access: 'false',
@@ -124,6 +133,15 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     await close()
     throw error
   }
+}
+
+/** Whoever opens the file to write may leave a log of changes beside it, which DuckDB would read as a part of it. */
+function refuseWritten(path: string): void {
+  if (!existsSync(`${path}.wal`)) return
+  throw new Error(
+    `${path} was opened to write after it was published. Remove ${path}.wal, which holds the changes, and open ` +
+      'published files read-only',
+  )
 }
 
 interface Readers {

@@ -320,6 +320,30 @@ describe('a damaged snapshot', () => {
   })
 })
 
+describe('a published file that is opened to write, as DuckDB does by itself', () => {
+  const path = () => join(currentSnapshot(dataDir), 'app-rankings.duckdb')
+
+  it('is waited for while it is open', async () => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    const instance = await DuckDBInstance.create(path())
+    const { code, stderr } = await night()
+    expect([code, stderr]).toEqual([75, expect.stringMatching(/^Process \d+ has .* open to write/m)])
+    expect((await runCommand(dataDir, 'status')).code).toBe(75)
+    instance.closeSync()
+    await expectRight()
+  })
+
+  it('is not read with changes that somebody left beside it', async () => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    const log = `${path()}.wal`
+    writeFileSync(log, '')
+    const { code, stderr } = await night()
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`Remove ${log}, which holds the changes`)])
+    rmSync(log)
+    await expectRight()
+  })
+})
+
 /** Damages each block after the headers of a DuckDB file. */
 function flipBytes(path: string): void {
   const { size } = statSync(path)

@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import type { RankingMeta, RankingRow } from '../../../pipeline/contract.ts'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
@@ -292,5 +294,17 @@ describe('GET /datasets/app-rankings before the first snapshot', () => {
 
     await publishSnapshot(dataDir, CONTENT)
     await until(async () => (await empty.get(PATH, key, { method: 'HEAD' })).status === 200)
+  })
+
+  it('does not say so of one that cannot be opened', async () => {
+    const dataDir = folders.make()
+    const folder = await publishSnapshot(dataDir, CONTENT)
+    writeFileSync(join(folder, 'app-rankings.duckdb'), 'no database')
+    await using faulty = await startApi(dataDir)
+    const response = await faulty.get(PATH, await faulty.makeKey())
+    expect(response.status).toBe(503)
+    expect(await response.json()).toMatchObject({
+      error: { message: 'The snapshot of the dataset cannot be opened; the log of the service says why' },
+    })
   })
 })

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
+import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
 import { followSnapshots } from '../../../api/datasets/current-snapshot.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -28,6 +28,18 @@ function isFree(folder: string): boolean {
     await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_WRITE' })`
   const args = ['--input-type=module', '-e', program, join(folder, SNAPSHOT_FILE)]
   return spawnSync(process.execPath, args, { cwd: REPOSITORY }).status === 0
+}
+
+/** Changes the file as an analyst may who opens it as DuckDB does by itself, and leaves without closing it. */
+function leaveWritten(folder: string): void {
+  const program = `
+    const { DuckDBInstance } = await import('@duckdb/node-api')
+    const connection = await (await DuckDBInstance.create(process.argv[1])).connect()
+    await connection.run("UPDATE apps SET app_name = 'Changed'")
+    process.kill(process.pid, 'SIGKILL')`
+  const args = ['--input-type=module', '-e', program, join(folder, SNAPSHOT_FILE)]
+  spawnSync(process.execPath, args, { cwd: REPOSITORY })
+  expect(existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))).toBe(true)
 }
 
 describe('followSnapshots', () => {
@@ -56,6 +68,48 @@ describe('followSnapshots', () => {
     release()
     expect(await reading).toEqual([{ n: 1n }])
     await until(() => isFree(old))
+    await snapshots.close()
+  })
+
+  it('does not open a snapshot that was written to, until what was written is taken away', async () => {
+    const dataDir = folders.make()
+    const { log, messages } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const written = join(folder, `${SNAPSHOT_FILE}.wal`)
+    leaveWritten(folder)
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    expect([snapshots.facts(), snapshots.isFaulty()]).toEqual([undefined, true])
+    expect(JSON.stringify(messages())).toContain(`Remove ${written}`)
+
+    rmSync(written)
+    await until(() => snapshots.facts() !== undefined)
+    expect(
+      await snapshots.use(async (snapshot) => await snapshot?.query('SELECT app_name FROM apps', {})),
+    ).toEqual([{ app_name: 'App' }])
+    expect(snapshots.isFaulty()).toBe(false)
+    await snapshots.close()
+  })
+
+  it('forgets a snapshot that could not be opened when the pointer leads elsewhere or nowhere', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    leaveWritten(await publishSnapshot(dataDir, content(2, 10)))
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    expect(snapshots.isFaulty()).toBe(true)
+    rmSync(join(dataDir, CURRENT_POINTER))
+    await until(() => !snapshots.isFaulty())
+    await snapshots.close()
+  })
+
+  it('keeps the memory of a snapshot bounded, and spills nothing into its folder', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder`
+    expect(await snapshots.use(async (snapshot) => await snapshot?.query(settings, {}))).toEqual([
+      { memory: '1.8 GiB', folder: '' },
+    ])
     await snapshots.close()
   })
 

@@ -42,7 +42,12 @@ it('the page asks over its own connections alone, and a HEAD of it over none', a
   const retained = retainSnapshots(dataDir, log)
   const page = home({
     snapshots: {
-      current: { facts: () => snapshot, use: (work) => work(snapshot), close: () => snapshot.close() },
+      current: {
+        facts: () => snapshot,
+        isFaulty: () => false,
+        use: (work) => work(snapshot),
+        close: () => snapshot.close(),
+      },
       retained,
     },
     catalogue: catalogueOf(retained, log),
