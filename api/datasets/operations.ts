@@ -139,7 +139,7 @@ export const DATASET_OPERATIONS = {
     replies: {
       '200': {
         description: 'Days, row counts and files of each.',
-        headers: ['ETag', 'Cache-Control', 'Link'],
+        headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
         content: {
           'application/json': z.strictObject({
             data: z.array(snapshotEntrySchema),

@@ -4,10 +4,12 @@ import type { Request } from 'express'
 import { LICENCE, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import type { Handler, Reply } from '../call.ts'
 import { isNotModified } from '../http/conditional.ts'
+import { encode, encodedTag, encodingHeader, preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { ApiError } from '../errors.ts'
 import { jsonText, sendBody } from '../respond.ts'
 import { shorten } from '../shorten.ts'
 import { codeOf } from '../system-errors.ts'
+import { createByteCache } from './byte-cache.ts'
 import { goneSnapshot, type Snapshots } from './choose-snapshot.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { RetainedSnapshots } from './retained-snapshots.ts'
@@ -21,15 +23,45 @@ const LATEST = 'latest'
 const SOON_STALE = 'public, max-age=60, must-revalidate'
 const FOR_GOOD = 'public, max-age=31536000, immutable'
 
+/** The list of the snapshots in some coding. */
+interface Listing {
+  /** The tag of the list itself. */
+  readonly name: string
+  readonly body: Buffer
+}
+
+/** Bytes that the list may take in all its codings, and those of it that a change left behind. */
+const LISTING_BYTES = 16 * 1024 * 1024
+
 /** Lists the retained snapshots, newest first, says which of them is current, and which others were withdrawn. */
 export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
-  return (request, reply) => {
+  // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
+  const { keep } = createByteCache<Listing>(LISTING_BYTES)
+
+  async function listingIn(encoding: Encoding): Promise<Listing> {
     const currentId = current.facts()?.id
-    const data = catalogue.list().map((entry) => ({ ...entry, current: entry.id === currentId }))
+    const entries = catalogue.list()
     const retracted = retained.retractions()
-    const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
+    const state = JSON.stringify([currentId, entries.map(({ id }) => id), retracted])
+    const plain = () =>
+      keep(state, async () => {
+        const data = entries.map((entry) => ({ ...entry, current: entry.id === currentId }))
+        const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
+        return { name: sha256(body), body }
+      })
+    if (encoding === 'identity') return await plain()
+    return await keep(`${encoding} ${state}`, async () => {
+      const { name, body } = await plain()
+      return { name, body: await encode(body, encoding) }
+    })
+  }
+
+  return async (request, reply) => {
+    const encoding = preferredEncoding(request)
+    const { name, body } = await listingIn(encoding)
     reply.set('Link', `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version", <${LICENCE.url}>; rel="license"`)
-    sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
+    reply.set('Vary', 'Accept-Encoding')
+    sendOpen(request, reply, { etag: encodedTag(name, encoding), body, encoding })
   }
 }
 
@@ -123,10 +155,16 @@ function isHangUp(error: Error): boolean {
   return code === 'ECONNABORTED' || code === 'EPIPE'
 }
 
-function sendOpen(request: Request, reply: Reply, { etag, body }: { etag: string; body: Buffer }): void {
+interface OpenReply {
+  readonly etag: string
+  readonly body: Buffer
+  readonly encoding?: Encoding
+}
+
+function sendOpen(request: Request, reply: Reply, { etag, body, encoding = 'identity' }: OpenReply): void {
   reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
   if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBody(reply, 200, JSON_TYPE, body)
+  else sendBody(reply.set(encodingHeader(encoding)), 200, JSON_TYPE, body)
 }
 
 function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {

@@ -112,6 +112,19 @@ describe('the list', () => {
     expect(again.status).toBe(304)
   })
 
+  it('comes compressed to who takes that, each coding with a tag of its own', async () => {
+    const replies = await Promise.all(
+      ['identity', 'gzip', 'br'].map((coding) =>
+        api.get(LIST, undefined, { headers: { 'Accept-Encoding': coding } }),
+      ),
+    )
+    expect(replies.map(({ headers }) => headers.get('Content-Encoding'))).toEqual([null, 'gzip', 'br'])
+    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(3)
+    expect(replies.map(({ headers }) => headers.get('Vary'))).toEqual(Array(3).fill('Accept-Encoding'))
+    const [plain, ...compressed] = await Promise.all(replies.map((reply) => reply.text()))
+    expect(compressed).toEqual([plain, plain])
+  })
+
   it('shows one snapshot by its id, and leads from latest to the newest', async () => {
     const one = z.strictObject({ data: entrySchema }).parse(await (await api.get(`${LIST}/${FIRST}`)).json())
     expect(one.data).toMatchObject({ id: FIRST, current: false })
