@@ -97,19 +97,32 @@ interface LookedUp {
   readonly asked: Set<string>
 }
 
+/** What a directory tells of a group that it is asked for by its id. */
+type LookUp = TheirGroup | 'gone' | 'untold'
+
 // Whether the directory told of each group if it exists; those that do are added to the groups.
 async function lookUp(
   { client, limits }: PullOptions,
   scimIds: readonly string[],
   { groups, asked }: LookedUp,
 ): Promise<boolean> {
-  const answers = await inParallel(scimIds, limits.parallel, (scimId) => readOne(client, scimId, limits))
+  const answers = await inParallel(scimIds, limits.parallel, (scimId) => lookUpOne(client, scimId, limits))
   for (const group of answers) {
     if (typeof group !== 'object') continue
     groups.set(group.scimId, group)
     asked.add(group.scimId)
   }
   return !answers.includes('untold')
+}
+
+// A directory may know lists alone, and answer any other path with whatever it has: that tells nothing of the group.
+async function lookUpOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
+  try {
+    return await readOne(client, scimId, limits)
+  } catch (error) {
+    if (error instanceof SyncFailure && error.failure === 'directory_invalid_response') return 'untold'
+    throw error
+  }
 }
 
 async function completeMembers(options: PullOptions, groups: Found, asked: Set<string>): Promise<void> {
@@ -135,11 +148,7 @@ async function completeMembers(options: PullOptions, groups: Found, asked: Set<s
   })
 }
 
-async function readOne(
-  client: DirectoryClient,
-  scimId: string,
-  limits: SyncLimits,
-): Promise<TheirGroup | 'gone' | 'untold'> {
+async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
   const { status, body } = await client.get(`/Groups/${encodeURIComponent(scimId)}`)
   if (status === 404 || status === 410) return 'gone'
   if (status !== 200) return 'untold'

@@ -181,16 +181,16 @@ describe('Pulled.confirmAbsent', () => {
 
   it.each([
     ['more are absent than it looks up', { lookUps: 1 }, undefined],
-    ['the directory gives no single group', {}, 405],
-  ])('reads the list again when %s', async (_name, limits, status) => {
+    ['the directory gives no single group', {}, { status: 405, body: {} }],
+    ['the directory gives something else than the group', {}, { status: 200, body: { Resources: [] } }],
+    ['the directory gives another group', {}, { status: 200, body: { id: '1', displayName: 'One' } }],
+  ])('reads the list again when %s', async (_name, limits, reply) => {
     const groups = manyGroups(12)
     await using directory = await startDirectory(groups, {
       quirk: (asked) => {
         if (asked.path === '/Groups')
           return usualReply(asked.before < 2 ? groups.slice(0, 10) : groups, asked)
-        return status !== undefined && asked.path !== '/ServiceProviderConfig'
-          ? { status, body: {} }
-          : undefined
+        return asked.path === '/ServiceProviderConfig' ? undefined : reply
       },
     })
     const { ids } = await pullFrom(directory, { limits }, ['11', '12', '99'])
