@@ -34,7 +34,12 @@ export const SETTINGS = {
     .pipe(z.number().max(65_535, 'must be a whole number from 0 to 65535'))
     .default(DEFAULT_PORT)
     .describe('TCP port the API listens on; 0 takes any free one.'),
-  HOST: z.string().default('127.0.0.1').describe('Address the API listens on; 0.0.0.0 for all of them.'),
+  HOST: z
+    .string()
+    // As in a URL, which is how an IPv6 address is often copied.
+    .transform((host) => host.replace(/^\[(.*)\]$/, '$1'))
+    .default('127.0.0.1')
+    .describe('Address the API listens on; 0.0.0.0 for all of them.'),
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe('Origin at which the public reaches the service; without it, the host a request names.'),

@@ -4,9 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { format, resolveConfig } from 'prettier'
 import { createKey } from '../accounts/key-store.ts'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, failureText, note } from '../entry.ts'
+import { EXIT_USAGE, failureText, note, takeNoArguments } from '../entry.ts'
+import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { serve } from '../serve.ts'
 import { collectExamples } from './collect-examples.ts'
@@ -16,15 +18,22 @@ const NIGHTLY = fileURLToPath(new URL('../../pipeline/nightly.ts', import.meta.u
 const AS_OF = '2026-09-01T02:00:00Z'
 const NOW = new Date('2026-09-01T12:00:00Z')
 
-function write(name: string, value: unknown): void {
-  writeFileSync(new URL(name, import.meta.url), `${JSON.stringify(value, null, 2)}\n`)
+const USAGE =
+  'npm run openapi: writes api/openapi.json and its examples anew, from real replies over the sample.'
+
+/** Writes JSON in the format of the repository. */
+async function write(name: string, value: unknown): Promise<void> {
+  const path = fileURLToPath(new URL(name, import.meta.url))
+  const style = await resolveConfig(path)
+  writeFileSync(path, await format(JSON.stringify(value, null, 2), { ...style, filepath: path }))
 }
 
-async function main(dataDir: string): Promise<void> {
-  spawnSync(process.execPath, [NIGHTLY, 'run', '--with-sample', '--as-of', AS_OF], {
+async function writeFrom(dataDir: string): Promise<void> {
+  const { status } = spawnSync(process.execPath, [NIGHTLY, 'run', '--with-sample', '--as-of', AS_OF], {
     env: { ...process.env, DATA_DIR: dataDir },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+  if (status !== 0) throw new OperatorError('The sample could not be published, so there is nothing to show')
   const settings = readSettings({ DATA_DIR: dataDir, PORT: '0' })
   const service = await serve(settings, {
     log: createLog('silent'),
@@ -33,17 +42,24 @@ async function main(dataDir: string): Promise<void> {
   })
   const key = await createKey(service.store, { account: 'example', kind: 'management', now: NOW })
   const examples = await collectExamples(service.routes, service.origin, key)
-  write('examples.json', examples)
-  write('../openapi.json', openApiDocument(service.routes, examples))
+  await write('examples.json', examples)
+  await write('../openapi.json', openApiDocument(service.routes, examples))
   await service.close()
 }
 
-const dataDir = mkdtempSync(join(tmpdir(), 'openapi-'))
+async function main(): Promise<void> {
+  takeNoArguments(USAGE)
+  const dataDir = mkdtempSync(join(tmpdir(), 'openapi-'))
+  try {
+    await writeFrom(dataDir)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
 try {
-  await main(dataDir)
+  await main()
 } catch (error) {
   note(failureText(error))
   process.exitCode = EXIT_USAGE
-} finally {
-  rmSync(dataDir, { recursive: true, force: true })
 }

@@ -28,7 +28,8 @@ const PAGE = {
 const DEFAULT_LIMIT = 50
 const POLL_AFTER_SECONDS = 2
 
-const idSchema = z.uuid()
+/** Our identifiers are in lower case; UUIDs may be written in either (RFC 9562, section 4). */
+const idSchema = z.uuid().toLowerCase()
 
 /** What a path names by its id. */
 type Named = 'sync job' | 'group'

@@ -8,6 +8,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path'
 import { addDays, SUBCATEGORIES } from '../../pipeline/contract.ts'
 
+const USAGE = 'Usage: npm run sample -- PATH_TO_REFERENCE_FOLDER [OUTPUT_FOLDER]'
+
 const USAGE_COLUMNS = ['window_end', 'app_id', 'app_name', 'total_tokens', 'total_requests']
 const RANKING_COLUMNS = ['window_end', 'category', 'subcategory', 'sort', 'rank', 'app_id']
 
@@ -39,9 +41,8 @@ class SampleError extends Error {
 
 function main(args: readonly string[]): void {
   const [reference, output = import.meta.dirname] = args
-  if (reference === undefined || reference.startsWith('-') || args.length > 2) {
-    throw new SampleError('Usage: npm run sample -- PATH_TO_REFERENCE_FOLDER [OUTPUT_FOLDER]')
-  }
+  if (reference === '--help') return void process.stdout.write(`${USAGE}\n`)
+  if (reference === undefined || reference.startsWith('-') || args.length > 2) throw new SampleError(USAGE)
   const usage = readTable(join(reference, 'usage_weekly.csv'), USAGE_COLUMNS)
   const rankings = readTable(join(reference, 'rankings_weekly.csv'), RANKING_COLUMNS)
 

@@ -19,6 +19,10 @@ describe('readSettings', () => {
     })
   })
 
+  it('takes an IPv6 address with the brackets that it has in a URL', () => {
+    expect([readSettings({ HOST: '[::1]' }).HOST, readSettings({ HOST: '::1' }).HOST]).toEqual(['::1', '::1'])
+  })
+
   it('takes an empty variable as not set', () => {
     expect(readSettings({ PORT: '', DATA_DIR: '' })).toEqual(readSettings({}))
   })

@@ -152,17 +152,16 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
 const PER_SHAPE = 210
 
 describe('readRanking', () => {
-  const sure = new Map<string, number>()
-
   it.each(Object.entries(SHAPES))(
     `gives the rows of all apps for ${PER_SHAPE} windows of data that are %s`,
     async (name, shape) => {
+      let sure = 0
       for (const size of SIZES) {
         const { snapshot, remove } = await makeSnapshot(shape, size.apps + name.length, size)
         await fc.assert(
           fc.asyncProperty(queries, async (query) => {
             const [heads, bound] = [await readHeads(snapshot, query), await readBound(snapshot, query)]
-            if ((heads?.least ?? -1n) > (bound ?? 0n)) sure.set(name, (sure.get(name) ?? 0) + 1)
+            if ((heads?.least ?? -1n) > (bound ?? 0n)) sure += 1
             // What the first window took is what the second one is expected to take.
             const later = { ...query, start: addDays(query.start, 3), end: addDays(query.end, 3) }
             for (const window of [query, later]) {
@@ -174,12 +173,10 @@ describe('readRanking', () => {
         await snapshot.close()
         remove()
       }
+      // Where few apps have nearly all usage, the heads alone tell often enough.
+      expect(sure).toBeGreaterThan(name === 'steep' ? PER_SHAPE / 6 : -1)
     },
   )
-
-  it('the heads are sure of themselves where they should be', () => {
-    expect(sure.get('steep') ?? 0).toBeGreaterThan(PER_SHAPE / 6)
-  })
 })
 
 describe('readRanking where the heads cannot tell', () => {

@@ -71,6 +71,12 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect([status, envelope.error.message]).toEqual([404, 'No such sync job'])
     })
 
+    it('takes the id in capitals too', async () => {
+      const { id } = await acme.sync()
+      const response = await service.get(`/scim/sync-jobs/${id.toUpperCase()}`, acme.key)
+      expect([response.status, await response.json()]).toMatchObject([200, { data: { id } }])
+    })
+
     it('is 404 for the job of another account, which can read its own', async () => {
       const other = await service.connect(directory.url, { account: 'other' })
       const { id } = await other.sync()
