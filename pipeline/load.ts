@@ -183,7 +183,7 @@ async function tooManyRejects(run: Run, day: string, rejected: bigint, read: big
   )
   return new DataError(
     `Day ${day}: ${rejected} of ${read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
-      `Correct or remove the files; the rejected rows are in the warehouse's table quarantine\n${lines.join('\n')}`,
+      `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows\n${lines.join('\n')}`,
   )
 }
 

@@ -5,6 +5,7 @@ import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
 import { importCommand } from './commands/import.ts'
 import { prune } from './commands/prune.ts'
+import { quarantine } from './commands/quarantine.ts'
 import { rebuild } from './commands/rebuild.ts'
 import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
@@ -20,6 +21,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   plan: planCommand,
   import: importCommand,
   status,
+  quarantine,
   diff,
   retract,
   prune,

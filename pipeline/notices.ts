@@ -60,7 +60,7 @@ export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
 }
 
 /** The notice of a run that failed or was blocked. */
-export function failureNotice(error: unknown): Notice {
+export function failureNotice(error: unknown): Notice & { readonly event: 'failed' | 'blocked' } {
   const message = isExpected(error) ? messageOf(error) : `The run crashed: ${messageOf(error)}`
   return { event: error instanceof BlockedError ? 'blocked' : 'failed', message, snapshot: null }
 }

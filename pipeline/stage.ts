@@ -22,7 +22,8 @@ export type Run = {
 }
 
 /** How a run ended. */
-export type Outcome = 'published' | 'unchanged' | 'blocked' | 'failed'
+export const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
+export type Outcome = (typeof OUTCOMES)[number]
 
 export type StageResult = {
   /** One line for the operator. */

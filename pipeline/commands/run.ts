@@ -2,6 +2,7 @@
 import { parseCommandLine } from '../command-line.ts'
 import { lastCompletedDay } from '../contract.ts'
 import { LockedError } from '../errors.ts'
+import { leaveLastRun } from '../last-run.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
 import { makeFolders, runNightly } from '../run.ts'
@@ -42,16 +43,20 @@ export const run: Command = {
   },
 }
 
-/** Runs, and sends the notices that the end of the run calls for; a run that is locked out is no failure. */
+/** Runs, and tells how it ended to `status` and to whom notices go; a run that is locked out has not even begun. */
 async function runAndTell({ config, progress, now, send }: World, options: RunOptions): Promise<Report> {
   const tell = (notices: readonly Notice[], well: boolean) =>
     sendNotices(config, notices, { well, send, progress })
   try {
     const report = await runNightly(config, { now, progress }, options)
+    leaveLastRun(config.dataDir, report)
     await tell(noticesOf(report), true)
     return report
   } catch (error) {
-    if (!(error instanceof LockedError)) await tell([failureNotice(error)], false)
+    if (error instanceof LockedError) throw error
+    const notice = failureNotice(error)
+    leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
+    await tell([notice], false)
     throw error
   }
 }

@@ -5,6 +5,9 @@ import { z } from 'zod'
 import { parseCommandLine } from '../command-line.ts'
 import { SNAPSHOTS_FOLDER } from '../contract.ts'
 import { counted } from '../counted.ts'
+import { readLastRun } from '../last-run.ts'
+import type { LastRun } from '../last-run.ts'
+import { printable } from '../printable.ts'
 import { currentSnapshot, listRetractions, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
 import { countSchema, readRow } from '../statements.ts'
@@ -24,7 +27,8 @@ const factsRow = z.object({
 
 export const status: Command = {
   usage: 'status [--json]',
-  summary: 'tells what is published: times, days missing, partial or restated, disk use',
+  summary:
+    'tells what is published, times, days missing, partial or restated, disk use, and how the last run ended',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: JSON_OPTION })
     return (world) => printStatus(world, values.json)
@@ -35,27 +39,40 @@ async function printStatus(world: World, json: boolean): Promise<void> {
   const { dataDir } = world.config
   const snapshots = listSnapshots(dataDir)
   const current = currentSnapshot(dataDir)
-  const disk = {
+  const rest = {
     snapshots: snapshots.length,
     bytes: snapshots.reduce((sum, id) => sum + bytesOf(dataDir, id), 0),
     retracted: listRetractions(dataDir),
+    last_run: readLastRun(dataDir) ?? null,
   }
   if (current === undefined) {
-    printResult(world, json, { current: null, ...disk }, ['Nothing is published yet'])
+    printResult(world, json, { current: null, ...rest }, [
+      'Nothing is published yet',
+      ...ended(rest.last_run),
+    ])
     return
   }
   const facts = await withSnapshots(world.config, { current }, (connection) =>
     readRow(connection, 'status.sql', factsRow),
   )
-  printResult(world, json, { current, ...facts, ...disk }, [
+  printResult(world, json, { current, ...facts, ...rest }, [
     `current       ${current}, computed at ${facts.as_of}`,
     `data          ${facts.first_day} to ${facts.data_through}: ${counted(facts.apps, 'app')}, ${counted(facts.app_days, 'app-day')}`,
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
-    `kept          ${counted(disk.snapshots, 'snapshot')}, ${(disk.bytes / 1e6).toFixed(1)} MB`,
-    ...disk.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
+    `kept          ${counted(rest.snapshots, 'snapshot')}, ${(rest.bytes / 1e6).toFixed(1)} MB`,
+    ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
+    ...ended(rest.last_run),
   ])
+}
+
+/** How the last run ended; further lines of its message stand under the first. */
+function ended(lastRun: LastRun | null): string[] {
+  if (lastRun === null) return []
+  const { finished_at, outcome, message } = lastRun
+  const why = message === null ? '' : `: ${message.replaceAll('\n', `\n${' '.repeat(14)}`)}`
+  return [`last run      ${finished_at} ${outcome}${printable(why)}`]
 }
 
 function listed(days: readonly string[]): string {

@@ -1,9 +1,10 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
-import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
 import { pipelineSettings } from '../../pipeline/config.ts'
+import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
 
@@ -62,6 +63,79 @@ describe('status', () => {
   it('says so when nothing is published yet', async () => {
     const ended = await runCommand(folders.make(), 'status')
     expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+  })
+})
+
+describe('how the last run ended', () => {
+  it('is told by status: why it was blocked, and by name what is published once it is mended', async () => {
+    const copy = folders.make()
+    cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
+    writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(1)
+    const failed = await runCommand(copy, 'status')
+    expect(failed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is published yet\n/) })
+    expect(failed.stdout).toMatch(
+      /^last run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/m,
+    )
+
+    writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(0)
+    const { stdout } = await runCommand(copy, 'status', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      current: SECOND,
+      last_run: { outcome: 'published', snapshot: SECOND, message: null },
+    })
+  })
+
+  it('is left to the run that holds the lock, and says nothing where it cannot be read', async () => {
+    const copy = folders.make()
+    writeFileSync(join(copy, 'last-run.json'), '{"half')
+    expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+    const held = await openWarehouse(copy, '1GB')
+    expect((await runCommand(copy, 'run')).code).toBe(75)
+    held.close()
+    expect(readFileSync(join(copy, 'last-run.json'), 'utf8')).toBe('{"half')
+  })
+})
+
+describe('quarantine', () => {
+  const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
+
+  it('lists the rejected rows with file, row, reason and what stands there, of a day or of all', async () => {
+    const copy = folders.make()
+    writeRaw(copy, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
+    const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(1)}`)
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')).stderr).toContain(
+      'npm run nightly -- quarantine 2026-01-04 lists the rejected rows',
+    )
+    const { code, stdout } = await runCommand(copy, 'quarantine', '2026-01-04')
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^2026-01-04  usage\/date=2026-01-04\/rows.csv +2 +1  prompt_tokens is not an integer, 0 or more +\{"ts":"2026-01-04T00:00:00Z","app_id":"1","prompt_tokens":"-5"/m,
+      ),
+    ])
+    const all = await runCommand(copy, 'quarantine', '--json')
+    expect(JSON.parse(all.stdout)).toMatchObject({
+      rejected: [{ day: '2026-01-04', file: 'usage/date=2026-01-04/rows.csv', row: '2', rows: 1 }],
+    })
+    expect((await runCommand(copy, 'quarantine', '2026-01-03')).stdout).toBe('No row is rejected\n')
+
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(60)}`)
+    await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
+    expect((await runCommand(copy, 'quarantine')).stdout).toMatch(
+      /\(50 rows\)\nand 10 more rows; --json lists them all\n$/,
+    )
+  })
+
+  it('says so where nothing was counted yet, and refuses what is no day', async () => {
+    expect(await runCommand(folders.make(), 'quarantine')).toMatchObject({ stdout: 'No row is rejected\n' })
+    expect(await runCommand(dataDir, 'quarantine', 'today')).toMatchObject({
+      code: 2,
+      stderr: '"today" is not a day: expected YYYY-MM-DD\n',
+    })
+    expect((await runCommand(dataDir, 'quarantine', '2026-01-04', '2026-01-05')).code).toBe(2)
   })
 })
 
@@ -218,7 +292,7 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, status, diff, retract, prune, rebuild. See --help',
+      'Unknown command "publish": expected run, plan, import, status, quarantine, diff, retract, prune, rebuild. See --help',
     ],
     // Every object has something of this name.
     [['constructor'], 'Unknown command "constructor": expected run'],

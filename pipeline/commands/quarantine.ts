@@ -1,0 +1,74 @@
+/** `quarantine`: the rejected rows with file, row and reason, so that who delivers them can mend them (CONTRACT 7). */
+import { z } from 'zod'
+import { parseCommandLine } from '../command-line.ts'
+import { daySchema } from '../contract.ts'
+import { counted } from '../counted.ts'
+import { UsageError } from '../errors.ts'
+import { countSchema, readRows } from '../statements.ts'
+import { formatTable } from '../table-text.ts'
+import { openWarehouseToRead } from '../warehouse.ts'
+import { JSON_OPTION, printResult } from './command.ts'
+import type { Command, World } from './command.ts'
+
+const rejectedRow = z.object({
+  day: z.string(),
+  file: z.string(),
+  /** Of the file, from 1. */
+  row: z.string(),
+  /** How many rows of the file are rejected alike. */
+  rows: countSchema,
+  reason: z.string(),
+  payload: z.string(),
+})
+type Rejected = z.infer<typeof rejectedRow>
+
+/** Rows shown to people; --json gives them all. */
+const ROWS_SHOWN = 50
+const PAYLOAD_SHOWN = 120
+
+export const quarantine: Command = {
+  usage: 'quarantine [DAY] [--json]',
+  summary: 'lists the rejected rows of a day, or of all days: file, row, reason and what stands there',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
+    const [day, ...rest] = positionals
+    if (rest.length > 0) throw new UsageError('quarantine takes one day, or none')
+    if (day !== undefined && !daySchema.safeParse(day).success) {
+      throw new UsageError(`"${day}" is not a day: expected YYYY-MM-DD`)
+    }
+    return async (world) => {
+      const rejected = await readRejected(world, day)
+      printResult(world, values.json, { rejected }, describe(rejected))
+    }
+  },
+}
+
+/** Nothing is rejected where nothing was counted yet. */
+async function readRejected({ config }: World, day: string | undefined): Promise<Rejected[]> {
+  const warehouse = await openWarehouseToRead(config.dataDir, config.memory)
+  if (warehouse === undefined) return []
+  try {
+    return await readRows(warehouse.connection, 'quarantine.sql', rejectedRow, { day: day ?? null })
+  } finally {
+    warehouse.close()
+  }
+}
+
+function describe(rejected: readonly Rejected[]): string[] {
+  if (rejected.length === 0) return ['No row is rejected']
+  const shown = rejected.slice(0, ROWS_SHOWN)
+  const names = ['day', 'file', 'row', 'rows', 'reason', 'payload']
+  const cells = shown.map(({ day, file, row, rows, reason, payload }) => [
+    day,
+    file,
+    row,
+    rows,
+    reason,
+    payload.length > PAYLOAD_SHOWN ? `${payload.slice(0, PAYLOAD_SHOWN)}…` : payload,
+  ])
+  const more = rejected.length - shown.length
+  return [
+    formatTable(names, cells),
+    ...(more > 0 ? [`and ${counted(more, 'more row')}; --json lists them all`] : []),
+  ]
+}
