@@ -9,8 +9,8 @@ interface CallFacts {
   readonly requestId: string
   readonly accountId: string
   readonly arrivedAt: Date
-  /** The app it is attributed to; never rejects. */
-  readonly appId: Promise<number>
+  /** The app it is attributed to, once it is known whether a provider served it; never rejects. */
+  readonly appId: (isServed: boolean) => Promise<number>
 }
 
 /** How a request ended. */
@@ -100,7 +100,7 @@ export class ChatCall {
     const record: UsageRecord = {
       ts: this.arrivedAt.toISOString(),
       request_id: this.requestId,
-      app_id: await this.#facts.appId,
+      app_id: await this.#facts.appId(served !== undefined),
       prompt_tokens: usage?.promptTokens ?? null,
       completion_tokens: usage?.completionTokens ?? null,
       requests: served === undefined ? 0 : 1,

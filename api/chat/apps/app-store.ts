@@ -27,7 +27,7 @@ const subcategoriesSchema = z
 export const appSchema = z.object({
   app_id: z.int(),
   identity: z.string(),
-  /** The title; while none was sent, the identity. */
+  /** The title; while none was sent, the host. */
   app_name: z.string(),
   visibility: z.enum(NEW_APP_VISIBILITIES),
   subcategories: subcategoriesSchema,
@@ -68,12 +68,17 @@ export async function stateOfApps(store: Store): Promise<string> {
   return `${apps} ${revisions}`
 }
 
+/** The name of an app that sends no title. Not its path, in which clients that send the address of a page tell of people. */
+function hostOf({ identity }: Pick<App, 'identity'>): string {
+  return identity.split('/', 1).join('')
+}
+
 /**
  * What an app becomes by a claim: the first title names it, and subcategories add up. That a later title changes
  * nothing keeps whoever knows the address of an app from renaming it for everybody; an operator may.
  */
 function merge(app: App, claim: AppClaim): App {
-  const named = app.app_name !== app.identity
+  const named = app.app_name !== hostOf(app)
   const further = claim.subcategories.filter((tag) => !app.subcategories.includes(tag))
   return {
     ...app,
@@ -117,7 +122,7 @@ async function registerApp(
   const app: App = {
     app_id: lastId === null ? FIRST_APP_ID : lastId + 1,
     identity,
-    app_name: title ?? identity,
+    app_name: title ?? hostOf({ identity }),
     visibility,
     subcategories: [...subcategories],
     revision: 0,

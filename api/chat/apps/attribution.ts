@@ -17,10 +17,11 @@ import { openRegistryFile } from './registry-file.ts'
 
 export interface Attribution {
   /**
-   * The app a request belongs to by its headers; registers an app that is new. Never rejects: a request whose app cannot
-   * be settled is attributed to none, and the log says why.
+   * The app a request belongs to by its headers, once it is known whether a provider served it. Only a request that was
+   * served registers an app that is new, or adds to one: what is refused costs nobody anything, and would fill the
+   * dataset with names. Never rejects: a request whose app cannot be settled is attributed to none, and the log says why.
    */
-  readonly attribute: (headers: RequestHeaders) => Promise<number>
+  readonly attribute: (headers: RequestHeaders, isServed: boolean) => Promise<number>
   /** Writes the registry of new apps to its end. */
   close(): Promise<void>
 }
@@ -52,9 +53,9 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
   let failing = false
 
-  async function settleSafely(claim: AppClaim): Promise<App | undefined> {
+  async function settleSafely(claim: AppClaim, isServed: boolean): Promise<App | undefined> {
     try {
-      const app = await settle(claim)
+      const app = await settle(claim, isServed)
       // One that was found may have been registered a moment ago, by another request or process.
       if (app !== undefined) await file.changed()
       if (failing) log.info('apps are settled again')
@@ -68,12 +69,13 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   }
 
   return {
-    async attribute(headers) {
+    async attribute(headers, isServed) {
       const telling = appHeaders(headers)
       const claim = claims(JSON.stringify(telling), () => readAppClaim(telling))
       if (claim === undefined) return UNATTRIBUTED_APP_ID
       const cached = known.get(claim.identity)
-      const app = cached === undefined || addsTo(cached, claim) ? await settleSafely(claim) : cached
+      const isSettled = cached !== undefined && !(isServed && addsTo(cached, claim))
+      const app = isSettled ? cached : await settleSafely(claim, isServed)
       if (app === undefined) return UNATTRIBUTED_APP_ID
       remember(known, app)
       return app.app_id
@@ -82,13 +84,16 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   }
 }
 
-/** Finds the app of a claim in the store, or registers it; undefined where the day has no room for another. */
+/**
+ * Finds the app of a claim in the store, and for a request that was served registers it, or keeps what the claim adds;
+ * undefined where it is not known, or the day has no room for another.
+ */
 function createSettler({ store, visibility, clock, log }: AttributionOptions) {
   let fullDay: string | undefined
-  return async (claim: AppClaim): Promise<App | undefined> => {
+  return async (claim: AppClaim, isServed: boolean): Promise<App | undefined> => {
     const now = clock()
     const found = await findApp(store, claim.identity)
-    if (found !== undefined && !addsTo(found, claim)) return found
+    if (!isServed || (found !== undefined && !addsTo(found, claim))) return found
     // A full day needs no transaction to be full.
     if (found === undefined && fullDay === utcDay(now)) return undefined
     const app = await settleApp(store, claim, { visibility, now })

@@ -75,6 +75,10 @@ it('requests of two apps are in the rankings of the next day, with the exact tot
   }
   count('Diary', (await diary.chat.completions.create(ask)).usage?.total_tokens)
   await expect(diary.chat.completions.create({ ...ask, model: 'acme/broken' })).rejects.toThrow('502')
+  // Whoever is served by nobody gets no name into the dataset either.
+  const spam = client('https://spam.example', 'Buy cheap', 'game')
+  await expect(spam.chat.completions.create({ ...ask, model: 'acme/broken' })).rejects.toThrow('502')
+  await expect(spam.chat.completions.create({ ...ask, messages: [] })).rejects.toThrow('400')
 
   // New apps are written to the registry together, a moment later.
   const registry = join(api.dataDir, 'raw', 'apps', 'chat.ndjson')
@@ -84,6 +88,7 @@ it('requests of two apps are in the rankings of the next day, with the exact tot
     const response = await api.get('/datasets/app-rankings', api.key)
     return response.status === 200 && rankingsSchema.parse(await response.json())
   })
+  expect(readFileSync(registry, 'utf8')).not.toContain('spam')
   expect(rankings.meta.end_date).toBe(DAY)
   expect(
     rankings.data.map(({ app_name, total_requests, total_tokens }) => ({

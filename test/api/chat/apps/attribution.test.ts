@@ -24,6 +24,14 @@ interface Wanted {
   readonly visibility?: 'public' | 'hidden'
 }
 
+function headersOf(address: string, title?: string, categories?: string): Record<string, string> {
+  return {
+    'http-referer': address,
+    ...(title === undefined ? {} : { 'x-title': title }),
+    ...(categories === undefined ? {} : { 'x-app-categories': categories }),
+  }
+}
+
 /** Attribution as one process of the service has it: with a store of its own over the shared folder. */
 async function open(dataDir: string, { now = NOON, visibility = 'public' }: Wanted = {}) {
   const { log, messages } = memoryLog()
@@ -40,11 +48,10 @@ async function open(dataDir: string, { now = NOON, visibility = 'public' }: Want
     errors: () => messages().filter(({ level }) => level === 'error'),
     setTime: (later: Date) => (time = later),
     attribute: (address: string, title?: string, categories?: string) =>
-      attribution.attribute({
-        'http-referer': address,
-        ...(title === undefined ? {} : { 'x-title': title }),
-        ...(categories === undefined ? {} : { 'x-app-categories': categories }),
-      }),
+      attribution.attribute(headersOf(address, title, categories), true),
+    /** A request that no provider served. */
+    attributeRefused: (address: string, title?: string, categories?: string) =>
+      attribution.attribute(headersOf(address, title, categories), false),
     async close() {
       await attribution.close()
       await store.close()
@@ -116,6 +123,31 @@ describe('openAttribution', () => {
     expect(await service.attribute('not an address', 'Title')).toBe(UNATTRIBUTED_APP_ID)
     await service.close()
     expect(readdirSync(dataDir)).not.toContain('raw')
+  })
+
+  it('registers no app, and adds to none, for a request that nobody served', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    expect(await service.attributeRefused('https://spam.example', 'Buy')).toBe(UNATTRIBUTED_APP_ID)
+    const id = await service.attribute('https://app.example')
+    expect(await service.attributeRefused('https://app.example', 'Buy', 'game')).toBe(id)
+    const other = await open(dataDir)
+    expect(await other.attributeRefused('https://app.example', 'Buy', 'game')).toBe(id)
+    await other.close()
+    await service.close()
+    expect(registryRows(dataDir)).toEqual([
+      expect.objectContaining({ app_id: id, app_name: 'app.example', subcategories: [], revision: 0 }),
+    ])
+  })
+
+  it('names an app without a title by its host: a path may tell of the people who use it', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    const id = await service.attribute('https://app.example:8443/users/john.doe/')
+    expect(await service.attribute('https://app.example:8443/users/jane.doe')).toBe(id + 1)
+    await service.attribute('https://app.example:8443/users/jane.doe', 'Titled')
+    await service.close()
+    expect(registryRows(dataDir).map(({ app_name }) => app_name)).toEqual(['app.example:8443', 'Titled'])
   })
 
   it('takes the first title for the name, and no later one', async () => {
