@@ -76,7 +76,7 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
     const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
     await finish(call, { outcome, status, served: attempt.target, usage: stream.reader.usage, failure })
     if (failure === undefined) client.end({ ...stream.reader.last(), ...routerMetadata(reply) }, true)
-    else client.end(failedChunk(answererOf(call, attempt.target), cutError(attempt, failure)), false)
+    else client.end(stream.reader.failed(cutError(attempt, failure)), false)
   }
 }
 

@@ -7,6 +7,7 @@ import { createToolCallRepair, type ToolCallRepair } from './tool-calls.ts'
 import { readUsage, usageReply, type Usage } from './usage.ts'
 
 const DONE = '[DONE]'
+const FAILED = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
 
 /** Reads the stream of one attempt, event by event. */
 export class ChunkReader {
@@ -85,6 +86,11 @@ export class ChunkReader {
     return this.#chunk({ choices, usage: usageReply(this.#usage) })
   }
 
+  /** The last chunk of a stream that failed on the way; a part of the same reply, as its identity tells. */
+  failed(error: JsonObject): JsonObject {
+    return this.#chunk({ error, choices: FAILED })
+  }
+
   get #isFinished(): boolean {
     return this.#finishes.size > 0 && [...this.#finishes.values()].every((reason) => reason !== undefined)
   }
@@ -123,14 +129,9 @@ export class ChunkReader {
   }
 }
 
-/** The chunk that tells a client that its stream failed on the way. */
+/** The only chunk of a stream to which no provider sent any. */
 export function failedChunk(answerer: Answerer, error: JsonObject): JsonObject {
-  return {
-    ...identity({}, answerer),
-    object: 'chat.completion.chunk',
-    error,
-    choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
-  }
+  return new ChunkReader(answerer).failed(error)
 }
 
 /** The events of a stream that says what a whole completion says: for providers that do not stream. */

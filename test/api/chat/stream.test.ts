@@ -169,11 +169,15 @@ describe('a stream', () => {
     ['stalls', 'stall', 'timeout', 408],
   ] as const)('that %s after its first token ends with an error', async (_name, ending, errorType, code) => {
     const words = [chunk({ role: 'assistant', content: 'Hel' })]
-    const { content, isWhole, last, record } = await ask(stream(sse(words, false), { ending }), {
+    const { content, isWhole, chunks, last, record } = await ask(stream(sse(words, false), { ending }), {
       more: { model: ending === 'stall' ? 'a/impatient' : 'a/one' },
     })
     expect(content).toBe('Hel')
     expect(isWhole).toBe(false)
+    // A part of the same reply, by which clients put the chunks together.
+    const [{ id, created, model, provider } = {}] = chunks
+    expect(id).toBeTypeOf('string')
+    expect(last).toMatchObject({ id, created, model, provider, object: 'chat.completion.chunk' })
     expect(last).toMatchObject({
       error: { code, metadata: { error_type: errorType } },
       choices: [{ finish_reason: 'error' }],
