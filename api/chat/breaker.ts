@@ -1,6 +1,7 @@
 /**
  * Circuit breakers, one per provider and model: a candidate that keeps failing is tried last for a while, never
- * left out. So a request still gets its answer when all of them are open.
+ * left out. So a request still gets its answer when all of them are open. Last means after the other providers of
+ * its model: in which order the models are tried is the caller's to say (CONTRACT 6).
  */
 import type { ChatObserver, Candidate } from './observer.ts'
 
@@ -39,7 +40,7 @@ export interface Trial {
 }
 
 export interface Breakers {
-  /** The candidates in the order in which to try them: those that are open last. */
+  /** The candidates in the order in which to try them: of each model, those that are open last. */
   order<Item extends Candidate>(candidates: readonly Item[]): readonly Item[]
   /** An attempt begins; gives what `ended` takes. */
   began(candidate: Candidate): Trial
@@ -64,9 +65,13 @@ export function createBreakers(
 
   return {
     order(candidates) {
-      const last = candidates.filter((candidate) => breakerOf(candidate).isLast(now()))
-      if (last.length === 0) return candidates
-      return [...candidates.filter((candidate) => !last.includes(candidate)), ...last]
+      const last = new Set(candidates.filter((candidate) => breakerOf(candidate).isLast(now())))
+      if (last.size === 0) return candidates
+      const models = [...Map.groupBy(candidates, ({ model }) => model).values()]
+      return models.flatMap((providers) => [
+        ...providers.filter((candidate) => !last.has(candidate)),
+        ...providers.filter((candidate) => last.has(candidate)),
+      ])
     },
     began: (candidate) => breakerOf(candidate).began(candidate, now()),
     ended(trial, verdict, retryAfterSeconds) {

@@ -145,5 +145,14 @@ it('takes a refused request, or a caller that left, for no sign of anything', ()
 it('knows each provider of each model by itself', () => {
   const { breakers, attempt } = start()
   for (let failure = 0; failure < 3; failure++) attempt('failed')
-  expect(breakers.order([A, OTHER, B])).toEqual([OTHER, B, A])
+  expect(breakers.order([A, B])).toEqual([B, A])
+  expect(breakers.order([OTHER, { ...OTHER, provider: 'beta' }])[0]).toBe(OTHER)
+})
+
+it('leaves the models in the order in which the caller named them', () => {
+  const { breakers, attempt } = start()
+  for (let failure = 0; failure < 3; failure++) attempt('failed')
+  expect(breakers.order([A, OTHER])).toEqual([A, OTHER])
+  expect(breakers.order([A, B, OTHER])).toEqual([B, A, OTHER])
+  expect(breakers.order([OTHER, A, B])).toEqual([OTHER, B, A])
 })

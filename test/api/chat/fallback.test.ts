@@ -373,6 +373,17 @@ it('a provider that wants to be left alone is asked last from then on', async ()
   expect(upstream.asked()).toEqual(['busy', 'good', 'good'])
 })
 
+it.each([
+  ['keeps failing', status(500)],
+  ['wants to be left alone', status(429, {}, { 'retry-after': '3600' })],
+])('a model whose only provider %s is still asked before its fallbacks', async (_name, failing) => {
+  await using upstream = await startUpstream({ bad: failing, good: answers() })
+  const provider = (model: string) => ({ base_url: upstream.url, model })
+  await using api = await startChat(folders, { 'a/one': [provider('bad')], 'a/two': [provider('good')] })
+  for (let request = 0; request < 4; request++) expect((await api.post(BOTH)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'bad', 'good'])
+})
+
 it('a header of the caller tells which attempts were made', async () => {
   await using api = await startThree(status(500))
   const init = { headers: { 'X-Router-Metadata': 'enabled' } }
