@@ -113,7 +113,7 @@ const fileSchema = z.strictObject({
 
 const DEFAULT_TIMEOUTS: Timeouts = { firstTokenMs: 60_000, idleMs: 60_000, totalMs: 300_000 }
 const DEFAULT_TOTAL_MS = 600_000
-const DEFAULT_MODELS_PER_REQUEST = 3
+const DEFAULT_MODELS_PER_REQUEST = 10
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.

@@ -54,7 +54,9 @@ const count = z.int().min(1)
 /** The fields this service knows; all others pass through unseen. */
 export const chatRequestSchema = z.looseObject({
   model: model.nullish().describe('`author/slug`; tried first.'),
-  models: longList(model).nullish().describe('Models to fall back to, in order.'),
+  models: longList(model)
+    .nullish()
+    .describe('Models to fall back to, in order: ten at most, unless the operator sets another limit.'),
   messages: longList(messageSchema)
     .refine((list) => list.length > 0, 'Expected at least one message')
     .meta({ minItems: 1 }),

@@ -172,6 +172,18 @@ describe('a service', () => {
     expect(envelopeSchema.parse(await refused.json()).error.message).toContain('at most 2')
   })
 
+  it('takes ten of them unless it says otherwise', async () => {
+    await using upstream = await startUpstream({ 'a/one': answers() })
+    await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] })
+    const models = Array.from({ length: 10 }, () => 'a/one')
+    expect((await api.post({ ...ONE, models })).status).toBe(200)
+    const refused = await api.post({ ...ONE, models: [...models, 'a/one'] })
+    expect(refused.status).toBe(400)
+    expect(envelopeSchema.parse(await refused.json()).error.message).toBe(
+      'models: 11 were sent, at most 10 are allowed',
+    )
+  })
+
   it('reads the file again on SIGHUP, and keeps what it has when the file is faulty', async () => {
     await using upstream = await startUpstream({ 'a/one': answers() })
     const dataDir = folders.make()
