@@ -119,12 +119,17 @@ const KIND_BY_CODE: Readonly<Record<string, FailureKind>> = {
   rate_limit_exceeded: 'rateLimited',
 }
 
-/** What a status other than 2xx means; the provider's own word for it may tell more. */
+/** What a status other than 200 means; the provider's own word for it may tell more. */
 export function failureOfStatus(status: number, facts: Omit<FailureFacts, 'status'> = {}): AttemptFailure {
-  const byStatus = KIND_BY_STATUS[status] ?? (status >= 500 ? 'failed' : 'deniedUs')
+  const byStatus = KIND_BY_STATUS[status] ?? kindByClass(status)
   const byCode = facts.code === undefined ? undefined : KIND_BY_CODE[facts.code]
   const kind = byStatus === 'refused' && byCode !== undefined ? byCode : byStatus
   return new AttemptFailure(kind, { ...facts, status })
+}
+
+function kindByClass(status: number): FailureKind {
+  if (status < 400) return 'invalidReply'
+  return status < 500 ? 'deniedUs' : 'failed'
 }
 
 /** What an error inside of a reply means that began as a success. */

@@ -8,8 +8,10 @@ import {
 
 describe('failureOfStatus', () => {
   it.each<[number, FailureKind]>([
-    [201, 'deniedUs'],
-    [307, 'deniedUs'],
+    [201, 'invalidReply'],
+    [204, 'invalidReply'],
+    [307, 'invalidReply'],
+    [399, 'invalidReply'],
     [400, 'refused'],
     [401, 'deniedUs'],
     [408, 'timeout'],

@@ -291,6 +291,17 @@ it('a provider that takes longer than it may itself is asked last', async () => 
   expect(upstream.asked()).toEqual(['slow', 'good', 'slow', 'good', 'slow', 'good', 'good'])
 })
 
+it.each([201, 204, 302])('a %i is told as a reply that cannot be used', async (code) => {
+  await using api = await startThree((response) => void response.writeHead(code).end())
+  api.upstream.behaviours['second'] = status(401)
+  const response = await api.post(ONE)
+  expect(response.status).toBe(502)
+  expect(envelopeSchema.parse(await response.json()).error.message).toBe(
+    'No provider served the request: alpha (a/one) sent a reply that cannot be used; ' +
+      'beta (a/one) did not accept the request of this service',
+  )
+})
+
 it('a request whose time is over before a provider is asked is told so', () => {
   const error = noneServed([])
   expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
