@@ -9,12 +9,13 @@ import { codeOf } from '../system-errors.ts'
 import { errorCode } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureOfStatus } from './failure.ts'
+import { watchStaleConnections } from './stale-connections.ts'
 
 export type UpstreamReply = Dispatcher.ResponseData
 
 export interface Upstream {
   /**
-   * Posts `body` to a provider, once more when the connection breaks before a byte of the reply.
+   * Posts `body` to a provider, once more when it met a kept-alive connection that was just being closed.
    * @throws {AttemptFailure} when there is no reply, or one that is no success.
    */
   post(provider: Provider, body: JsonObject, signal: AbortSignal): Promise<UpstreamReply>
@@ -27,10 +28,11 @@ const REPLY_BYTES = 64 * 1024 * 1024
 const ERROR_BYTES = 64 * 1024
 const RETRY_AFTER_SECONDS_AT_MOST = 3600
 
-/** The connections to all providers. */
-export function createUpstream(): Upstream {
+/** The connections to all providers. `now` gives milliseconds of a clock that never goes back. */
+export function createUpstream({ now = () => performance.now() }: { now?: () => number } = {}): Upstream {
   // Times are kept per attempt, from its own clock: an undici default ends long calls after five minutes.
   const agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0 })
+  const connections = watchStaleConnections(now)
 
   async function send(provider: Provider, body: string, signal: AbortSignal): Promise<UpstreamReply> {
     const request = () =>
@@ -51,7 +53,8 @@ export function createUpstream(): Upstream {
     try {
       return await request()
     } catch (error) {
-      if (signal.aborted || !isReset(error)) throw error
+      // Any other request may have been received, and would be billed twice.
+      if (signal.aborted || !isReset(error) || !connections.isStale(error)) throw error
       return await request()
     }
   }
@@ -64,11 +67,13 @@ export function createUpstream(): Upstream {
       if (reply.statusCode === 200) return reply
       throw await readRefusal(reply, signal)
     },
-    close: () => agent.destroy(),
+    async close() {
+      connections.close()
+      await agent.destroy()
+    },
   }
 }
 
-/** A kept-alive connection may be closed by the other side just as it is used again. */
 function isReset(error: unknown): boolean {
   if (error instanceof errors.SocketError) return true
   const code = codeOf(error)

@@ -18,13 +18,19 @@ interface Received {
 /** What the provider does with a request for one of its models. */
 export type Behaviour = (response: ServerResponse, received: Received) => void | Promise<void>
 
-/** Starts a provider that behaves by the model named; `behaviours` may be changed at any time. */
-export async function startUpstream(behaviours: Record<string, Behaviour>) {
+/**
+ * Starts a provider that behaves by the model named; `behaviours` may be changed at any time. Its connections are
+ * used again only where `keepAliveMs` is more than a few seconds: clients hang up some time before.
+ */
+export async function startUpstream(
+  behaviours: Record<string, Behaviour>,
+  { keepAliveMs = 1000 }: { keepAliveMs?: number } = {},
+) {
   const received: Received[] = []
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy())
   })
-  server.keepAliveTimeout = 1000
+  server.keepAliveTimeout = keepAliveMs
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = bodySchema.parse(JSON.parse(await text(request)))
@@ -158,8 +164,11 @@ export function answers(words: readonly string[] = ['Hel', 'lo']): Behaviour {
       : json(completion(words.join('')))(response, received)
 }
 
-/** Closes the connection without a reply. */
+/** Breaks the connection without a reply. */
 export const reset: Behaviour = (response) => void response.socket?.resetAndDestroy()
+
+/** Closes the connection without a reply. */
+export const hangUp: Behaviour = (response) => void response.socket?.end()
 
 /** Never replies. */
 export const stall: Behaviour = () => undefined
