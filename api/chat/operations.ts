@@ -67,6 +67,10 @@ export const CHAT_OPERATIONS = {
       400: { description: 'The request is wrong, or names an unknown model.', content: ENVELOPE },
       408: { description: 'Every attempt took too long.', content: ENVELOPE },
       413: { description: 'The body is too large.', content: ENVELOPE },
+      415: {
+        description: 'The body has a `Content-Encoding` or a charset that nobody can read.',
+        content: ENVELOPE,
+      },
       429: { description: 'Every provider is rate-limiting.', headers: ['Retry-After'], content: ENVELOPE },
       502: {
         description: 'The providers failed; `metadata.previous_errors` lists the attempts.',

@@ -125,7 +125,8 @@ export const DATASET_OPERATIONS = {
         content: ENVELOPE,
       },
       '503': {
-        description: 'No snapshot has been published yet, or it cannot be opened.',
+        description:
+          'No snapshot has been published yet, the one that is cannot be opened, or too much is asked at once.',
         headers: ['Retry-After'],
         content: ENVELOPE,
       },

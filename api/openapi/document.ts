@@ -17,7 +17,9 @@ export function keptExamples(): Examples {
 
 const DESCRIPTION = `Which apps use large language models, by how much, and which are growing: a public dataset (CC BY 4.0) with
 versioned snapshots. Reuse requires attribution to the publisher, stating the \`meta.as_of\` time.
-${COMPARABILITY_NOTE}`
+${COMPARABILITY_NOTE}
+
+Errors that precede every operation have the same body: 400 (no proper HTTP, or an address that is not encoded correctly), 404 (no such path), 405 (\`Allow\` lists the methods), 408 (the request did not arrive in time), 431 (the request line and headers are too large).`
 
 const KEYS =
   'An API key, made with `npm run keys`: of kind inference for chat, of kind management for directory sync, of either for the rankings.'

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { snapshotEntrySchema } from '../../api/datasets/snapshot-catalogue.ts'
 import { collectExamples } from '../../api/openapi/collect-examples.ts'
 import { keptExamples } from '../../api/openapi/document.ts'
+import { COMPLETIONS_PATH } from '../../api/paths.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
 import { startApi, type Api } from '../support/api.ts'
 import { runAt } from '../support/in-process.ts'
@@ -77,6 +78,21 @@ describe('the document', () => {
         ]),
       )
     }
+  })
+
+  it.each([
+    ['content coding', { 'Content-Encoding': 'compress' }],
+    ['charset', { 'Content-Type': 'application/json; charset=shift_jis' }],
+  ])('lists what a chat request gets for an unknown %s', async (_name, headers) => {
+    const Authorization = `Bearer ${await api.makeKey('inference')}`
+    const { status } = await fetch(`${api.origin}${COMPLETIONS_PATH}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization, ...headers },
+      body: '{}',
+    })
+    expect(status).toBe(415)
+    const { paths } = documentSchema.parse(await served())
+    expect(Object.keys(paths[COMPLETIONS_PATH]?.['post']?.responses ?? {})).toContain('415')
   })
 
   it('names every type of file that a snapshot has, and every header of the limits', async () => {
