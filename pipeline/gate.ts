@@ -51,28 +51,42 @@ type Verdict = {
 
 /**
  * Lets the snapshot through when its volume is usual, no rows or days are lost and no app is gone without a trace.
+ * While nothing is published, objections are told and block nothing: there is no snapshot that could stay.
  * @throws BlockedError that tells each gate's objection with its figures, and how to let it through once.
  */
 export async function gate(run: Run): Promise<StageResult> {
   const previous = listSnapshots(run.config.dataDir).at(-1)
   const { objections, facts } = await judge(run, previous)
-  const blocked = objections.filter((objection) => !run.options.accepted.includes(objection.gate))
-  if (blocked.length > 0) throw new BlockedError(describeBlocked(run, blocked, previous))
-  const letThrough = objections.map(({ gate: name, reason }) => `${name}: ${reason}`)
-  for (const line of letThrough) run.effects.progress.note(`Let through by --accept, ${line}`)
+  const isAccepted = (objection: Objection) => run.options.accepted.includes(objection.gate)
+  const others = objections.filter((objection) => !isAccepted(objection))
+  if (previous !== undefined && others.length > 0)
+    throw new BlockedError(describeBlocked(run, others, previous))
+  for (const objection of objections) {
+    const why = isAccepted(objection) ? ' by --accept' : ', since nothing is published yet'
+    run.effects.progress.note(`Let through${why}, ${told(objection)}`)
+  }
   return {
     summary:
-      letThrough.length === 0
+      objections.length === 0
         ? `nothing unusual beside ${previous ?? 'its own history'}`
-        : `objections let through: ${letThrough.length}`,
+        : `objections let through: ${objections.length}`,
     facts: {
       compared_with: previous ?? null,
       ...facts,
-      accepted: GATES.filter((name) => objections.some((objection) => objection.gate === name)),
+      accepted: gatesOf(objections.filter(isAccepted)),
+      as_first: gatesOf(others),
     },
     // The reasons may name an app that was removed so that it is not named any more.
-    privateFacts: { let_through: letThrough },
+    privateFacts: { let_through: objections.map(told) },
   }
+}
+
+function told({ gate: name, reason }: Objection): string {
+  return `${name}: ${reason}`
+}
+
+function gatesOf(objections: readonly Objection[]): GateName[] {
+  return GATES.filter((name) => objections.some((objection) => objection.gate === name))
 }
 
 async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
@@ -95,13 +109,13 @@ async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Pr
     gaps: gaps.length === 0 ? null : listValue(gaps),
   })
   const reasons = volumes.flatMap((volume) => objectionTo(volume, run.config.gates) ?? [])
-  const told = reasons.slice(0, VOLUMES_TOLD)
+  const named = reasons.slice(0, VOLUMES_TOLD)
   const more =
-    reasons.length > told.length ? [`and ${reasons.length - told.length} figures more like these`] : []
+    reasons.length > named.length ? [`and ${reasons.length - named.length} figures more like these`] : []
   const days = new Set(volumes.map(({ day }) => day))
   const judged = new Set(volumes.filter(hasHistory).map(({ day }) => day))
   return {
-    objections: [...told, ...more].map((reason) => ({ gate: 'volume', reason })),
+    objections: [...named, ...more].map((reason) => ({ gate: 'volume', reason })),
     facts: { days_judged: judged.size, days_without_history: days.size - judged.size },
   }
 }
@@ -171,15 +185,13 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, NAMED).join(', ')}${more}`
 }
 
-function describeBlocked(run: Run, objections: readonly Objection[], previous: string | undefined): string {
-  const blocking = new Set([...run.options.accepted, ...objections.map(({ gate: name }) => name)])
-  const accept = GATES.filter((name) => blocking.has(name)).join(',')
-  const stays = previous === undefined ? 'nothing is published' : `${previous} stays the newest snapshot`
+function describeBlocked(run: Run, objections: readonly Objection[], previous: string): string {
+  const accept = gatesOf(objections).concat(run.options.accepted)
   return [
-    `Blocked before publishing; ${stays}:`,
-    ...objections.map(({ gate: name, reason }) => `  ${name}: ${reason}`),
+    `Blocked before publishing; ${previous} stays the newest snapshot:`,
+    ...objections.map((objection) => `  ${told(objection)}`),
     'Correct the input and run again. If the figures are right, let them through once:',
-    `  npm run nightly -- run --accept ${accept}`,
+    `  npm run nightly -- run --accept ${GATES.filter((name) => accept.includes(name)).join(',')}`,
   ].join('\n')
 }
 

@@ -139,15 +139,32 @@ describe('volume', () => {
     await expectBlocked('18 tokens, 0.225 times 80, the median of the 7 Tuesdays before it')
   })
 
-  it('of the first run is judged for its last day alone', async () => {
+  it('of the first run is judged for its last day alone, and told without blocking: nothing could stay', async () => {
     const raw = join(dataDir, 'raw')
     dataDir = folders.make()
     copyRaw(dataDir, raw)
     for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(LAST, -7 * week - 1), 100)
     deliver(addDays(LAST, -1), 1)
     deliver(LAST, 1)
-    await expect(runAt(dataDir, '2026-03-04T02:00:00Z')).rejects.toThrow(
-      /^Blocked before publishing; nothing is published:\n {2}volume: 2026-03-03 has 2 tokens, .*\nCorrect/,
+    const ended = await run('--json')
+    expect(ended.code).toBe(0)
+    const notes = ended.stderr.split('\n').filter((line) => line.includes('volume: '))
+    expect(notes).toEqual([
+      `Let through, since nothing is published yet, volume: ${LAST} has 2 tokens, 0.01 times 200, the median of the ` +
+        '8 Tuesdays before it; allowed are 0.5 to 5 times',
+    ])
+    expect(ended.stderr).toContain('objections let through: 1')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      outcome: 'published',
+      stages: expect.arrayContaining([
+        expect.objectContaining({ stage: 'gate', compared_with: null, accepted: [], as_first: ['volume'] }),
+      ]),
+    })
+
+    // From then on there is something that stays.
+    deliver(LAST, 2)
+    await expect(runAt(dataDir, '2026-03-04T03:00:00Z')).rejects.toThrow(
+      /^Blocked before publishing; 20260304T020000Z/,
     )
   })
 
