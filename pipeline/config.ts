@@ -9,6 +9,16 @@ import { UsageError } from './errors.ts'
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
 
+/** With less no run can work; more DuckDB cannot even tell. */
+const LEAST_MEMORY = '64MB'
+const MOST_MEMORY = '100TB'
+
+/** The bytes of a size such as 2GB (thousands) or 512MiB (powers of two). */
+function bytesOf(size: string): number {
+  const power = 'MGT'.indexOf(size.replace(/[^MGT]/g, '')) + 2
+  return Number.parseFloat(size) * (size.includes('i') ? 1024 : 1000) ** power
+}
+
 /** A number as decimal text, so that thresholds are compared exactly. */
 const positiveDecimal = z
   .string()
@@ -28,7 +38,10 @@ export const pipelineSettings = z.object({
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
-    .refine((size) => Number.parseFloat(size) > 0, 'Expected more than 0')
+    .refine((size) => {
+      const bytes = bytesOf(size)
+      return bytes >= bytesOf(LEAST_MEMORY) && bytes <= bytesOf(MOST_MEMORY)
+    }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
     .default('2GB')
     .describe('Memory a run keeps within: what does not fit is spilled to disk.'),
   NIGHTLY_SCHEDULE: z

@@ -79,9 +79,24 @@ describe('readConfig', () => {
     expect(readConfig(environment).publicUrl).toBe(url)
   })
 
-  it.each(['0GB', '0.0000001KB', '99999999999TB'])('PIPELINE_MEMORY %s is no size to run with', (memory) => {
-    expect(() => readConfig({ PIPELINE_MEMORY: memory })).toThrow('PIPELINE_MEMORY')
+  it.each(['0.0000001KB', '99999999999TB', '2'])('PIPELINE_MEMORY %s is no size', (memory) => {
+    expect(() => readConfig({ PIPELINE_MEMORY: memory })).toThrow(/Expected a size .*\n.* PIPELINE_MEMORY$/)
   })
+
+  it.each(['0GB', '1MB', '63.9MB', '60MiB', '0.05GiB', '0.00006TB', '101TB', '100TiB', '9000TB', '200000GB'])(
+    'PIPELINE_MEMORY %s is too little or too much',
+    (memory) => {
+      const message = /^Wrong settings:\n✖ Expected at least 64MB and at most 100TB\n  → at PIPELINE_MEMORY$/
+      expect(() => readConfig({ PIPELINE_MEMORY: memory })).toThrow(message)
+    },
+  )
+
+  it.each(['64MB', '61.1MiB', '0.064 GB', '90TiB', '100TB'])(
+    'PIPELINE_MEMORY %s is within the bounds',
+    (memory) => {
+      expect(() => readConfig({ PIPELINE_MEMORY: memory })).not.toThrow()
+    },
+  )
 
   it.each([' ', 'A\nB', 'A\u2028B'])('PUBLISHER %j is no name in one line', (publisher) => {
     expect(() => readConfig({ PUBLISHER: publisher })).toThrow('PUBLISHER')
