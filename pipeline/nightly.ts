@@ -42,7 +42,8 @@ Options:
                   look at the days of this range alone (YYYY-MM-DD, both inclusive), and count each of them again
   --accept GATE   let a gate through once: volume, rows or apps; may be repeated
   --as-of TIME    run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before
-                  count as completed, and the snapshot states this time
+                  count as completed, and the snapshot states this time; after a TIME to come, later runs are
+                  refused until then
   --dry-run       say what would be done, and write nothing
   --with-sample   put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw
   --json          print the result as JSON; data goes to stdout, messages to stderr

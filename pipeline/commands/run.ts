@@ -1,6 +1,6 @@
 /** `run`: one pipeline run. */
 import { parseCommandLine } from '../command-line.ts'
-import { lastCompletedDay } from '../contract.ts'
+import { lastCompletedDay, wholeSeconds } from '../contract.ts'
 import { LockedError } from '../errors.ts'
 import { leaveLastRun } from '../last-run.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
@@ -36,6 +36,7 @@ export const run: Command = {
       const now = asOf === undefined ? world.now : () => asOf
       const range = readRange(values, lastCompletedDay(now()))
       if (values['dry-run']) return plan({ ...world, now }, range, values.json)
+      if (asOf !== undefined && asOf > world.now()) warnOfFuture(world, asOf)
       if (values['with-sample']) offerSample(world)
       const report = await runAndTell({ ...world, now }, { accepted, range })
       if (values.json) world.print(JSON.stringify(report, null, 2))
@@ -59,6 +60,14 @@ async function runAndTell({ config, progress, now, send }: World, options: RunOp
     await tell([notice], false)
     throw error
   }
+}
+
+function warnOfFuture({ progress }: World, asOf: Date): void {
+  progress.note(
+    `--as-of ${wholeSeconds(asOf)} is later than the clock: the days through ${lastCompletedDay(asOf)} are published as ` +
+      'completed, and later runs are refused until the clock is there, unless you take the snapshot back: ' +
+      'npm run nightly -- retract ID --reason TEXT',
+  )
 }
 
 function offerSample({ config, progress }: World): void {

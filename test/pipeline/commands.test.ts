@@ -3,9 +3,10 @@ import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
-import { pipelineSettings } from '../../pipeline/config.ts'
+import { run } from '../../pipeline/commands/run.ts'
+import { pipelineSettings, readConfig } from '../../pipeline/config.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
-import { runAt } from '../support/in-process.ts'
+import { runAt, SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
 
 const APPS_HEADER = 'app_id,app_name,visibility,updated_at\n'
@@ -202,6 +203,37 @@ describe('diff', () => {
     const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
+  })
+})
+
+describe('run --as-of', () => {
+  const now = new Date('2026-01-08T12:00:00Z')
+
+  /** What a run at TIME says beyond its stages, started at `now`. */
+  async function notesAt(time: string): Promise<string[]> {
+    const ahead = folders.make()
+    cpSync(join(dataDir, 'raw'), join(ahead, 'raw'), { recursive: true })
+    const notes: string[] = []
+    await run.prepare(['--as-of', time])({
+      config: readConfig({ DATA_DIR: ahead }),
+      progress: { ...SILENT, note: (text) => void notes.push(text) },
+      now: () => now,
+      print: () => undefined,
+      send: async () => undefined,
+    })
+    return notes
+  }
+
+  it('tells what a time to come does, and the remedy', async () => {
+    expect(await notesAt('2026-01-09T02:00:00Z')).toEqual([
+      '--as-of 2026-01-09T02:00:00Z is later than the clock: the days through 2026-01-08 are published as completed, ' +
+        'and later runs are refused until the clock is there, unless you take the snapshot back: ' +
+        'npm run nightly -- retract ID --reason TEXT',
+    ])
+  })
+
+  it('says nothing of a time that was', async () => {
+    expect(await notesAt(now.toISOString())).toEqual([])
   })
 })
 
