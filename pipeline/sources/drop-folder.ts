@@ -15,7 +15,11 @@ export type RawFile = {
   readonly name: string
   readonly format: Format
   readonly compression: Compression
-  /** Changes when the file does: size in bytes and modification time in nanoseconds. */
+  /**
+   * Changes when the file does: size in bytes, modification time and change time in nanoseconds. A file may be replaced
+   * by one of the same size and modification time (`cp -p`, `rsync -t`); the change time can be set by nobody. It
+   * changes with the file's rights, too: counting a day again for nothing is cheap, missing a correction is not.
+   */
   readonly stamp: string
 }
 
@@ -92,7 +96,7 @@ export function rawFile(path: string, name: string): RawFile {
     name,
     format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
     compression: compressionOf(found[4]),
-    stamp: `${facts.size} ${facts.mtimeNs}`,
+    stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
   }
 }
 

@@ -1,9 +1,9 @@
 /** What lies in the drop folder and is no file: named before anything is read of it. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, it } from 'vitest'
-import { listUsageDays } from '../../pipeline/sources/drop-folder.ts'
+import { fingerprintOf, listUsageDays } from '../../pipeline/sources/drop-folder.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -25,6 +25,24 @@ it('takes a file, and a link to one', () => {
     'usage/date=2026-01-06/a.csv',
     'usage/date=2026-01-06/link.csv',
   ])
+})
+
+it('knows a file from one of the same size and modification time that took its place', () => {
+  const path = join(day, 'a.csv')
+  const other = join(rawFolder, 'other.csv')
+  const write = (target: string, content: string) => {
+    writeFileSync(target, content)
+    utimesSync(target, 1_770_000_000, 1_770_000_000)
+  }
+  write(path, '1234')
+  const before = fingerprintOf(listUsageDays(rawFolder)[0]?.files ?? [])
+  const { ctimeNs } = statSync(path, { bigint: true })
+  // The clock of the file system moves on in steps.
+  do write(other, '5678')
+  while (statSync(other, { bigint: true }).ctimeNs === ctimeNs)
+  renameSync(other, path)
+  expect(statSync(path).mtimeMs).toBe(1_770_000_000_000)
+  expect(fingerprintOf(listUsageDays(rawFolder)[0]?.files ?? [])).not.toBe(before)
 })
 
 it.each([
