@@ -97,6 +97,7 @@ describe('load', () => {
     for (const day of ['2026-01-04', '2026-01-07']) {
       writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
     }
+    register('2,Second,public,,,2026-01-07')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(await queryCurrent(dataDir, 'SELECT first_day, data_through FROM meta')).toEqual([
       { first_day: '2026-01-05', data_through: '2026-01-06' },
@@ -123,6 +124,25 @@ describe('publish', () => {
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(1)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it.each([
+    ['of 0 bytes', 'rows.ndjson', ''],
+    ['with a header alone', 'rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n'],
+  ])('makes nothing new from a new day whose file is one %s', async (_, file, content) => {
+    for (const day of ['2026-01-04', '2026-01-07']) writeRaw(dataDir, `usage/date=${day}/${file}`, content)
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(2)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s went away', async (day) => {
+    writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: ['rows'] })
+    expect(report.outcome).toBe('published')
+    expect(await queryCurrent(dataDir, 'SELECT DISTINCT day FROM app_daily')).toEqual([
+      { day: day === '2026-01-05' ? '2026-01-06' : '2026-01-05' },
+    ])
   })
 
   it('makes a new snapshot when only the registry changed', async () => {
