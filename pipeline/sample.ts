@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSyn
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { listSnapshots } from './snapshots.ts'
+import { isPassedOver } from './sources/drop-folder.ts'
 
 const SAMPLE_FOLDER = fileURLToPath(new URL('../data/sample/', import.meta.url))
 
@@ -19,23 +20,36 @@ export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
   const aside = join(raw, '.sample')
   if (listSnapshots(dataDir).length > 0) return false
-  if (!existsSync(aside) && holdsFiles(raw)) return false
+  if (!existsSync(aside) && filesOf(raw).length > 0) return false
   rmSync(aside, { recursive: true, force: true })
   mkdirSync(aside, { recursive: true })
   for (const part of PARTS) cpSync(join(SAMPLE_FOLDER, part), join(aside, part), { recursive: true })
   for (const part of PARTS) {
     const place = join(raw, part)
-    if (holdsFiles(place)) continue
-    rmSync(place, { recursive: true, force: true })
-    renameSync(join(aside, part), place)
+    const others = filesOf(place).filter((name) => !existsSync(join(aside, part, name)))
+    if (others.length === 0) moveInto(join(aside, part), place)
   }
   rmSync(aside, { recursive: true })
   return true
 }
 
-/** Whether this is a file, or a folder with a file anywhere below it. */
-function holdsFiles(path: string): boolean {
-  if (!existsSync(path)) return false
-  if (!statSync(path).isDirectory()) return true
-  return readdirSync(path, { recursive: true, withFileTypes: true }).some((entry) => !entry.isDirectory())
+/** Moves a file or folder, into the folder where there is one already; a file that is there stays. */
+function moveInto(from: string, to: string): void {
+  if (!existsSync(to)) renameSync(from, to)
+  else if (statSync(from).isDirectory()) {
+    for (const name of readdirSync(from)) moveInto(join(from, name), join(to, name))
+  }
+}
+
+/** Paths of the files of raw data below a folder; that of a file itself is empty. What the loader passes over is none. */
+function filesOf(path: string): string[] {
+  if (!existsSync(path)) return []
+  if (!statSync(path).isDirectory()) return ['']
+  return readdirSync(path, { withFileTypes: true })
+    .filter(({ name }) => !isPassedOver(name))
+    .flatMap((entry) =>
+      entry.isDirectory()
+        ? filesOf(join(path, entry.name)).map((name) => join(entry.name, name))
+        : [entry.name],
+    )
 }

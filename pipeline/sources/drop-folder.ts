@@ -38,6 +38,11 @@ const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two 
  */
 const PASSED_OVER = /^(?:[._]|tmp_\.)/
 
+/** Whether a file or folder of this name is no raw data. */
+export function isPassedOver(name: string): boolean {
+  return PASSED_OVER.test(name)
+}
+
 /**
  * The days of raw/usage, oldest first; none when the folder does not exist.
  * @throws DataError for a folder that names no day and for a file of no known format: usage that is not read
@@ -124,7 +129,7 @@ function compressionOf(ending: string | undefined): Compression {
 function entries(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter(({ name }) => !PASSED_OVER.test(name))
+      .filter(({ name }) => !isPassedOver(name))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { run } from '../../pipeline/commands/run.ts'
 import { readConfig } from '../../pipeline/config.ts'
 import { placeSample } from '../../pipeline/sample.ts'
+import { listRegistryFiles, listUsageDays } from '../../pipeline/sources/drop-folder.ts'
 import { SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
@@ -15,7 +16,10 @@ const DAYS = 42
 function isComplete(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
   const parts = readdirSync(raw).toSorted()
-  return parts.join() === 'ATTRIBUTION,apps,usage' && readdirSync(join(raw, 'usage')).length === DAYS
+  const days = readdirSync(join(raw, 'usage')).filter(
+    (day) => readdirSync(join(raw, 'usage', day)).length > 0,
+  )
+  return parts.join() === 'ATTRIBUTION,apps,usage' && days.length === DAYS
 }
 
 /** Leaves `raw` as a copy does that had put these parts in their place. */
@@ -41,6 +45,36 @@ describe('the sample', () => {
     mkdirSync(join(dataDir, 'raw', 'apps'))
     expect(placeSample(dataDir)).toBe(true)
     expect(isComplete(dataDir)).toBe(true)
+  })
+
+  it('goes beside names that the pipeline passes over, and leaves them as they are', () => {
+    const others = [
+      '.gitkeep',
+      'apps/.gitkeep',
+      'usage/_notes',
+      'usage/date=2026-07-21/.unfinished.csv',
+      'usage/.old/a.csv',
+    ]
+    const dataDir = folders.make()
+    for (const name of others) writeRaw(dataDir, name, name)
+    expect(placeSample(dataDir)).toBe(true)
+    expect(listUsageDays(join(dataDir, 'raw'))).toHaveLength(DAYS)
+    expect(listRegistryFiles(join(dataDir, 'raw')).map(({ name }) => name)).toEqual(['apps/registry.csv'])
+    for (const name of others) expect(readFileSync(join(dataDir, 'raw', name), 'utf8')).toBe(name)
+    expect(placeSample(dataDir)).toBe(false)
+  })
+
+  it('is completed beside them too when its days were moved in by half', () => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'usage/.gitkeep', '')
+    placeSample(dataDir)
+    const raw = join(dataDir, 'raw')
+    const usage = join(raw, 'usage')
+    mkdirSync(join(raw, '.sample/usage'), { recursive: true })
+    for (const day of readdirSync(usage).slice(10))
+      renameSync(join(usage, day), join(raw, '.sample/usage', day))
+    expect(placeSample(dataDir)).toBe(true)
+    expect(listUsageDays(raw)).toHaveLength(DAYS)
   })
 
   it('stays away from a registry without usage', () => {
