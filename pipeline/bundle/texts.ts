@@ -78,8 +78,9 @@ ${description.tables.map(filesRow).join('\n')}
 | \`CITATION.cff\`, \`LICENSE\` | how to cite, and the licence |
 | \`SHA256SUMS\` | checksums: \`sha256sum -c SHA256SUMS\` |
 
-In CSV an empty cell is null, or a list without items; items are separated by \`|\`, and a text that a spreadsheet would
-take for a formula has an apostrophe before it. Parquet has the texts as they are.
+In CSV an empty cell is null, except in a column of lists, where it is a list without items (written \`""\`, which DuckDB
+reads as null too); items are separated by \`|\`, and a text that a spreadsheet would take for a formula has an
+apostrophe before it. Parquet has the lists and texts as they are.
 
 ## Asking the DuckDB file
 

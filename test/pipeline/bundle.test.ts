@@ -153,6 +153,15 @@ describe('CSV', () => {
   it('separates the tags of an app', () => {
     expect(read('apps.csv')).toContain('cli-agent|legal')
   })
+
+  it('has an empty text for no tags, which DuckDB reads as null', async () => {
+    expect(read('apps.csv')).toContain('\n2,\'+1,""\n')
+    const untagged = 'SELECT app_id, subcategories FROM'
+    const csv = `${untagged} read_csv('${join(folder, 'apps.csv')}') WHERE app_id = 2`
+    expect(await queryCurrent(dataDir, csv)).toEqual([{ app_id: '2', subcategories: null }])
+    const parquet = `${untagged} '${join(folder, 'apps.parquet')}' WHERE app_id = 2`
+    expect(await queryCurrent(dataDir, parquet)).toEqual([{ app_id: '2', subcategories: '[]' }])
+  })
 })
 
 describe('the views of the DuckDB file', () => {
