@@ -73,6 +73,20 @@ describe('isStale', () => {
     expect(isStale(dataThrough, cronSchedule('0 2 * * *'), new Date(now))).toBe(stale)
   })
 
+  it('expects of an hourly schedule each day from its first run of the day on, and of the later ones no more', () => {
+    const hourly = cronSchedule('0 2-23 * * *')
+    const isStaleAt = (time: string, through = '2026-11-18') =>
+      isStale(through, hourly, new Date(`2026-11-20T${time}Z`))
+    expect(['00:30:00', '02:59:59', '03:00:00', '23:59:59'].map((time) => isStaleAt(time))).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ])
+    expect(isStaleAt('03:00:00', '2026-11-19')).toBe(false)
+    expect(isStaleAt('23:59:59', '2026-11-19')).toBe(false)
+  })
+
   it('expects of a weekly schedule only what its last run could publish', () => {
     const weekly = cronSchedule('0 2 * * 1')
     expect(isStale('2026-11-15', weekly, NOW)).toBe(false)
