@@ -1,6 +1,6 @@
-/** The README lists every setting with its default and every command. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** The README lists every setting with its default and every command, and no README leads to nothing. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { SETTINGS } from '../api/config.ts'
@@ -32,4 +32,26 @@ it.each(Object.keys(packageFile.scripts))('lists the command %s', (name) => {
   const section = readme.slice(readme.indexOf('## Commands'), readme.indexOf('## Settings'))
   const command = ['start', 'test'].includes(name) ? `npm ${name}` : name
   expect(section).toMatch(new RegExp(`\\b${command}\\b`))
+})
+
+const READMES = globSync('{*,{api,data,pipeline,test}/**/*}.md', { cwd: REPOSITORY })
+
+/** The anchors of the headings of a Markdown file, as they are made for links. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+it.each(READMES)('each link of %s leads somewhere', (name) => {
+  const path = join(REPOSITORY, name)
+  const links = [...readFileSync(path, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+  for (const [link, target = '', anchor] of links) {
+    const file = target === '' ? path : join(dirname(path), target)
+    expect(existsSync(file), link).toBe(true)
+    if (anchor !== undefined) expect(anchorsOf(readFileSync(file, 'utf8')), link).toContain(anchor)
+  }
 })

@@ -1,6 +1,6 @@
 /** Why a sync fails: a closed set of causes, each with the one sentence that a job shows (CONTRACT 5). */
 
-/** The sentences; README.md lists them with what to do. */
+/** The sentences; README.md beside this file lists them with what to do. */
 export const FAILURES = {
   connection_changed: 'The directory connection was changed or removed during the sync; nothing was changed.',
   token_unavailable: 'The token for the directory is not available to the service.',

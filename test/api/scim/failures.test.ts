@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { FAILURES, readFailure } from '../../../api/scim/failures.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
-const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+const readme = readFileSync(join(REPOSITORY, 'api', 'scim', 'README.md'), 'utf8')
 
 describe('FAILURES', () => {
   it.each(Object.entries(FAILURES))('the README says what to do on %s', (_failure, sentence) => {
