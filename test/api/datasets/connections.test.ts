@@ -59,6 +59,18 @@ describe('openConnections', () => {
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 
+  it('refuses a query whose time is over before the connection it waits for is given back', async () => {
+    const { inSession, query } = open({ connections: 1, queryMs: 100 })
+    const order: unknown[] = []
+    const holder = inSession(async () => {
+      await sleep(300)
+      order.push('given back')
+    })
+    await query('SELECT 1 AS one', {}).catch((fault: unknown) => order.push(fault))
+    await holder
+    expect(order).toEqual([expect.objectContaining({ status: 503 }), 'given back'])
+  })
+
   it('ends also the queries that get a connection just when their time is over', async () => {
     const { query } = open({ connections: 1, queryMs: 40 })
     const asked: Promise<unknown>[] = []
