@@ -278,6 +278,18 @@ describe('rate limits of GET /datasets/app-rankings', () => {
     expect((await api.get(PATH, key)).status).toBe(200)
     now = AS_OF
   })
+
+  it('state the moment on replies that are not counted too', async () => {
+    const resetOfDay = async () => {
+      const response = await api.get(PATH)
+      expect(response.status).toBe(401)
+      return Number(/"per-day";r=500;t=(\d+)/.exec(response.headers.get('RateLimit') ?? '')?.[1])
+    }
+    const before = await resetOfDay()
+    now = new Date(AS_OF.getTime() + 10_000)
+    expect(await resetOfDay()).toBe(before - 10)
+    now = AS_OF
+  })
 })
 
 describe('GET /datasets/app-rankings before the first snapshot', () => {
