@@ -38,7 +38,7 @@ export function createChatMetrics(registry: Registry): ChatObserver {
   })
   const breakers = new Gauge({
     name: 'chat_breaker_open',
-    help: '1 while the provider of this model is tried last because it failed, 0 otherwise.',
+    help: '1 while the provider is tried after the others of this model because it failed, 0 otherwise.',
     labelNames: CANDIDATE,
     registers,
   })

@@ -14,6 +14,6 @@ export interface ChatObserver {
   attemptFinished(attempt: Candidate & { readonly outcome: string; readonly ms: number }): void
   /** A request left this candidate for the next one. */
   fellBack(from: Candidate): void
-  /** The breaker of a candidate opened, so that it is tried last, or closed again. */
+  /** The breaker of a candidate opened, so that it is tried after the others of its model, or closed again. */
   breakerChanged(breaker: Candidate & { readonly open: boolean }): void
 }
