@@ -1,5 +1,5 @@
 /** The files of days, whose folders others may clear away while they are empty. */
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -43,4 +43,19 @@ it('are open for the two newest days alone, however long the process runs', asyn
   for (const day of ['2026-03-08', '2026-03-09', '2026-03-10']) await files.append(day, ['{}\n'])
   const open = await files.finish()
   expect(open.map(({ path }) => basename(dirname(path)))).toEqual(['date=2026-03-09', 'date=2026-03-10'])
+})
+
+it('whose place another file has taken, as when logs are rotated, lose no line that was acknowledged', async () => {
+  const root = folders.make()
+  const files = createDayFiles(root, () => new Date('2026-03-10T12:00:00Z'))
+  await files.append('2026-03-10', ['first\n'])
+  const [path = ''] = globSync(join(root, '*', '*'))
+  const rotated = `${path}.1`
+  renameSync(path, rotated)
+  writeFileSync(path, 'theirs\n')
+  await expect(files.append('2026-03-10', ['second\n'])).rejects.toThrow(`the place of ${path}`)
+  // Who was refused tries again, and finds the file that is there now.
+  await files.append('2026-03-10', ['second\n'])
+  await files.finish()
+  expect([readFileSync(rotated, 'utf8'), readFileSync(path, 'utf8')]).toEqual(['first\n', 'theirs\nsecond\n'])
 })
