@@ -1,4 +1,5 @@
 /** One chat request from its arrival to its record. */
+import type { AppOf } from './apps/attribution.ts'
 import type { Attempt } from './attempt.ts'
 import { AttemptFailure } from './failure.ts'
 import type { Candidate } from './observer.ts'
@@ -9,8 +10,8 @@ interface CallFacts {
   readonly requestId: string
   readonly accountId: string
   readonly arrivedAt: Date
-  /** The app it is attributed to, once it is known whether a provider served it; never rejects. */
-  readonly appId: (isServed: boolean) => Promise<number>
+  /** Gives the app it is attributed to, once it is known whether a provider served it. */
+  readonly appId: AppOf
 }
 
 /** How a request ended. */
@@ -36,6 +37,7 @@ export class ChatCall {
   readonly #record: RecordUsage
   readonly #began = performance.now()
   readonly #attempts: AttemptRecord[] = []
+  #appId: Promise<number> | undefined
   #current: Attempt | undefined
   #firstTokenMs: number | null = null
   #hasLeft = false
@@ -79,9 +81,10 @@ export class ChatCall {
     if (this.#isAbandoned) this.abandon()
   }
 
-  /** The first meaningful token is here. */
+  /** The first meaningful token is here: a provider serves the request, and its app is settled while that goes on. */
   reachedFirstToken(): void {
     this.#firstTokenMs ??= this.elapsedMs
+    this.#appId ??= this.#facts.appId(true)
   }
 
   /** An attempt is over; gives its record. */
@@ -100,7 +103,7 @@ export class ChatCall {
     const record: UsageRecord = {
       ts: this.arrivedAt.toISOString(),
       request_id: this.requestId,
-      app_id: await this.#facts.appId(served !== undefined),
+      app_id: await (this.#appId ?? this.#facts.appId(served !== undefined)),
       prompt_tokens: usage?.promptTokens ?? null,
       completion_tokens: usage?.completionTokens ?? null,
       requests: served === undefined ? 0 : 1,

@@ -89,7 +89,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
     stream: createStreamAnswer(tools),
     begin({ headers }, reply) {
       const { requestId, caller } = reply.locals
-      const appId = (isServed: boolean) => attribution.attribute(headers, isServed)
+      const appId = attribution.attribute(headers)
       const call = new ChatCall(
         { requestId, accountId: caller?.accountId ?? '', arrivedAt: clock(), appId },
         usage.record,

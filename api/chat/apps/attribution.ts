@@ -17,13 +17,25 @@ import { openRegistryFile } from './registry-file.ts'
 
 export interface Attribution {
   /**
-   * The app a request belongs to by its headers, once it is known whether a provider served it. Only a request that was
-   * served registers an app that is new, or adds to one: what is refused costs nobody anything, and would fill the
-   * dataset with names. Never rejects: a request whose app cannot be settled is attributed to none, and the log says why.
+   * Begins to look for the app that a request belongs to by its headers; whether a provider served the request is to be
+   * said once that is known. Only a request that was served registers an app that is new, or adds to one: what is refused
+   * costs nobody anything, and would fill the dataset with names.
    */
-  readonly attribute: (headers: RequestHeaders, isServed: boolean) => Promise<number>
+  readonly attribute: (headers: RequestHeaders) => AppOf
   /** Writes the registry of new apps to its end. */
   close(): Promise<void>
+}
+
+/**
+ * The id of a request's app, once its line is in the registry. Never rejects: a request whose app cannot be settled is
+ * attributed to none, and the log says why.
+ */
+export type AppOf = (isServed: boolean) => Promise<number>
+
+interface Found {
+  readonly app?: App
+  /** Whether the store could not be asked. */
+  readonly isAway: boolean
 }
 
 interface AttributionOptions {
@@ -53,55 +65,65 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
   let failing = false
 
-  async function settleSafely(claim: AppClaim, isServed: boolean): Promise<App | undefined> {
+  /** What the store gives for a claim. Never rejects. */
+  async function ask(work: () => Promise<App | undefined>): Promise<Found> {
     try {
-      const app = await settle(claim, isServed)
+      const app = await work()
+      if (app === undefined) return { isAway: false }
       // One that was found may have been registered a moment ago, by another request or process.
-      if (app !== undefined) await file.changed()
+      await file.changed()
+      remember(known, app)
       if (failing) log.info('apps are settled again')
       failing = false
-      return app
+      return { app, isAway: false }
     } catch (error) {
       if (!failing) log.error({ err: error }, 'apps cannot be settled; requests of new ones are unattributed')
       failing = true
-      return known.get(claim.identity)
+      return { isAway: true }
     }
   }
 
+  async function lookFor(claim: AppClaim): Promise<Found> {
+    const app = known.get(claim.identity)
+    if (app === undefined || addsTo(app, claim)) return await ask(() => findApp(store, claim.identity))
+    remember(known, app)
+    return { app, isAway: false }
+  }
+
   return {
-    async attribute(headers, isServed) {
+    attribute(headers) {
       const telling = appHeaders(headers)
       const claim = claims(JSON.stringify(telling), () => readAppClaim(telling))
-      if (claim === undefined) return UNATTRIBUTED_APP_ID
-      const cached = known.get(claim.identity)
-      const isSettled = cached !== undefined && !(isServed && addsTo(cached, claim))
-      const app = isSettled ? cached : await settleSafely(claim, isServed)
-      if (app === undefined) return UNATTRIBUTED_APP_ID
-      remember(known, app)
-      return app.app_id
+      if (claim === undefined) return async () => UNATTRIBUTED_APP_ID
+      const looking = lookFor(claim)
+      return async (isServed) => {
+        const found = await looking
+        // Another request may have settled it meanwhile.
+        const app = known.get(claim.identity) ?? found.app
+        const isSettled = app !== undefined && !addsTo(app, claim)
+        // Where the store was away when the request began, it does not wait a second time.
+        const canWait = isServed && !found.isAway
+        const settled = isSettled || !canWait ? undefined : await ask(() => settle(claim, app))
+        return (settled?.app ?? app)?.app_id ?? UNATTRIBUTED_APP_ID
+      }
     },
     close: () => file.close(),
   }
 }
 
-/**
- * Finds the app of a claim in the store, and for a request that was served registers it, or keeps what the claim adds;
- * undefined where it is not known, or the day has no room for another.
- */
+/** Registers the app of a claim, or keeps what the claim adds; undefined where the day has no room for another. */
 function createSettler({ store, visibility, clock, log }: AttributionOptions) {
   let fullDay: string | undefined
-  return async (claim: AppClaim, isServed: boolean): Promise<App | undefined> => {
+  return async (claim: AppClaim, app: App | undefined): Promise<App | undefined> => {
     const now = clock()
-    const found = await findApp(store, claim.identity)
-    if (!isServed || (found !== undefined && !addsTo(found, claim))) return found
     // A full day needs no transaction to be full.
-    if (found === undefined && fullDay === utcDay(now)) return undefined
-    const app = await settleApp(store, claim, { visibility, now })
-    if (app === undefined) {
+    if (app === undefined && fullDay === utcDay(now)) return undefined
+    const settled = await settleApp(store, claim, { visibility, now })
+    if (settled === undefined) {
       fullDay = utcDay(now)
       log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
     }
-    return app
+    return settled
   }
 }
 

@@ -1,4 +1,6 @@
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
@@ -324,6 +326,22 @@ describe('a stream', () => {
     expect(text).toContain('first')
     resolve()
     await until(async () => (await reader?.read())?.done)
+  })
+
+  it('has its app registered while it goes on, so that its end need not wait for that', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    chat.script(async (reply) => {
+      reply.writeHead(200, { 'content-type': 'text/event-stream' })
+      reply.write(sse([chunk({ content: 'first' })], false))
+      await promise
+      reply.end(sse([chunk({}, 'stop')]))
+    })
+    const headers = { 'HTTP-Referer': 'https://stream.example' }
+    const reply = chat.api.post({ model: 'a/one', messages: MESSAGES, stream: true }, { headers })
+    const registry = join(chat.api.dataDir, 'raw', 'apps', 'chat.ndjson')
+    await until(() => existsSync(registry) && readFileSync(registry, 'utf8').includes('stream.example'))
+    resolve()
+    expect(await (await reply).text()).toContain('[DONE]')
   })
 
   it('is not cut as long as it goes on', async () => {

@@ -48,10 +48,12 @@ async function open(dataDir: string, { now = NOON, visibility = 'public' }: Want
     errors: () => messages().filter(({ level }) => level === 'error'),
     setTime: (later: Date) => (time = later),
     attribute: (address: string, title?: string, categories?: string) =>
-      attribution.attribute(headersOf(address, title, categories), true),
+      attribution.attribute(headersOf(address, title, categories))(true),
     /** A request that no provider served. */
     attributeRefused: (address: string, title?: string, categories?: string) =>
-      attribution.attribute(headersOf(address, title, categories), false),
+      attribution.attribute(headersOf(address, title, categories))(false),
+    /** A request that has begun; what it gives tells how it ended. */
+    begin: (address: string, title?: string) => attribution.attribute(headersOf(address, title)),
     async close() {
       await attribution.close()
       await store.close()
@@ -278,6 +280,32 @@ describe('what an operator decided', () => {
 })
 
 describe('when something fails', () => {
+  it('a store that goes away after a request began keeps no known app from it', async () => {
+    const dataDir = folders.make()
+    const before = await open(dataDir)
+    const id = await before.attribute('https://app.example')
+    await before.close()
+    const service = await open(dataDir)
+    const ends = service.begin('https://app.example')
+    const endsWithTitle = service.begin('https://app.example', 'A title')
+    await service.store.script('ALTER TABLE apps RENAME TO gone')
+    expect(await ends(true)).toBe(id)
+    expect(await endsWithTitle(true)).toBe(id)
+    await service.store.script('ALTER TABLE gone RENAME TO apps')
+    await service.close()
+  })
+
+  it('a request does not wait again for a store that was away when it began', async () => {
+    const dataDir = folders.make()
+    const service = await open(dataDir)
+    await service.store.script('ALTER TABLE apps RENAME TO gone')
+    const ends = service.begin('https://app.example')
+    await service.store.script('ALTER TABLE gone RENAME TO apps')
+    expect(await ends(true)).toBe(UNATTRIBUTED_APP_ID)
+    expect(await service.attribute('https://app.example')).toBe(FIRST_APP_ID)
+    await service.close()
+  })
+
   it('a request is unattributed rather than refused, and known apps stay known', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
