@@ -2,8 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
-import { until } from '../../../support/api.ts'
+import { sealTornTails } from '../../../../api/chat/records/torn-tails.ts'
+import { memoryLog, until } from '../../../support/api.ts'
 import { fact, runAt } from '../../../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
 import { hasProgram } from '../../../support/programs.ts'
@@ -60,6 +62,30 @@ describe('a process that was killed', () => {
     const folder = join(dataDir, 'raw', 'usage', `date=${DAY}`)
     expect(readFileSync(join(folder, name), 'utf8')).toBe(whole)
     if (aside !== undefined) expect(readFileSync(join(folder, `_torn-${name}`), 'utf8')).toBe(aside)
+  })
+
+  it('is not cut off where it lives after all, and goes on with its line', async () => {
+    const dataDir = folders.make()
+    const name = 'chat-20260310T000000Z-4711-0123abcd.ndjson'
+    writeRaw(dataDir, `usage/date=${DAY}/${name}`, '{"a":1}\n{"b":"')
+    const folder = join(dataDir, 'raw', 'usage')
+    const path = join(folder, `date=${DAY}`, name)
+    const quiet = new Date(Date.now() + 120_000)
+    const { log, messages } = memoryLog()
+    const over = new AbortController()
+    const sealing = sealTornTails(folder, quiet, log).finally(() => over.abort())
+    // In each turn of the event loop: the sealing takes several between its first look at the size and its last.
+    let length = 0
+    for (; !over.signal.aborted; length++) {
+      appendFileSync(path, 'x')
+      await setImmediate()
+    }
+    // It is to be looked at again.
+    expect(await sealing).toBe(true)
+    appendFileSync(path, '"}\n')
+    expect(readFileSync(path, 'utf8')).toBe(`{"a":1}\n{"b":"${'x'.repeat(length)}"}\n`)
+    expect(await sealTornTails(folder, quiet, log)).toBe(false)
+    expect(messages()).toEqual([])
   })
 
   it('leaves alone what is young and what is not ours', async () => {
