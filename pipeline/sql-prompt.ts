@@ -33,7 +33,8 @@ or from stdin. On a terminal Ctrl-C stops a statement, and of a long answer the 
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 `
 
-const NO_STATEMENT = /^(?:\s|;|--.*|\/\*[^]*?\*\/)*$/
+// Each comment fits in one way alone: with several, a line of dashes would be tried in more ways than ever come to an end.
+const NO_STATEMENT = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[^*]*\*+(?:[^*/][^*]*\*+)*\/)*$/
 
 /** Prints what each of the statements gives, of each at most `rows`. */
 async function answer(connection: DuckDBConnection, sql: string, rows = Infinity): Promise<void> {

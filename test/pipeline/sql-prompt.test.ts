@@ -61,12 +61,21 @@ describe('npm run sql', () => {
     expect((await ask(['DROP TABLE apps'])).stderr).toContain('read-only')
   })
 
-  it.each(['', ' ; ', '; -- nothing', '/* nothing */;'])('says that %j is no statement', async (sql) => {
-    expect(await ask([sql])).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: 'There is no statement to run. See --help\n',
-    })
+  it.each(['', ' ; ', '; -- nothing', '/* nothing */;', '/**/ -- a\n;/* ; **/'])(
+    'says that %j is no statement',
+    async (sql) => {
+      expect(await ask([sql])).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: 'There is no statement to run. See --help\n',
+      })
+    },
+  )
+
+  it('answers below comments of any length', async () => {
+    const comments = `${'-'.repeat(200)}\n${'/* * */ /***/'.repeat(100)}\n-- ${'; '.repeat(100)}\n`
+    const { stdout } = await ask([], `${comments}SELECT 1 AS a;`)
+    expect(stdout).toBe('a\n-\n1\n(1 row)\n')
   })
 
   it('shows times in UTC, wherever the machine stands', async () => {
