@@ -27,7 +27,7 @@ A decision is appended to DATA_DIR/raw/apps, with its reason and its time, and c
 on. It also outranks what chat requests say of the app from then on. Data goes to stdout, messages to stderr.
 
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
-Exit codes: 0 done, 1 the registry cannot be read, 2 wrong usage or a crash, 75 another decision is under way
+Exit codes: 0 done, 1 the registry cannot be read or written, 2 wrong usage or a crash, 75 another decision is under way
 `
 
 function findCommand([name, ...rest]: string[]): () => Promise<void> {

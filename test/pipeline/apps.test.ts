@@ -1,13 +1,14 @@
 /** `npm run apps`: what an operator decides about apps, and what the next nightly run makes of it. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { hide, show } from '../../pipeline/apps/decisions.ts'
 import { readConfig } from '../../pipeline/config.ts'
 import { runAt } from '../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
-import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 
 const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
 const AS_OF = '2026-01-10T02:00:00Z'
@@ -306,6 +307,43 @@ describe('wrong use', () => {
     writeRaw(dataDir, 'apps/broken.parquet', 'not parquet')
     const broken = await apps(dataDir, 'list')
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.parquet') })
+  })
+
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['no empty file', (path: string) => writeFileSync(path, 'not of SQLite')],
+  ])('a lock that is %s is named, and not taken for one that is held', async (_, spoil) => {
+    const dataDir = folder(...THREE)
+    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
+    spoil(path)
+    const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
+    expect(stderr).toContain(`${path} cannot be locked: `)
+    expect(stderr).not.toMatch(/^\s+at |under way/m)
+    expect(code).toBe(1)
+    rmSync(path, { recursive: true })
+    await decide(dataDir, 'hide', '1', ...BECAUSE)
+  })
+
+  it('a lock that may not be written is named, and not taken for one that is held', async () => {
+    const dataDir = folder(...THREE)
+    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
+    writeFileSync(path, '', { mode: 0o400 })
+    const command = ['pipeline/apps.ts', 'hide', '1', ...BECAUSE] as const
+    const { code, stderr } = await startWithoutPrivilege(command, { DATA_DIR: dataDir }).ended
+    expect(stderr).toContain(`${path} cannot be locked: `)
+    expect(code).toBe(1)
+  })
+
+  it('another decision that takes too long is exit 75', async () => {
+    const dataDir = folder(...THREE)
+    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
+    using other = new DatabaseSync(path)
+    other.exec('BEGIN EXCLUSIVE')
+    const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
+    expect([code, stderr]).toEqual([
+      75,
+      expect.stringContaining('Another decision about the apps is under way'),
+    ])
   })
 
   it('--help goes to stdout and names every command and exit code', async () => {
