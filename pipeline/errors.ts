@@ -21,11 +21,14 @@ export class UsageError extends Error {
   readonly exitCode = 2
 }
 
-/** Another run holds the warehouse; try again later. Exit 75 (EX_TEMPFAIL). */
+/** Another process holds what is needed, the warehouse or a published file for instance; try again later. Exit 75 (EX_TEMPFAIL). */
 export class LockedError extends Error {
   override readonly name = 'LockedError'
   readonly exitCode = 75
 }
+
+/** Another process holds the warehouse, so this run has not even begun. */
+export class LockedOutError extends LockedError {}
 
 /** The errors whose message alone tells the operator what to do. */
 export type ExpectedError = DataError | BlockedError | UsageError | LockedError

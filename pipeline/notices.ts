@@ -33,6 +33,8 @@ export const sendOverHttp: Send = async (url, body) => {
           ? {}
           : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
       })
+      // The body is of no interest; left open it would hold the process up.
+      await response.body?.cancel()
       if (response.ok) return
       throw new Error(`HTTP status ${response.status}`)
     } catch (error) {
@@ -65,6 +67,12 @@ export function failureNotice(error: unknown): Notice & { readonly event: 'faile
   return { event: error instanceof BlockedError ? 'blocked' : 'failed', message, snapshot: null }
 }
 
+/** What is behind a `fetch failed`, such as ` (ECONNREFUSED)`. */
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined
+  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
+}
+
 /** Sends the notices to the webhook, and the ping when `well`; what cannot be sent is told to the operator. */
 export async function sendNotices(
   { webhook, successPing, publisher }: Config,
@@ -76,7 +84,7 @@ export async function sendNotices(
       await send(url, body)
     } catch (error) {
       // The address may hold a secret, so it is not told.
-      progress.note(`The ${what} could not be sent: ${messageOf(error)}`)
+      progress.note(`The ${what} could not be sent: ${messageOf(error)}${causeOf(error)}`)
     }
   }
   if (webhook !== undefined) {

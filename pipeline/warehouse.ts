@@ -1,13 +1,13 @@
 /**
  * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets
- * a LockedError.
+ * a LockedOutError.
  */
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { DataError, LockedError, firstLineOf, lockHolder, machineFault } from './errors.ts'
+import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from './errors.ts'
 import { clearSpilled } from './memory-database.ts'
 import { execute, setVariables } from './statements.ts'
 
@@ -23,7 +23,7 @@ export const WAREHOUSE_FILE = 'warehouse.duckdb'
 /**
  * Opens the warehouse and makes its tables where they are missing.
  * @param memory DuckDB's memory limit, such as `2GB`; what does not fit is spilled beside the file.
- * @throws LockedError when another process has the file open; DataError when it is not a DuckDB file.
+ * @throws LockedOutError when another process has the file open; DataError when it is not a DuckDB file.
  */
 export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
   const path = join(dataDir, WAREHOUSE_FILE)
@@ -46,7 +46,7 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
 
 /**
  * Opens the warehouse read-only, as it is; undefined where there is none yet.
- * @throws LockedError while a run is under way.
+ * @throws LockedOutError while a run is under way.
  */
 export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
   const path = join(dataDir, WAREHOUSE_FILE)
@@ -56,7 +56,7 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
 
 /**
  * Runs `work` under the lock of a run, so that no snapshot comes or becomes current meanwhile.
- * @throws LockedError when a run is under way.
+ * @throws LockedOutError when a run is under way.
  */
 export async function underLock<T>(
   { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
@@ -94,7 +94,7 @@ async function createInstance(path: string, options: Record<string, string>): Pr
 function openingError(path: string, error: unknown): Error {
   const holder = lockHolder(error)
   if (holder !== undefined) {
-    return new LockedError(
+    return new LockedOutError(
       `${holder} has ${path} open: another run is under way, or somebody looks into the warehouse. ` +
         'Nothing was changed; run again when it has finished',
       { cause: error },

@@ -1,7 +1,7 @@
 /** `run`: one pipeline run. */
 import { parseCommandLine } from '../command-line.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract.ts'
-import { LockedError } from '../errors.ts'
+import { LockedOutError, UsageError, explained } from '../errors.ts'
 import { leaveLastRun } from '../last-run.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
@@ -54,9 +54,10 @@ async function runAndTell({ config, progress, now, send }: World, options: RunOp
     await tell(noticesOf(report), true)
     return report
   } catch (error) {
-    if (error instanceof LockedError) throw error
-    const notice = failureNotice(error)
-    leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
+    if (error instanceof LockedOutError) throw error
+    const notice = failureNotice(explained(error, config.dataDir))
+    // What is refused before any work leaves DATA_DIR as it is.
+    if (!(error instanceof UsageError)) leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
     await tell([notice], false)
     throw error
   }

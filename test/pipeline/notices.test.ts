@@ -1,17 +1,19 @@
 /** Notices reach a real server, are tried again, and never fail a run. */
-import { rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { run } from '../../pipeline/commands/run.ts'
 import { readConfig } from '../../pipeline/config.ts'
+import { readLastRun } from '../../pipeline/last-run.ts'
 import { sendOverHttp } from '../../pipeline/notices.ts'
 import { pointAt } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
-import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
 let requests: { path: string; method: string; body: string }[] = []
@@ -147,6 +149,39 @@ describe('a run', () => {
     expect(requests).toEqual([])
   })
 
+  it('that met a published file which somebody has open to write has failed', async () => {
+    const origin = await listening
+    await runAt('2026-01-07T02:00:00Z')
+    requests = []
+    deliver('2026-01-07', 1)
+    const opened = await DuckDBInstance.create(join(currentSnapshot(dataDir), 'app-rankings.duckdb'))
+    const night = ['run', '--as-of', '2026-01-08T02:00:00Z'] as const
+    const { ended } = startProcess(process.execPath, [join(REPOSITORY, 'pipeline', 'nightly.ts'), ...night], {
+      environment: { DATA_DIR: dataDir, NOTICE_WEBHOOK: `${origin}/hook`, SUCCESS_PING: `${origin}/ping` },
+    })
+    expect((await ended).code).toBe(75)
+    opened.closeSync()
+    expect(events()).toEqual(['failed'])
+    expect(requests[0]?.body).toContain('open to write')
+    expect(readLastRun(dataDir)).toMatchObject({ outcome: 'failed', snapshot: null })
+  })
+
+  it('that a missing right stopped before its first stage says so', async () => {
+    const locked = join(dataDir, 'snapshots', '.building-20260106T020000Z')
+    mkdirSync(join(locked, 'folder'), { recursive: true })
+    chmodSync(locked, 0o000)
+    const origin = await listening
+    const { ended } = startWithoutPrivilege(['pipeline/nightly.ts', 'run'], {
+      DATA_DIR: dataDir,
+      NOTICE_WEBHOOK: `${origin}/hook`,
+    })
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^A right is missing; /)])
+    expect(requests).toHaveLength(1)
+    expect(readLastRun(dataDir)?.message).toBe(stderr.trimEnd())
+    chmodSync(locked, 0o700)
+  })
+
   it('that was blocked says why, under a name of its own', async () => {
     deliver('2026-01-05', 1)
     await runAt('2026-01-07T02:00:00Z')
@@ -163,10 +198,35 @@ describe('a run', () => {
     expect(notes).toEqual(['The success ping could not be sent: HTTP status 500'])
   })
 
+  it('says what is behind a notice that found no way, and keeps its address to itself', async () => {
+    const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
+    await run.prepare([])({
+      config: readConfig({ DATA_DIR: dataDir, SUCCESS_PING: 'https://monitor.example/secret' }),
+      progress: { ...SILENT, note: (text) => void notes.push(text) },
+      now: () => new Date('2026-01-07T02:00:00Z'),
+      print: () => undefined,
+      send: () => Promise.reject(new TypeError('fetch failed', { cause })),
+    })
+    expect(notes).toEqual(['The success ping could not be sent: fetch failed (ECONNREFUSED)'])
+  })
+
   it('sends a notice again when the first try was refused', async () => {
     replies = [500]
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toHaveLength(2)
     expect(notes).toEqual([])
+  })
+})
+
+describe('a reply', () => {
+  afterEach(() => vi.unstubAllGlobals())
+
+  it.each([200, 500])('of %s is left as soon as its status is known', async (status) => {
+    let left = 0
+    const body = () => new ReadableStream({ cancel: () => void (left += 1) })
+    const statuses = [status]
+    vi.stubGlobal('fetch', async () => new Response(body(), { status: statuses.shift() ?? 200 }))
+    await sendOverHttp('http://notices.example/')
+    expect(left).toBe(status === 200 ? 1 : 2)
   })
 })
