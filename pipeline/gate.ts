@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import type { GateSettings } from './config.ts'
+import { counted } from './counted.ts'
 import { BlockedError } from './errors.ts'
 import { withPublished } from './published.ts'
 import { GATES } from './run-options.ts'
@@ -111,7 +112,9 @@ async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Pr
   const reasons = volumes.flatMap((volume) => objectionTo(volume, run.config.gates) ?? [])
   const named = reasons.slice(0, VOLUMES_TOLD)
   const more =
-    reasons.length > named.length ? [`and ${reasons.length - named.length} figures more like these`] : []
+    reasons.length > named.length
+      ? [`and ${counted(reasons.length - named.length, 'more figure')} like these`]
+      : []
   const days = new Set(volumes.map(({ day }) => day))
   const judged = new Set(volumes.filter(hasHistory).map(({ day }) => day))
   return {

@@ -19,7 +19,7 @@ import {
 } from './contract.ts'
 import type { Retraction } from './contract.ts'
 import { syncToDisk, writeInOneStep } from './durable-file.ts'
-import { UsageError } from './errors.ts'
+import { DataError, UsageError } from './errors.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'
@@ -46,14 +46,30 @@ export function noSuchSnapshot(dataDir: string, id: string): UsageError {
   return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
 }
 
-/** The retracted snapshots, oldest first. */
+/**
+ * The retracted snapshots, oldest first.
+ * @throws DataError that names a record which is none.
+ */
 export function listRetractions(dataDir: string): Retraction[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
   if (!existsSync(folder)) return []
   return readdirSync(folder)
     .filter((name) => /^[^.].*\.json$/.test(name))
     .toSorted()
-    .map((name) => retractionSchema.parse(JSON.parse(readFileSync(join(folder, name), 'utf8'))))
+    .map((name) => readRetraction(join(folder, name)))
+}
+
+function readRetraction(path: string): Retraction {
+  const text = readFileSync(path, 'utf8')
+  try {
+    return retractionSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw new DataError(
+      `${path} is no record of a retraction. Correct it, or restore it from a backup: JSON with id, as_of, reason and ` +
+        'retracted_at, and nothing else',
+      { cause: error },
+    )
+  }
 }
 
 /** Records a retraction for good. */

@@ -1,6 +1,7 @@
 /** What a command of `npm run nightly` is. */
 import type { Config } from '../config.ts'
 import type { Send } from '../notices.ts'
+import { printable } from '../printable.ts'
 import type { Progress } from '../progress.ts'
 
 /** What a command may use of the world. */
@@ -26,12 +27,12 @@ export type Command<Needs = World> = {
 /** The option that every command with a result understands. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
-/** Prints a result as JSON for machines, or as lines for people. */
+/** Prints a result as JSON for machines, or as lines for people, at a terminal that would obey control characters. */
 export function printResult(
   { print }: Pick<World, 'print'>,
   json: boolean,
   result: unknown,
   lines: readonly string[],
 ): void {
-  print(json ? JSON.stringify(result, null, 2) : lines.join('\n'))
+  print(json ? JSON.stringify(result, null, 2) : printable(lines.join('\n')))
 }

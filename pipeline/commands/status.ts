@@ -1,4 +1,4 @@
-/** `status`: what is published, from the snapshots alone, so that it answers while a run is under way. */
+/** `status`: what is published and how the last run ended, without the warehouse, so that it answers while a run is under way. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -7,7 +7,6 @@ import { SNAPSHOTS_FOLDER } from '../contract.ts'
 import { counted } from '../counted.ts'
 import { readLastRun } from '../last-run.ts'
 import type { LastRun } from '../last-run.ts'
-import { printable } from '../printable.ts'
 import { currentSnapshot, listRetractions, listSnapshots } from '../snapshots.ts'
 import { withSnapshots } from '../snapshot-reader.ts'
 import { countSchema, readRow } from '../statements.ts'
@@ -72,7 +71,7 @@ function ended(lastRun: LastRun | null): string[] {
   if (lastRun === null) return []
   const { finished_at, outcome, message } = lastRun
   const why = message === null ? '' : `: ${message.replaceAll('\n', `\n${' '.repeat(14)}`)}`
-  return [`last run      ${finished_at} ${outcome}${printable(why)}`]
+  return [`last run      ${finished_at} ${outcome}${why}`]
 }
 
 function listed(days: readonly string[]): string {

@@ -3,7 +3,7 @@ import { accessSync, constants, readdirSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { daySchema } from '../contract.ts'
-import { DataError } from '../errors.ts'
+import { DataError, messageOf } from '../errors.ts'
 
 type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
 export type Compression = 'none' | 'gz' | 'zst'
@@ -114,11 +114,18 @@ export function requireReadable({ path, name }: RawFile): void {
     accessSync(path, constants.R_OK)
   } catch (error) {
     // One that is gone by now is told of by who opens it.
-    if (!(error instanceof Error && 'code' in error && error.code === 'EACCES')) return
-    throw new DataError(`${name} may not be read; give the user of the run the right to, and run again`, {
-      cause: error,
-    })
+    if (codeOf(error) === 'EACCES') throw refused(name, error)
   }
+}
+
+function refused(what: string, cause: unknown): DataError {
+  return new DataError(`${what} may not be read; give the user of the run the right to, and run again`, {
+    cause,
+  })
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
 }
 
 function compressionOf(ending: string | undefined): Compression {
@@ -132,7 +139,8 @@ function entries(folder: string): Dirent[] {
       .filter(({ name }) => !isPassedOver(name))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
-    throw new DataError(`Cannot read the folder ${folder}: ${String(error)}`, { cause: error })
+    if (codeOf(error) === 'ENOENT') return []
+    if (codeOf(error) === 'EACCES') throw refused(`The folder ${folder}`, error)
+    throw new DataError(`Cannot read the folder ${folder}: ${messageOf(error)}`, { cause: error })
   }
 }

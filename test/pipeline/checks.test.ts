@@ -165,6 +165,12 @@ it('every check has a planted violation here', () => {
   expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
 })
 
+it.each(readdirSync(CHECKS))('%s states its promise in whole sentences on its first line', (name) => {
+  const [first = ''] = readFileSync(join(CHECKS, name), 'utf8').split('\n', 1)
+  expect(first).toMatch(/^-- [A-Z].*[.)]$/)
+  expect(first.split('(').length).toBe(first.split(')').length)
+})
+
 describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {
   it('holds for what was published', async () => {
     await copies()

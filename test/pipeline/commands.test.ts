@@ -191,12 +191,13 @@ describe('diff', () => {
     writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(10, 20))
     await runAt(moved, '2026-01-07T02:00:00Z')
     writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(12, 18))
-    writeRaw(moved, 'apps/one.csv', `${header}1,Uno,public,game,2025-01-01\n`)
+    writeRaw(moved, 'apps/one.csv', `${header}1,Uno\u001B[2J,public,game,2025-01-01\n`)
     await runAt(moved, '2026-01-08T02:00:00Z')
     const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
     expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps\n')
     // In the list of its tag the app has another rank, which is no move.
-    expect(stdout).toContain('apps: 1\n  renamed  1 Uno\nranks in the 30-day lists: 0\n')
+    // A terminal would obey what stands in the name.
+    expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
   })
 
   it('names a snapshot that does not exist, and those that do', async () => {

@@ -181,7 +181,7 @@ describe('a missing right', () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     const folder = join(dataDir, 'raw', FOLDER)
     chmodSync(folder, 0o000)
-    await expectFailure(folder, nightOfAnyUser())
+    await expectFailure(`The folder ${folder} may not be read; give the user`, nightOfAnyUser())
     chmodSync(folder, 0o755)
     await expectRight()
   })

@@ -107,6 +107,15 @@ describe('volume', () => {
     expect(ended.stderr).not.toContain('tokens, ')
   })
 
+  it('tells the first six figures, and how many more there are', async () => {
+    const elevenRows = Array.from({ length: 11 }, () => 1)
+    for (const weeks of [0, 1, 2]) deliver(addDays(LAST, 7 * weeks), 501, elevenRows)
+    deliver(addDays(LAST, 21), 501)
+    const { stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-03-25T02:00:00Z')
+    expect(stderr.match(/allowed are/g)).toHaveLength(6)
+    expect(stderr).toContain('  volume: and 1 more figure like these\n')
+  })
+
   it('of a day that fills a gap is judged as that of a new one, of a corrected day it is not', async () => {
     rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
     deliver(LAST, 100)

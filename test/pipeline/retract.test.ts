@@ -1,5 +1,5 @@
 /** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
-import { existsSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { pointAt, recordRetraction } from '../../pipeline/snapshots.ts'
@@ -165,4 +165,18 @@ it('waits for no run: another one under way is exit 75', async () => {
   warehouse.close()
   expect(ended.code).toBe(75)
   expect(currentSnapshot(dataDir)).toContain(SECOND)
+})
+
+it.each(['', '{"id":"20260108T020000Z"}'])('names a record that is none: %j', async (text) => {
+  await retract(SECOND, '--reason', 'Counted twice')
+  const path = join(dataDir, 'snapshots/retracted', `${SECOND}.json`)
+  const record = readFileSync(path)
+  writeFileSync(path, text)
+  for (const command of ['status', 'run']) {
+    const { code, stderr } = await runCommand(dataDir, command)
+    expect(stderr).toMatch(new RegExp(`^${path} is no record of a retraction\\. .*nothing else\\n$`))
+    expect(code).toBe(1)
+  }
+  writeFileSync(path, record)
+  expect((await runCommand(dataDir, 'status')).code).toBe(0)
 })
