@@ -1,6 +1,6 @@
 /** Asks a ClickHouse cluster; what goes wrong is told without any credentials. */
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { ClickHouseAddress } from '../contract.ts'
 import { DataError, firstLineOf } from '../errors.ts'
 
@@ -14,6 +14,13 @@ export type ClickHouse = {
 
 /** A day of a large cluster may take its time to count. */
 const TIMEOUT_MS = 3_600_000
+
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError) {
+    return `it answered with a row of another shape: ${z.prettifyError(error).replaceAll(/\s+/g, ' ')}`
+  }
+  return firstLineOf(error) || String(error)
+}
 
 /** Opens a client; nothing is sent yet. */
 export function connectClickHouse({ url, user, password }: ClickHouseAddress): ClickHouse {
@@ -44,7 +51,7 @@ export function connectClickHouse({ url, user, password }: ClickHouseAddress): C
   }
 
   function clusterError(error: unknown): DataError {
-    const text = firstLineOf(error) || String(error)
+    const text = reasonOf(error)
     const told = password === '' ? text : text.replaceAll(password, '***')
     return new DataError(
       `The ClickHouse cluster at ${new URL(url).host} cannot be counted: ${told}. ` +

@@ -77,19 +77,33 @@ it.each<Question>(['counts', 'rejects'])(
   },
 )
 
-it('the password is not told, even where the cluster does', async () => {
-  const password = 's3cret-of-the-test'
-  const server = createServer((_, response) =>
-    response.writeHead(500).end(`Code: 516. DB::Exception: ${password} is wrong. (AUTHENTICATION_FAILED)`),
-  )
+const PASSWORD = 's3cret-of-the-test'
+
+/** Asks a cluster that answers everything alike. */
+async function ask(status: number, reply: string, row: z.ZodType): Promise<void> {
+  const server = createServer((_, response) => response.writeHead(status).end(reply))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = z.object({ port: z.number() }).parse(server.address())
-  const address = { user: 'reader', password, database: 'default', table: 'usage', cluster: undefined }
-  const clickHouse = connectClickHouse({ ...address, url: `http://127.0.0.1:${port}` })
-  await expect(clickHouse.readAll('SELECT 1', z.object({}))).rejects.toThrow(
+  const address = { user: 'reader', password: PASSWORD, database: 'default', table: 'usage' }
+  const clickHouse = connectClickHouse({ ...address, cluster: undefined, url: `http://127.0.0.1:${port}` })
+  try {
+    await clickHouse.readAll('SELECT 1', row)
+  } finally {
+    await clickHouse.close()
+    server.close()
+  }
+}
+
+it('the password is not told, even where the cluster does', async () => {
+  const told = `Code: 516. DB::Exception: ${PASSWORD} is wrong. (AUTHENTICATION_FAILED)`
+  await expect(ask(500, told, z.object({}))).rejects.toThrow(
     /cannot be counted: (?!.*s3cret).*\*\*\* is wrong/,
   )
-  await clickHouse.close()
-  server.close()
+})
+
+it('a row of another shape is told by what is wrong with it', async () => {
+  await expect(ask(200, '{"row_count":7}\n', z.object({ row_count: z.string() }))).rejects.toThrow(
+    'cannot be counted: it answered with a row of another shape: ✖ Invalid input: expected string, received number → at row_count. Nothing is published',
+  )
 })
