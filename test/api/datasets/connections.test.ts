@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { CONNECTION_LIMITS, openConnections, type Connections } from '../../../api/datasets/connections.ts'
+import { until } from '../../support/api.ts'
 
 let instance: DuckDBInstance
 const opened: Connections[] = []
@@ -56,7 +57,8 @@ describe('openConnections', () => {
     for (const outcome of await Promise.allSettled(asked)) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: TOO_LONG })
     }
-    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
+    // On a busy machine the first of these may take too long as well.
+    expect(await until(() => query('SELECT 1 AS one', {}).catch(() => false))).toEqual([{ one: 1 }])
   })
 
   it('refuses a query whose time is over before the connection it waits for is given back', async () => {
