@@ -1,4 +1,11 @@
-import { createServer, IncomingMessage, ServerResponse, type Server, type ServerOptions } from 'node:http'
+import {
+  createServer,
+  IncomingMessage,
+  ServerResponse,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+} from 'node:http'
 import type { Express } from 'express'
 
 /**
@@ -10,5 +17,22 @@ export function createExpressServer(app: Express, options: ServerOptions): Serve
   class AppResponse extends ServerResponse {}
   app.request = Object.setPrototypeOf(AppRequest.prototype, app.request)
   app.response = Object.setPrototypeOf(AppResponse.prototype, app.response)
-  return createServer({ ...options, IncomingMessage: AppRequest, ServerResponse: AppResponse }, app)
+  const server = createServer({ ...options, IncomingMessage: AppRequest, ServerResponse: AppResponse })
+  const answer: RequestListener = (request, response) => {
+    request.url = originForm(request.url ?? '/')
+    app(request, response)
+  }
+  server.on('request', answer)
+  // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
+  server.on('checkExpectation', answer)
+  return server
+}
+
+/**
+ * What is asked for, without the origin that it may begin with (RFC 9112, 3.2.2). Express reads that too, but one that
+ * is no address it answers by itself, past the application.
+ */
+function originForm(target: string): string {
+  const path = target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') || path === '*' ? path : `/${path}`
 }

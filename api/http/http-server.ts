@@ -72,8 +72,6 @@ export async function listen(
     // Refused by the application instead, in the one shape of errors.
     requireHostHeader: false,
   })
-  // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
-  server.on('checkExpectation', app)
   server.prependListener('request', (_request, response) => breakOffStalled(response, limits.stallMs))
   answerSocketFaults(server, log)
   await bind(server, host, port)

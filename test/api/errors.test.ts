@@ -282,6 +282,26 @@ describe('a request that cannot be served', () => {
   })
 })
 
+describe('an address that does not begin with its path', () => {
+  it.each([
+    ['http://example.org/healthz', 200],
+    ['http://example.org/nope?x=1', 404],
+    ['http://[::1/healthz', 200],
+    ['http://a:b/nope', 404],
+    ['x://y?z', 503],
+    ['*', 404],
+  ])('is answered by the application where it is %s', async (target, status) => {
+    const answer = await sendRaw(
+      server.origin,
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    )
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(head).toMatch(/\r\nX-Request-Id: /)
+    if (status !== 200) expect(envelopeSchema.parse(JSON.parse(body)).error.code).toBe(status)
+  })
+})
+
 describe('a fault on the socket', () => {
   it.each([
     ['not HTTP', 'hello\r\n\r\n'],
