@@ -29,3 +29,11 @@ export function withoutNulls(object: JsonObject): Record<string, unknown> {
 export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
+
+/** Whether lists and objects stand in one another more than `levels` deep. */
+export function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  const inner: readonly unknown[] = Array.isArray(value) ? value : Object.values(value)
+  return inner.some((one) => isDeeperThan(levels - 1, one))
+}

@@ -5,6 +5,8 @@ import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/ch
 import { answers } from '../../support/upstream.ts'
 
 const fine = JSON.stringify({ model: 'a/one', messages: MESSAGES })
+/** A value of so many levels, in a form that is long in being written again. */
+const nested = (levels: number) => `${'{"0":'.repeat(levels)}1${'}'.repeat(levels)}`
 let chat: ScriptedChat
 
 beforeAll(async () => {
@@ -24,6 +26,15 @@ it.each([
   ['no JSON body', 400, 'invalid_request', 'model=a', { 'Content-Type': 'text/plain' }],
   ['a body in a code nobody reads', 415, 'invalid_request', fine, { 'Content-Encoding': 'compress' }],
   ['a body that is too large', 413, 'payload_too_large', JSON.stringify('x'.repeat(1_100_000)), {}],
+  ['a body that is not packed as it says', 400, 'invalid_request', fine, { 'Content-Encoding': 'gzip' }],
+  ['a wrong field nested too deeply', 400, 'invalid_request', `{"model":${nested(100_000)}}`, {}],
+  [
+    'a further field nested too deeply',
+    400,
+    'invalid_request',
+    fine.replace('{', `{"more":${nested(100_000)},`),
+    {},
+  ],
   ['a wrong request', 400, 'invalid_request', '{}', {}],
   ['an unknown model', 400, 'invalid_request', fine.replace('a/one', 'a/two'), {}],
 ] as const)('%s is refused in the one shape, and no provider is asked', async (...refused) => {
@@ -50,12 +61,22 @@ it.each([
 })
 
 it.each([
-  ['{oops', 'The body is no valid JSON'],
-  [JSON.stringify('x'.repeat(1_100_000)), 'at most 1048576 bytes are allowed'],
-])('a body that cannot be taken is told what is wrong', async (body, message) => {
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
-  const { error } = envelopeSchema.parse(await (await post(body, headers)).json())
+  ['{oops', {}, 'The body is no valid JSON'],
+  [JSON.stringify('x'.repeat(1_100_000)), {}, 'at most 1048576 bytes are allowed'],
+  [fine, { 'Content-Encoding': 'gzip' }, 'not in the coding that its Content-Encoding names'],
+  [fine, { 'Content-Encoding': 'zip' }, 'unsupported content encoding "zip"; allowed: br, deflate, gzip'],
+  [fine, { 'Content-Type': 'application/json; charset=x' }, 'unsupported charset "X"; allowed: utf-8'],
+  [fine.replace('{', `{"more":${nested(501)},`), {}, 'nested too deeply: at most 500 lists and objects'],
+])('a body that cannot be taken is told what is wrong', async (body, more, message) => {
+  const known = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
+  const { error } = envelopeSchema.parse(await (await post(body, { ...known, ...more })).json())
   expect(error.message).toContain(message)
+})
+
+it('a body that is nested as deeply as allowed is passed on', async () => {
+  const body = fine.replace('{', `{"more":${nested(499)},`)
+  const known = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
+  expect((await post(body, known)).status).toBe(200)
 })
 
 it('another method is refused with those that are allowed', async () => {
