@@ -45,6 +45,8 @@ export function createCallsUnderWay({ drainMs, drains, stopMs }: CallLimits): Ca
     abandon,
     began(call, reply) {
       calls.add(call)
+      // Who left while the key was looked up is not told of again.
+      if (reply.closed) return call.leave()
       reply.once('close', () => {
         if (!reply.writableFinished) drain(call)
       })

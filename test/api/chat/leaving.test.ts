@@ -244,6 +244,21 @@ describe('a caller that does not read', () => {
   })
 })
 
+it('a caller that leaves while its key is looked up is recorded as one that left', async () => {
+  const chat = await startScriptedChat()
+  const looked = Promise.withResolvers<void>()
+  // The look-up waits for its turn.
+  const holding = chat.api.store.transaction(() => looked.promise)
+  askWithoutReading(chat).end()
+  await until(() => chat.api.lines.some((line) => line.includes('"aborted":true')))
+  looked.resolve()
+  await holding
+  const [record] = await until(() => (chat.records().length === 1 ? chat.records() : undefined))
+  expect(record).toMatchObject({ outcome: 'left', status: 499, requests: 0 })
+  expect(chat.upstream.received).toEqual([])
+  await chat.stop()
+})
+
 describe('a service that stops', () => {
   it('lets a stream come to its end', async () => {
     const { behaviour, begun, goOn } = held(beginStream, endStream)
