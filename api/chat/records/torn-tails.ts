@@ -6,6 +6,7 @@
 import { open, writeFile, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Log } from '../../log.ts'
+import { codeOf } from '../../system-errors.ts'
 import { dayFilesIn } from './day-files.ts'
 
 /**
@@ -27,7 +28,11 @@ const ASIDE_PREFIX = '_torn-'
 export async function sealTornTails(usageFolder: string, now: Date, log: Log): Promise<boolean> {
   let left = false
   for (const file of await dayFilesIn(usageFolder)) {
-    const outcome = await seal(file, now)
+    const outcome = await seal(file, now).catch((error: unknown) => {
+      // One that was moved away meanwhile is somebody else's. Any other must not keep the rest from being sealed.
+      if (codeOf(error) !== 'ENOENT') log.error({ file, err: error }, 'a usage file cannot be looked over')
+      return 'unread' as const
+    })
     if (outcome === 'young') left = true
     if (outcome === 'sealed') log.warn({ file }, 'half a usage record moved aside')
   }
@@ -35,21 +40,19 @@ export async function sealTornTails(usageFolder: string, now: Date, log: Log): P
 }
 
 async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'sealed'> {
-  const handle = await open(path, 'r+')
-  try {
-    const { size, mtime } = await handle.stat()
-    const whole = await endOfLastLine(handle, size)
-    if (whole === size) return 'whole'
-    if (now.getTime() - mtime.getTime() < QUIET_MS) return 'young'
-    const tail = Buffer.alloc(size - whole)
-    await handle.read(tail, 0, tail.length, whole)
-    await moveAside(path, tail)
-    if ((await handle.stat()).size !== size) return 'young'
-    await handle.truncate(whole)
-    return 'sealed'
-  } finally {
-    await handle.close()
-  }
+  // Most files are whole, and it is no fault that old ones may only be read.
+  await using reader = await open(path)
+  const { size, mtime } = await reader.stat()
+  const whole = await endOfLastLine(reader, size)
+  if (whole === size) return 'whole'
+  if (now.getTime() - mtime.getTime() < QUIET_MS) return 'young'
+  await using handle = await open(path, 'r+')
+  const tail = Buffer.alloc(size - whole)
+  await handle.read(tail, 0, tail.length, whole)
+  await moveAside(path, tail)
+  if ((await handle.stat()).size !== size) return 'young'
+  await handle.truncate(whole)
+  return 'sealed'
 }
 
 /** Keeps what is no record of the file at `path` in a file beside it. */

@@ -1,6 +1,6 @@
 /** Lines that a death of the process or a full disk cut in half: nothing that was acknowledged is lost with them. */
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -86,6 +86,21 @@ describe('a process that was killed', () => {
     expect(readFileSync(path, 'utf8')).toBe(`{"a":1}\n{"b":"${'x'.repeat(length)}"}\n`)
     expect(await sealTornTails(folder, quiet, log)).toBe(false)
     expect(messages()).toEqual([])
+  })
+
+  it('is sealed though files beside it cannot be read, or are gone', async () => {
+    const dataDir = folders.make()
+    const nameOf = (process: number) => `chat-20260310T000000Z-${process}-0123abcd.ndjson`
+    const folder = join(dataDir, 'raw', 'usage', `date=${DAY}`)
+    mkdirSync(join(folder, nameOf(1)), { recursive: true })
+    symlinkSync(join(folder, 'nowhere'), join(folder, nameOf(2)))
+    writeFileSync(join(folder, nameOf(3)), '{"a":1}\n{"b')
+    const usage = await openLog(dataDir, {}, new Date(Date.now() + 120_000))
+    expect(readFileSync(join(folder, nameOf(3)), 'utf8')).toBe('{"a":1}\n')
+    expect(usage.told('a usage file cannot be looked over')).toMatchObject([
+      { file: join(folder, nameOf(1)) },
+    ])
+    await usage.close()
   })
 
   it('leaves alone what is young and what is not ours', async () => {
