@@ -1,5 +1,6 @@
 /** Which providers may answer a request, in the order in which they are asked. */
 import { ApiError } from '../errors.ts'
+import { MODELS_PATH } from '../paths.ts'
 import { shorten } from '../shorten.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { Candidate } from './observer.ts'
@@ -32,7 +33,7 @@ export function candidatesFor(
   const unknown = request.models.filter((model) => !models.has(model))
   if (unknown.length > 0) {
     const names = unknown.map((model) => `"${shorten(model)}"`).join(', ')
-    throw invalidRequest(`Unknown model: ${names}; GET /models lists those there are`)
+    throw invalidRequest(`Unknown model: ${names}; ${MODELS_PATH} lists those there are`)
   }
   const targets = request.models.flatMap((model) =>
     (models.get(model) ?? []).map((upstream) => ({ model, provider: upstream.name, upstream })),

@@ -1,4 +1,4 @@
-import { snapshotId, type Retraction } from '../../pipeline/contract.ts'
+import { snapshotId, SNAPSHOTS_PATH, type Retraction } from '../../pipeline/contract.ts'
 import { ApiError } from '../errors.ts'
 import { badRequest, invalid } from '../http/query-parameters.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
@@ -57,6 +57,6 @@ export function goneSnapshot({ id, reason, retracted_at }: Retraction): ApiError
 }
 
 function unknownSnapshot(asOf: string): ApiError {
-  const allowed = 'the as_of of a retained snapshot; /datasets/app-rankings/snapshots lists them'
+  const allowed = `the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`
   return badRequest([invalid('as_of', asOf, allowed)])
 }

@@ -82,7 +82,7 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
   return async (request, reply) => {
     const id = pathPart(request, 'id')
     const name = pathPart(request, 'file')
-    if (id === LATEST) return redirectToLatest(reply, current, `/${name}`)
+    if (id === LATEST) return redirectToLatest(reply, current, `/${encodeURIComponent(name)}`)
     const entry = findEntry(catalogue, retained, id)
     const file = entry.files.find((each) => each.name === name)
     if (file === undefined) {

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { retractionSchema } from '../../../pipeline/contract.ts'
+import { retractionSchema, SNAPSHOTS_PATH } from '../../../pipeline/contract.ts'
 import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { runAt } from '../../support/in-process.ts'
 import { runCommand, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
@@ -130,6 +130,9 @@ describe('the list', () => {
     expect(one.data).toMatchObject({ id: FIRST, current: false })
     const latest = await api.get(`${LIST}/latest/apps.csv`)
     expect(latest.url).toBe(`${api.base}${LIST}/${SECOND}/apps.csv`)
+    // Whatever stands in the place of a name stays there.
+    const strange = await api.get(`${LIST}/latest/..%2F%3Fx`, undefined, { redirect: 'manual' })
+    expect(strange.headers.get('Location')).toBe(`${SNAPSHOTS_PATH}/${SECOND}/..%2F%3Fx`)
   })
 })
 
@@ -258,7 +261,10 @@ describe('as_of', () => {
   })
 
   it.each([
-    ['2026-01-07T02:00:01Z', 'sent "2026-01-07T02:00:01Z", allowed: the as_of of a retained snapshot'],
+    [
+      '2026-01-07T02:00:01Z',
+      `sent "2026-01-07T02:00:01Z", allowed: the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`,
+    ],
     ['2026-01-07T02:00:00.5Z', 'sent "2026-01-07T02:00:00.5Z", allowed: the as_of of a retained snapshot'],
     ['yesterday', 'allowed: the time of a snapshot, ISO 8601'],
   ])('%s is refused with 400', async (time, message) => {
