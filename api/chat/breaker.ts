@@ -46,6 +46,8 @@ export interface Breakers {
   began(candidate: Candidate): Trial
   /** It ended. `retryAfterSeconds` is what the provider asked for. */
   ended(trial: Trial, verdict: Verdict, retryAfterSeconds?: number): void
+  /** Forgets all other candidates, which are no longer configured; what was open of them is told to be closed. */
+  keepOnly(candidates: readonly Candidate[]): void
 }
 
 /** Breakers over all candidates. `now` gives milliseconds of a clock that never goes back. */
@@ -55,12 +57,15 @@ export function createBreakers(
 ): Breakers {
   const breakers = new Map<string, Breaker>()
 
-  function breakerOf({ model, provider }: Candidate): Breaker {
-    // Neither name can hold a space.
-    const key = `${provider} ${model}`
-    const breaker = breakers.get(key) ?? new Breaker(rules)
+  function breakerOf(candidate: Candidate): Breaker {
+    const key = keyOf(candidate)
+    const breaker = breakers.get(key) ?? new Breaker(candidate, rules)
     breakers.set(key, breaker)
     return breaker
+  }
+
+  function tell({ model, provider }: Candidate, open: boolean): void {
+    observer.breakerChanged({ model, provider, open })
   }
 
   return {
@@ -75,13 +80,26 @@ export function createBreakers(
     },
     began: (candidate) => breakerOf(candidate).began(candidate, now()),
     ended(trial, verdict, retryAfterSeconds) {
-      const { model, provider } = trial.candidate
-      const breaker = breakerOf(trial.candidate)
+      const breaker = breakers.get(keyOf(trial.candidate))
+      if (breaker === undefined) return
       const wasOpen = breaker.isOpen
       breaker.ended(trial, now(), { verdict, retryAfterSeconds })
-      if (breaker.isOpen !== wasOpen) observer.breakerChanged({ model, provider, open: breaker.isOpen })
+      if (breaker.isOpen !== wasOpen) tell(breaker.candidate, breaker.isOpen)
+    },
+    keepOnly(candidates) {
+      const kept = new Set(candidates.map(keyOf))
+      for (const [key, breaker] of breakers) {
+        if (kept.has(key)) continue
+        breakers.delete(key)
+        if (breaker.isOpen) tell(breaker.candidate, false)
+      }
     },
   }
+}
+
+// Neither name can hold a space.
+function keyOf({ model, provider }: Candidate): string {
+  return `${provider} ${model}`
 }
 
 /** Attempts of one second. */
@@ -99,6 +117,7 @@ interface Outcome {
 
 /** One provider of one model. Times are milliseconds of the same clock. */
 class Breaker {
+  readonly candidate: Candidate
   readonly #rules: BreakerRules
   #seconds: Second[] = []
   #failedInARow = 0
@@ -107,7 +126,8 @@ class Breaker {
   #probe: Trial | undefined
   #openings = 0
 
-  constructor(rules: BreakerRules) {
+  constructor({ model, provider }: Candidate, rules: BreakerRules) {
+    this.candidate = { model, provider }
     this.#rules = rules
   }
 

@@ -14,6 +14,11 @@ export interface Target extends Candidate {
 /** Seconds after which it makes sense to ask again where the operator has to do something first. */
 const OPERATOR_SECONDS = 60
 
+/** All that can be asked. */
+export function candidatesIn({ models }: Configuration): readonly Candidate[] {
+  return [...models].flatMap(([model, providers]) => providers.map(({ name }) => ({ model, provider: name })))
+}
+
 /**
  * The providers of the models that were asked for: model after model, each in the order of the configuration.
  * @throws {ApiError} 400 for a model that is not configured, 503 when there is nothing to ask.

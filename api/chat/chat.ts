@@ -8,9 +8,10 @@ import type { Store } from '../store/store.ts'
 import { createStreamAnswer, createWholeAnswer, type Answer } from './answer.ts'
 import type { RequestHeaders } from './apps/app-claim.ts'
 import { openAttribution } from './apps/attribution.ts'
-import { createBreakers } from './breaker.ts'
+import { createBreakers, type Breakers } from './breaker.ts'
 import { ChatCall, type Ending } from './call.ts'
 import { createCallsUnderWay, type CallLimits } from './calls-under-way.ts'
+import { candidatesIn } from './candidates.ts'
 import { createChatMetrics, watchUsageLog } from './chat-metrics.ts'
 import { openClusterLog } from './records/cluster-log.ts'
 import { createFallback } from './fallback.ts'
@@ -72,7 +73,8 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const observer = createChatMetrics(metrics)
   watchUsageLog(metrics, usage)
   const upstream = createUpstream()
-  const fallback = createFallback({ breakers: createBreakers(observer), observer, log })
+  const breakers = createBreakers(observer)
+  const fallback = createFallback({ breakers, observer, log })
   const calls = createCallsUnderWay(limits)
 
   async function finish(call: ChatCall, ending: Ending): Promise<void> {
@@ -83,7 +85,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
 
   const tools = { upstream, fallback, finish, silenceMs: limits.silenceMs }
   return {
-    models,
+    models: withBreakers(models, breakers),
     bodyLimit: settings.CHAT_BODY_MIB * MEBIBYTE,
     whole: createWholeAnswer(tools),
     stream: createStreamAnswer(tools),
@@ -104,6 +106,18 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       await upstream.close()
       await attribution.close()
       await usage.close()
+    },
+  }
+}
+
+/** The models, whose breakers go with them when they are read again. */
+function withBreakers(models: Models, breakers: Breakers): Models {
+  return {
+    current: () => models.current(),
+    async reload() {
+      await models.reload()
+      const configuration = models.current()
+      if (configuration !== undefined) breakers.keepOnly(candidatesIn(configuration))
     },
   }
 }

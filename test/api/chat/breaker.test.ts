@@ -156,3 +156,12 @@ it('leaves the models in the order in which the caller named them', () => {
   expect(breakers.order([A, B, OTHER])).toEqual([B, A, OTHER])
   expect(breakers.order([OTHER, A, B])).toEqual([OTHER, B, A])
 })
+
+it('an attempt of a candidate that was forgotten meanwhile says nothing', () => {
+  const { breakers, attempt, changes } = start()
+  for (let count = 0; count < 3; count++) attempt('failed')
+  const trials = Array.from({ length: 3 }, () => breakers.began(A))
+  breakers.keepOnly([B])
+  for (const trial of trials) breakers.ended(trial, 'failed')
+  expect(changes).toEqual(['alpha m/a opens', 'alpha m/a closes'])
+})

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { noneServed } from '../../../api/chat/none-served.ts'
-import { MESSAGES, startChat } from '../../support/chat.ts'
+import { MESSAGES, startChat, writeModels } from '../../support/chat.ts'
 import { envelopeSchema } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { freePort } from '../../support/ports.ts'
@@ -394,4 +394,21 @@ it('a header of the caller tells which attempts were made', async () => {
   expect(text).toContain('"router_metadata":{"attempts":[')
   const refused = await api.post({ ...ONE, model: 'a/none' }, init)
   expect(await refused.json()).toMatchObject({ router_metadata: { attempts: [] } })
+})
+
+it('a provider that is configured no longer is not shown as one that fails', async () => {
+  await using upstream = await startUpstream({ bad: status(500), good: answers() })
+  const provider = (model: string) => ({ name: model, base_url: upstream.url, model })
+  await using api = await startChat(folders, { 'a/one': [provider('bad'), provider('good')] })
+  const open = async () => {
+    const text = await (await fetch(`${api.origin}/metrics`)).text()
+    return text.split('\n').filter((line) => line.startsWith('chat_breaker_open{'))
+  }
+  for (let request = 0; request < 3; request++) await api.post(ONE)
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 1'])
+  await api.reload()
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 1'])
+  writeModels(api.dataDir, { 'a/one': [provider('good')] })
+  await api.reload()
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 0'])
 })
