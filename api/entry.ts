@@ -35,7 +35,7 @@ export function note(text: string): void {
 export function takeNoArguments(usage: string): void {
   const [first] = process.argv.slice(2)
   if (first === undefined) return
-  if (first !== '--help' && first !== '-h') {
+  if (!isHelp(first)) {
     throw new OperatorError(`Unexpected argument "${first}": settings come from the environment\n\n${usage}`)
   }
   print(usage)
@@ -52,7 +52,7 @@ export function chooseCommand<Command>(
   help: string,
 ): { readonly command: Command; readonly args: readonly string[] } | undefined {
   const [name, ...args] = process.argv.slice(2)
-  if (name === '--help' || name === '-h' || args.includes('--help')) {
+  if (process.argv.slice(2).some(isHelp)) {
     print(help)
     return undefined
   }
@@ -60,6 +60,10 @@ export function chooseCommand<Command>(
   if (command !== undefined) return { command, args }
   const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
   throw new OperatorError(`${fault}\n\n${help}`)
+}
+
+function isHelp(argument: string): boolean {
+  return argument === '--help' || argument === '-h'
 }
 
 /**

@@ -20,7 +20,7 @@ export interface RetainedSnapshots {
   retractions(): readonly Retraction[]
   /** Why the snapshot with this identifier was withdrawn; undefined when it was not. */
   retraction(id: string): Retraction | undefined
-  /** Absolute path of a snapshot's folder. */
+  /** Path of a snapshot's folder. */
   folder(id: string): string
   /**
    * Gives `work` the snapshot with this identifier, one of `ids()`, and keeps it open meanwhile.

@@ -10,7 +10,7 @@ import { readSettings } from '../config.ts'
 import { EXIT_USAGE, failureText, note, takeNoArguments } from '../entry.ts'
 import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
-import { serve } from '../serve.ts'
+import { serve, type Service } from '../serve.ts'
 import { collectExamples } from './collect-examples.ts'
 import { openApiDocument } from './document.ts'
 
@@ -40,11 +40,18 @@ async function writeFrom(dataDir: string): Promise<void> {
     clock: () => NOW,
     environment: {},
   })
-  const key = await createKey(service.store, { account: 'example', kind: 'management', now: NOW })
-  const examples = await collectExamples(service.routes, service.origin, key)
+  try {
+    await writeDocument(service)
+  } finally {
+    await service.close()
+  }
+}
+
+async function writeDocument({ store, routes, origin }: Service): Promise<void> {
+  const key = await createKey(store, { account: 'example', kind: 'management', now: NOW })
+  const examples = await collectExamples(routes, origin, key)
   await write('examples.json', examples)
-  await write('../openapi.json', openApiDocument(service.routes, examples))
-  await service.close()
+  await write('../openapi.json', openApiDocument(routes, examples))
 }
 
 async function main(): Promise<void> {

@@ -63,11 +63,14 @@ describe('npm run keys', () => {
     expect(run.stderr).not.toContain('    at ')
   })
 
-  it('--help goes to stdout and names every command', async () => {
-    const run = await keys(folders.make(), '--help')
-    expect(run.code).toBe(0)
-    for (const command of ['create', 'list', 'revoke']) expect(run.stdout).toContain(command)
-  })
+  it.each([[['--help']], [['-h']], [['create', '-h']], [['create', '--account', 'a', '--help']]])(
+    '%j goes to stdout and names every command',
+    async (args) => {
+      const run = await keys(folders.make(), ...args)
+      expect(run.code).toBe(0)
+      for (const command of ['create', 'list', 'revoke']) expect(run.stdout).toContain(command)
+    },
+  )
 
   it('works while others make keys in the same new folder', async () => {
     const dataDir = folders.make()
