@@ -67,7 +67,13 @@ it.each([
   [fine, { 'Content-Encoding': 'zip' }, 'unsupported content encoding "zip"; allowed: br, deflate, gzip'],
   [fine, { 'Content-Type': 'application/json; charset=x' }, 'unsupported charset "X"; allowed: utf-8'],
   [fine.replace('a/one', 'a/two'), {}, 'Unknown model: "a/two"; /api/v1/models lists'],
-  [fine.replace('{', `{"more":${nested(501)},`), {}, 'nested too deeply: at most 500 lists and objects'],
+  [fine.replace('a/one', 'a/two').replace('{', `{"more":${nested(499)},`), {}, 'Unknown model: "a/two"'],
+  [fine.replace('{', `{"more":${nested(500)},`), {}, 'nested too deeply: at most 500 lists and objects'],
+  [
+    fine.replace('{', `{"more":${'['.repeat(500)}${']'.repeat(500)},`),
+    {},
+    'nested too deeply: at most 500 lists and objects',
+  ],
 ])('a body that cannot be taken is told what is wrong', async (body, more, message) => {
   const known = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
   const { error } = envelopeSchema.parse(await (await post(body, { ...known, ...more })).json())
