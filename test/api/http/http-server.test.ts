@@ -34,7 +34,7 @@ describe('a server that stops', () => {
     ['half a request', 'GET / HTTP/1.1\r\nHost: x\r\n', 408],
     ['not HTTP', 'hello\r\n\r\n', 400],
   ])('does not wait for a client that does not hang up after %s', async (_what, text, status) => {
-    const server = await start({ headersMs: 100, requestMs: 200, stopMs: 100 })
+    const server = await start({ headersMs: 100, stopMs: 100 })
     const socket = stubbornClient(server.origin, text)
     const [answer] = await once(socket, 'data')
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -54,6 +54,15 @@ describe('a server that stops', () => {
     }
     await server.close()
   })
+})
+
+it('takes no more of request line and headers than it is told', async () => {
+  const server = await start({ headerBytes: 1000 })
+  const socket = stubbornClient(server.origin, `GET /${'x'.repeat(1000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  const [answer] = await once(socket, 'data')
+  expect(answer).toMatch(/^HTTP\/1\.1 431 /)
+  socket.destroy()
+  await server.close()
 })
 
 describe('what is no HTTP', () => {
