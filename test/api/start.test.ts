@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rankingsSchema, startAll, startProgram, until } from '../support/api.ts'
+import { rankingsSchema, said, startAll, startProgram, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { freePort } from '../support/ports.ts'
 import { hasProgram } from '../support/programs.ts'
@@ -25,6 +25,15 @@ async function start(dataDir: string, settings: Readonly<Record<string, string>>
       return await program.ended
     },
   }
+}
+
+/** A data folder of which the pipeline publishes nothing. */
+function brokenFolder(): string {
+  const dataDir = folders.make()
+  const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
+  mkdirSync(day, { recursive: true })
+  writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
+  return dataDir
 }
 
 /** Sends the request of the "Try it" line. */
@@ -59,11 +68,7 @@ describe('npm start', () => {
   })
 
   it('starts the API when the pipeline fails, and says so', async () => {
-    const dataDir = folders.make()
-    const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
-    mkdirSync(day, { recursive: true })
-    writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
-    const service = await start(dataDir)
+    const service = await start(brokenFolder())
     expect((await tryIt(service.welcome)).status).toBe(503)
     const { code, stderr } = await service.stop()
     expect(code).toBe(0)
@@ -88,6 +93,17 @@ describe('npm start', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
     expect(stderr).not.toContain('pipeline run failed')
   })
+
+  it.each(['pipeline run failed', 'listening'])(
+    'ends when it is stopped while it begins to serve, after "%s"',
+    async (message) => {
+      const program = startProgram('start.ts', [], { DATA_DIR: brokenFolder(), PORT: '0' })
+      await said(program, 'stderr', new RegExp(`"msg":"${message}`))
+      program.child.kill('SIGTERM')
+      const { code, stderr } = await program.ended
+      expect(code, stderr).toBe(0)
+    },
+  )
 
   it('reads MODELS_FILE again on SIGHUP', async () => {
     const file = join(folders.make(), 'models.json')
