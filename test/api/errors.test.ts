@@ -44,7 +44,7 @@ const FAULTY: readonly Route[] = [
     path: '/test/refuses',
     access: 'open',
     handle: () => {
-      throw new ApiError(502, 'Told')
+      throw new ApiError(502, 'Told: 😀')
     },
   },
   {
@@ -215,7 +215,7 @@ describe('a fault inside the service', () => {
   })
 
   it('passes a refusal on as it is', async () => {
-    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told')
+    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told: 😀')
   })
 
   it('breaks the connection when half a reply is out already', async () => {
