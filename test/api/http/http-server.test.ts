@@ -13,6 +13,8 @@ import { TemporaryFolders } from '../../support/nightly.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
+const HOUR_MS = 3_600_000
+
 /** A server with these limits, which finds nothing unless `app` does. */
 async function start(limits: Partial<HttpLimits>, app: Express = express()) {
   const { log } = memoryLog()
@@ -50,7 +52,7 @@ describe('a server that stops', () => {
       reply.write('begun')
       begun.resolve(reply)
     })
-    const server = await start({}, app)
+    const server = await start({ idleMs: HOUR_MS, stopMs: HOUR_MS }, app)
     const socket = stubbornClient(server.origin, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')
     socket.resume().on('end', () => socket.end())
     const reply = await begun.promise
@@ -112,6 +114,19 @@ it.each([
   ['example.org', 'http://example.org:3000'],
 ])('names the origin of host %s as %s', (host, origin) => {
   expect(originOf(host, { address: host, family: 'IPv4', port: 3000 })).toBe(origin)
+})
+
+it('says nothing in the log of a client that left in the middle of a request', async () => {
+  const { log, messages } = memoryLog()
+  const server = await listen(express(), { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
+  for (let count = 0; count < 20; count++) {
+    const socket = stubbornClient(server.origin, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    socket.write('GET / HTTP/1.1\r\n', () => socket.resetAndDestroy())
+    await once(socket, 'close')
+  }
+  await server.close()
+  expect(messages()).toEqual([])
 })
 
 describe('what is no HTTP', () => {
