@@ -145,6 +145,7 @@ async function rawFault(status: number, text: string, { origin } = server): Prom
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   expect(head).toMatch(/^X-Request-Id: /m)
   expect(head).toMatch(/^Connection: close/m)
+  expect(head).toMatch(new RegExp(`^Content-Length: ${Buffer.byteLength(body)}\r?$`, 'm'))
   return checkEnvelope(status, /^Content-Type: (.*)$/m.exec(head)?.[1] ?? null, body)
 }
 
@@ -285,10 +286,12 @@ describe('a request that cannot be served', () => {
 describe('an address that does not begin with its path', () => {
   it.each([
     ['http://example.org/healthz', 200],
+    ['HTTP://example.org/healthz', 200],
     ['http://example.org/nope?x=1', 404],
     ['http://[::1/healthz', 200],
     ['http://a:b/nope', 404],
     ['x://y?z', 503],
+    ['x://y?z=/healthz', 400],
     ['*', 404],
   ])('is answered by the application where it is %s', async (target, status) => {
     const answer = await sendRaw(
