@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { open, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -54,6 +55,7 @@ describe('npm start', () => {
 
     const second = await start(dataDir)
     expect(second.welcome).not.toContain('sk-')
+    expect(second.welcome).toContain('Bearer <API_KEY>')
     expect(second.welcome).toContain('npm run -s keys -- create')
     expect((await tryIt(second.welcome)).status).toBe(401)
     expect(await second.stop()).toMatchObject({ code: 0 })
@@ -94,16 +96,21 @@ describe('npm start', () => {
     expect(stderr).not.toContain('pipeline run failed')
   })
 
-  it.each(['pipeline run failed', 'listening'])(
-    'ends when it is stopped while it begins to serve, after "%s"',
-    async (message) => {
-      const program = startProgram('start.ts', [], { DATA_DIR: brokenFolder(), PORT: '0' })
-      await said(program, 'stderr', new RegExp(`"msg":"${message}`))
-      program.child.kill('SIGTERM')
-      const { code, stderr } = await program.ended
-      expect(code, stderr).toBe(0)
-    },
-  )
+  it.skipIf(!hasProgram('mkfifo'))('ends when it is stopped while it opens what it serves', async () => {
+    const pipe = join(folders.make(), 'models.json')
+    await promisify(execFile)('mkfifo', [pipe])
+    const settings = { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe }
+    const program = startProgram('start.ts', [], settings)
+    // Read twice: when the settings are checked, and when the API opens.
+    await writeFile(pipe, '{"models":{}}')
+    await said(program, 'stderr', /pipeline run failed/)
+    const writer = await open(pipe, 'w')
+    program.child.kill('SIGTERM')
+    await writer.writeFile('{"models":{}}')
+    await writer.close()
+    const { code, stderr } = await program.ended
+    expect(code, stderr).toBe(0)
+  })
 
   it('reads MODELS_FILE again on SIGHUP', async () => {
     const file = join(folders.make(), 'models.json')
