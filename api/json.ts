@@ -20,7 +20,7 @@ export function withoutNulls(object: JsonObject): Record<string, unknown> {
   const kept: Record<string, unknown> = {}
   for (const key in object) {
     const value = object[key]
-    if (value !== null && value !== undefined) kept[key] = value
+    if (value !== null) kept[key] = value
   }
   return kept
 }

@@ -75,7 +75,6 @@ async function open(
     it.close(),
   )
   const syncJobs = startSyncJobs(world, sync)
-  opened.defer(() => syncJobs.close())
   const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl, port })
   const app = createApp({ routes, store, clock, log, metrics })

@@ -1,4 +1,5 @@
 /** The HTTP server around an application: its limits, its start and its graceful end. */
+import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Express } from 'express'
@@ -91,15 +92,11 @@ function breakOffStalled(response: ServerResponse, stallMs: number): void {
 }
 
 async function bind(server: Server, host: string, port: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', reject)
-  server.listen(port, host, resolve)
   try {
-    await promise
+    await once(server.listen(port, host), 'listening')
   } catch (error) {
     throw new OperatorError(bindFault(error, host, port), { cause: error })
   }
-  server.off('error', reject)
 }
 
 function bindFault(error: unknown, host: string, port: number): string {
@@ -109,7 +106,8 @@ function bindFault(error: unknown, host: string, port: number): string {
   return `Cannot listen on HOST ${host}, PORT ${port}: ${String(error)}`
 }
 
-function originOf(host: string, address: AddressInfo | string | null): string {
+/** Where a server that listens on `host` can be reached. */
+export function originOf(host: string, address: AddressInfo | string | null): string {
   if (address === null || typeof address === 'string') throw new TypeError('The server listens on no port')
   // The addresses that stand for all of them are no place to send a request to.
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host

@@ -24,7 +24,8 @@ export function answerSocketFaults(server: Server, log: Log): void {
   server.on('connect', (_request, socket) => sayLast(socket, rawReply(NO_TUNNEL, randomUUID())))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const exchange = underWay.get(socket)
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnsweredBeforeItsEnd(exchange)) {
+    // A client that left needs no reply.
+    if (!socket.writable || isAnsweredBeforeItsEnd(exchange)) {
       socket.destroy()
       return
     }

@@ -2,16 +2,13 @@
 import type { Gate } from '../call.ts'
 import type { ApiError } from '../errors.ts'
 
+/** Of the errors that name no type themselves, as those about providers do. */
 const BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request',
   401: 'authentication',
-  408: 'timeout',
   413: 'payload_too_large',
   415: 'invalid_request',
-  429: 'rate_limit_exceeded',
   500: 'server',
-  502: 'provider_unavailable',
-  503: 'provider_unavailable',
 }
 
 /** Makes every error of the route state its type. */

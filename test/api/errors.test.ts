@@ -44,7 +44,7 @@ const FAULTY: readonly Route[] = [
     path: '/test/refuses',
     access: 'open',
     handle: () => {
-      throw new ApiError(502, 'Told')
+      throw new ApiError(502, 'Told: 😀')
     },
   },
   {
@@ -145,6 +145,7 @@ async function rawFault(status: number, text: string, { origin } = server): Prom
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   expect(head).toMatch(/^X-Request-Id: /m)
   expect(head).toMatch(/^Connection: close/m)
+  expect(head).toMatch(new RegExp(`^Content-Length: ${Buffer.byteLength(body)}\r?$`, 'm'))
   return checkEnvelope(status, /^Content-Type: (.*)$/m.exec(head)?.[1] ?? null, body)
 }
 
@@ -215,7 +216,7 @@ describe('a fault inside the service', () => {
   })
 
   it('passes a refusal on as it is', async () => {
-    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told')
+    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told: 😀')
   })
 
   it('breaks the connection when half a reply is out already', async () => {
@@ -285,10 +286,12 @@ describe('a request that cannot be served', () => {
 describe('an address that does not begin with its path', () => {
   it.each([
     ['http://example.org/healthz', 200],
+    ['HTTP://example.org/healthz', 200],
     ['http://example.org/nope?x=1', 404],
     ['http://[::1/healthz', 200],
     ['http://a:b/nope', 404],
     ['x://y?z', 503],
+    ['x://y?z=/healthz', 400],
     ['*', 404],
   ])('is answered by the application where it is %s', async (target, status) => {
     const answer = await sendRaw(

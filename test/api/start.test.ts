@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { open, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rankingsSchema, startAll, startProgram, until } from '../support/api.ts'
+import { rankingsSchema, said, startAll, startProgram, until } from '../support/api.ts'
 import { TemporaryFolders } from '../support/nightly.ts'
 import { freePort } from '../support/ports.ts'
 import { hasProgram } from '../support/programs.ts'
@@ -27,6 +28,15 @@ async function start(dataDir: string, settings: Readonly<Record<string, string>>
   }
 }
 
+/** A data folder of which the pipeline publishes nothing. */
+function brokenFolder(): string {
+  const dataDir = folders.make()
+  const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
+  mkdirSync(day, { recursive: true })
+  writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
+  return dataDir
+}
+
 /** Sends the request of the "Try it" line. */
 function tryIt(welcome: string): Promise<Response> {
   const [, authorization = '', address = ''] = /curl -H 'Authorization: (.*)' '(.*)'/.exec(welcome) ?? []
@@ -45,6 +55,7 @@ describe('npm start', () => {
 
     const second = await start(dataDir)
     expect(second.welcome).not.toContain('sk-')
+    expect(second.welcome).toContain('Bearer <API_KEY>')
     expect(second.welcome).toContain('npm run -s keys -- create')
     expect((await tryIt(second.welcome)).status).toBe(401)
     expect(await second.stop()).toMatchObject({ code: 0 })
@@ -59,11 +70,7 @@ describe('npm start', () => {
   })
 
   it('starts the API when the pipeline fails, and says so', async () => {
-    const dataDir = folders.make()
-    const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
-    mkdirSync(day, { recursive: true })
-    writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
-    const service = await start(dataDir)
+    const service = await start(brokenFolder())
     expect((await tryIt(service.welcome)).status).toBe(503)
     const { code, stderr } = await service.stop()
     expect(code).toBe(0)
@@ -87,6 +94,22 @@ describe('npm start', () => {
     silent.close()
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
     expect(stderr).not.toContain('pipeline run failed')
+  })
+
+  it.skipIf(!hasProgram('mkfifo'))('ends when it is stopped while it opens what it serves', async () => {
+    const pipe = join(folders.make(), 'models.json')
+    await promisify(execFile)('mkfifo', [pipe])
+    const settings = { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe }
+    const program = startProgram('start.ts', [], settings)
+    // Read twice: when the settings are checked, and when the API opens.
+    await writeFile(pipe, '{"models":{}}')
+    await said(program, 'stderr', /pipeline run failed/)
+    const writer = await open(pipe, 'w')
+    program.child.kill('SIGTERM')
+    await writer.writeFile('{"models":{}}')
+    await writer.close()
+    const { code, stderr } = await program.ended
+    expect(code, stderr).toBe(0)
   })
 
   it('reads MODELS_FILE again on SIGHUP', async () => {

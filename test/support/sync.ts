@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { StoreSettings } from '../../api/store/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
+import type { HttpLimits } from '../../api/http/http-server.ts'
 import type { JobEffects } from '../../api/scim/run-job.ts'
 import { startApi, until, type Api } from './api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
@@ -73,16 +74,18 @@ interface SyncApiOptions {
   readonly sync?: Partial<JobEffects>
   readonly clock?: () => Date
   readonly settings?: Readonly<Record<string, string>>
+  readonly limits?: Partial<HttpLimits>
 }
 
 /** A running service, with what an administrator does to it in short form. */
 export async function startSyncApi(
   store: StoreSettings,
-  { token = DIRECTORY_TOKEN, sync, clock, settings }: SyncApiOptions = {},
+  { token = DIRECTORY_TOKEN, sync, clock, settings, limits = {} }: SyncApiOptions = {},
 ) {
   const api = await startApi(store.DATA_DIR, {
     environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
     sync: { ...QUICK, ...sync },
+    limits,
     ...(clock === undefined ? {} : { clock }),
   })
   return {

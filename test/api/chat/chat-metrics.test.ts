@@ -31,6 +31,7 @@ describe('createChatMetrics', () => {
       `chat_tokens_total{${LABELS},kind="prompt"} 11`,
       `chat_tokens_total{${LABELS},kind="completion"} 7`,
     ])
+    expect(await samples('chat_usage_missing_total')).toEqual([])
     expect(await samples('chat_first_token_seconds')).toEqual([
       `chat_first_token_seconds_sum{${LABELS}} 0.024`,
       `chat_first_token_seconds_count{${LABELS}} 2`,
@@ -50,6 +51,8 @@ describe('createChatMetrics', () => {
       `chat_requests_total{${LABELS},outcome="completed",status="200",stream="false"} 1`,
     ])
     expect(await samples('chat_usage_missing_total')).toEqual([`chat_usage_missing_total{${LABELS}} 1`])
+    const tokens = await samples('chat_tokens_total')
+    expect(tokens.map((line) => line.split(' ').at(-1))).toEqual(['0', '0', '0', '0'])
     expect(await samples('chat_requests_unattributed_total')).toEqual(['chat_requests_unattributed_total 1'])
     expect(await samples('chat_first_token_seconds_count')).toHaveLength(1)
   })
@@ -72,6 +75,22 @@ describe('createChatMetrics', () => {
     observer.breakerChanged({ ...CANDIDATE, open: false })
     expect(await samples('chat_breaker_open')).toEqual([`chat_breaker_open{${LABELS}} 0`])
   })
+})
+
+it('tells times apart from a cached first token to a long reasoning call', async () => {
+  const { observer, registry } = watched()
+  observer.requestFinished(usageRecord())
+  observer.attemptFinished({ ...CANDIDATE, outcome: 'served', ms: 1 })
+  const text = await registry.metrics()
+  for (const name of [
+    'chat_attempt_duration_seconds',
+    'chat_first_token_seconds',
+    'chat_request_duration_seconds',
+  ]) {
+    const bounds = [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map(([, le]) => le)
+    expect(bounds.at(0), name).toBe('0.05')
+    expect(bounds.slice(-2), name).toEqual(['600', '+Inf'])
+  }
 })
 
 describe('watchUsageLog', () => {

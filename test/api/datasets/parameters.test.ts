@@ -117,6 +117,12 @@ describe('parseParameters', () => {
     expect(message).toContain(`sent "${fault.sent}"`)
   })
 
+  it('tells of a fault what was sent and what is allowed, and nothing else', () => {
+    expect(faultsOf('limit=x').message).toBe(
+      'Parameter "limit" is not valid: sent "x", allowed: an integer from 1 to 100',
+    )
+  })
+
   it('tells every fault at once', () => {
     const { message, faults } = faultsOf('limit=0&sort=best&page=2&offset=&category=game')
     expect(faults.map((fault) => fault.parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
@@ -144,9 +150,10 @@ describe('parseParameters', () => {
   })
 
   it('shortens what was sent to 100 characters', () => {
-    const { faults } = faultsOf(`sort=${'😀'.repeat(200)}&${'n'.repeat(200)}=1`)
+    const { faults } = faultsOf(`sort=${'😀'.repeat(200)}&${'n'.repeat(200)}=${'1'.repeat(200)}`)
     expect(faults[0]?.sent).toBe(`${'😀'.repeat(100)}…`)
     expect(faults[1]?.parameter).toBe(`${'n'.repeat(100)}…`)
+    expect(faults[1]?.sent).toBe(`${'1'.repeat(100)}…`)
   })
 
   it('lists at most 20 faults and counts the others', () => {

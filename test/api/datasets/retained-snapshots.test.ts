@@ -90,6 +90,13 @@ describe('retainSnapshots', () => {
     await retained.close()
   })
 
+  it('is closed also where one is just being opened and cannot be', async () => {
+    const retained = retainSnapshots(dataDir, memoryLog().log)
+    const refused = expect(retained.use('20260101T020000Z', async () => undefined)).rejects.toThrow()
+    await retained.close()
+    await refused
+  })
+
   it('looks for the retraction of an identifier alone, wherever another text would lead', () => {
     const retained = retainSnapshots(dataDir, memoryLog().log)
     writeFileSync(join(dataDir, 'other.json'), '{}')

@@ -6,12 +6,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type Express } from 'express'
 import { afterAll, describe, expect, it } from 'vitest'
-import { HTTP_LIMITS, listen, type HttpLimits } from '../../../api/http/http-server.ts'
+import { HTTP_LIMITS, listen, originOf, type HttpLimits } from '../../../api/http/http-server.ts'
 import { memoryLog } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
+
+const HOUR_MS = 3_600_000
 
 /** A server with these limits, which finds nothing unless `app` does. */
 async function start(limits: Partial<HttpLimits>, app: Express = express()) {
@@ -34,13 +36,52 @@ describe('a server that stops', () => {
     ['half a request', 'GET / HTTP/1.1\r\nHost: x\r\n', 408],
     ['not HTTP', 'hello\r\n\r\n', 400],
   ])('does not wait for a client that does not hang up after %s', async (_what, text, status) => {
-    const server = await start({ headersMs: 100, requestMs: 200, stopMs: 100 })
+    const server = await start({ headersMs: 100, stopMs: 100 })
     const socket = stubbornClient(server.origin, text)
     const [answer] = await once(socket, 'data')
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
     expect(answer).toMatch(/\r\nX-Request-Id: [\da-f-]{36}\r\n/)
     expect(answer).toContain('\r\nCache-Control: no-store\r\n')
     await server.close()
+    socket.destroy()
+  })
+
+  it('closes a connection once a reply on it has ended that had begun before', async () => {
+    const begun = Promise.withResolvers<ServerResponse>()
+    const app = express().get('/slow', (_request, reply) => {
+      reply.write('begun')
+      begun.resolve(reply)
+    })
+    const server = await start({ idleMs: HOUR_MS, stopMs: HOUR_MS }, app)
+    const socket = stubbornClient(server.origin, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.resume().on('end', () => socket.end())
+    const reply = await begun.promise
+    const ended = once(socket, 'end')
+    const closed = server.close()
+    reply.end()
+    await ended
+    await closed
+  })
+
+  it('cuts off what does not end, and says so before', async () => {
+    const asked = Promise.withResolvers<void>()
+    let reply: ServerResponse | undefined
+    const app = express().get('/never', (_request, response) => {
+      reply = response
+      asked.resolve()
+    })
+    let wasCut: boolean | undefined
+    const server = await listen(app, {
+      host: '127.0.0.1',
+      port: 0,
+      log: memoryLog().log,
+      limits: { ...HTTP_LIMITS, stopMs: 0 },
+      beforeCut: () => void (wasCut = reply?.destroyed),
+    })
+    const socket = stubbornClient(server.origin, 'GET /never HTTP/1.1\r\nHost: x\r\n\r\n')
+    await asked.promise
+    await server.close()
+    expect(wasCut).toBe(false)
     socket.destroy()
   })
 
@@ -54,6 +95,38 @@ describe('a server that stops', () => {
     }
     await server.close()
   })
+})
+
+it('takes no more of request line and headers than it is told', async () => {
+  const server = await start({ headerBytes: 1000 })
+  const socket = stubbornClient(server.origin, `GET /${'x'.repeat(1000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  const [answer] = await once(socket, 'data')
+  expect(answer).toMatch(/^HTTP\/1\.1 431 /)
+  socket.destroy()
+  await server.close()
+})
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:3000'],
+  ['0.0.0.0', 'http://127.0.0.1:3000'],
+  ['::', 'http://[::1]:3000'],
+  ['::1', 'http://[::1]:3000'],
+  ['example.org', 'http://example.org:3000'],
+])('names the origin of host %s as %s', (host, origin) => {
+  expect(originOf(host, { address: host, family: 'IPv4', port: 3000 })).toBe(origin)
+})
+
+it('says nothing in the log of a client that left in the middle of a request', async () => {
+  const { log, messages } = memoryLog()
+  const server = await listen(express(), { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
+  for (let count = 0; count < 20; count++) {
+    const socket = stubbornClient(server.origin, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    socket.write('GET / HTTP/1.1\r\n', () => socket.resetAndDestroy())
+    await once(socket, 'close')
+  }
+  await server.close()
+  expect(messages()).toEqual([])
 })
 
 describe('what is no HTTP', () => {
@@ -120,6 +193,15 @@ describe('a reply that its client does not take', () => {
     const client = ask(server.origin, path)
     await once(await given, 'close')
     client.destroy()
+    await server.close()
+  })
+
+  it('is waited for where nothing of it is there to be taken', async () => {
+    const app = express().get('/slow', (_request, reply) => {
+      reply.set('Content-Length', '4').once('timeout', () => reply.end('late'))
+    })
+    const server = await start({ stallMs: 100 }, app)
+    expect(await (await fetch(`${server.origin}/slow`)).text()).toBe('late')
     await server.close()
   })
 

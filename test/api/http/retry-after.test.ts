@@ -8,6 +8,7 @@ describe('retryAfterMs', () => {
 
   it('reads seconds and dates; one that is past is no wait', () => {
     expect(retryAfterMs('2')).toBe(2000)
+    expect(retryAfterMs(['2', '3'])).toBe(2000)
     expect(retryAfterMs('Wed, 21 Oct 2099 07:28:00 GMT')).toBeGreaterThan(0)
     expect(retryAfterMs('Wed, 21 Oct 2015 07:28:00 GMT')).toBe(0)
   })

@@ -6,6 +6,7 @@ import { findConnectionByName, putConnection } from '../../../api/scim/connectio
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
 import { startProgram, startServer, until } from '../../support/api.ts'
+import { halfRequest } from '../../support/connections.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
@@ -18,6 +19,8 @@ import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../support
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
+
+const DAY_MS = 24 * 3_600_000
 
 /** Takes no other process for dead. */
 const NEVER_DEAD = { ...QUICK.pulse, stillBeats: Infinity }
@@ -123,6 +126,24 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     const acme = await service.connect(good.url)
     expect(await acme.job(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
     expect(Object.keys(await acme.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
+  })
+
+  it('interrupts what is running at once, while requests in flight still have their time', async () => {
+    const { quirk, waiting } = gate()
+    await using held = await startDirectory(groupsNamed('1'), { quirk })
+    const limits = { headersMs: DAY_MS, requestMs: DAY_MS, stopMs: DAY_MS }
+    await using service = await startSyncApi(await fresh(), { limits })
+    const acme = await service.connect(held.url)
+    await acme.post()
+    await until(() => waiting() > 0)
+    const request = await halfRequest(service.origin)
+    const closed = service.close()
+    await until(async () => {
+      const [job] = await service.store.query('SELECT status FROM scim_sync_jobs')
+      return job?.['status'] === 'failed'
+    })
+    expect(await request.finish()).toMatch(/^HTTP\/1\.1 200 /)
+    await closed
   })
 
   it('survives kill -9 in the middle of a sync: the old groups stand whole, the job has failed', async () => {

@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+afterEach(() => void vi.useRealTimers())
+
+/** Whether somebody has the store under `dataDir` open: SQLite removes the file when the last one closes it. */
+const isStoreOpen = (dataDir: string) => existsSync(join(dataDir, 'service.sqlite-wal'))
+
+describe('a service that stops', () => {
+  it('closes its store and every snapshot that it had open', async () => {
+    const dataDir = folders.make()
+    for (const day of ['19', '20']) {
+      await publishSnapshot(dataDir, {
+        asOf: new Date(`2026-11-${day}T02:00:00Z`),
+        dataThrough: '2026-11-18',
+        apps: [],
+        daily: [],
+      })
+    }
+    const api = await startApi(dataDir)
+    const earlier = '/datasets/app-rankings?as_of=2026-11-19T02:00:00Z'
+    expect((await api.get(earlier, await api.makeKey())).status).toBe(200)
+    expect(isStoreOpen(dataDir)).toBe(true)
+    await api.close()
+    expect(isStoreOpen(dataDir)).toBe(false)
+    const messages = api.messages()
+    const closed = messages.flatMap(({ msg, snapshot }) => (msg === 'snapshot closed' ? [snapshot] : []))
+    expect(new Set(closed)).toEqual(new Set(['20261119T020000Z', '20261120T020000Z']))
+    expect(messages.at(-1)?.['msg']).toBe('stopped')
+  })
+
+  it('leaves no timer behind', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+    const api = await startApi(folders.make())
+    await api.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('gives up a store that does not close', async () => {
+    const api = await startApi(folders.make(), { limits: { stopMs: 0 } })
+    const { promise: givenUp, resolve } = Promise.withResolvers<void>()
+    const close = api.store.close.bind(api.store)
+    vi.spyOn(api.store, 'abandon').mockImplementation(resolve)
+    vi.spyOn(api.store, 'close').mockImplementation(async () => {
+      await givenUp
+      await close()
+    })
+    await api.close()
+  })
+})
+
+it('closes what it had opened where it cannot listen', async () => {
+  await using first = await startApi(folders.make())
+  const dataDir = folders.make()
+  const second = startApi(dataDir, { environment: { PORT: new URL(first.origin).port } })
+  await expect(second).rejects.toThrow('already in use')
+  expect(isStoreOpen(dataDir)).toBe(false)
+})
