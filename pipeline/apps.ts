@@ -3,7 +3,7 @@ import { alias, hide, rename, show, tag } from './apps/decisions.ts'
 import { history, list } from './apps/show-registry.ts'
 import type { AppsWorld } from './apps/world.ts'
 import type { Command } from './commands/command.ts'
-import { commandNamed, note, print } from './command-line.ts'
+import { asksForHelp, commandNamed, note, print } from './command-line.ts'
 import { readConfig } from './config.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 
@@ -41,7 +41,7 @@ function findCommand([name, ...rest]: string[]): () => Promise<void> {
 
 async function main(args: string[]): Promise<void> {
   try {
-    if (args.includes('--help')) print(HELP.trimEnd())
+    if (asksForHelp(args)) print(HELP.trimEnd())
     else await findCommand(args)()
   } catch (error) {
     note(isExpected(error) ? error.message : `The command crashed: ${stackOf(error)}`)

@@ -24,6 +24,11 @@ export function note(text: string): void {
   process.stderr.write(`${printable(text)}\n`)
 }
 
+/** Whether help is asked for, anywhere on the command line. */
+export function asksForHelp(args: readonly string[]): boolean {
+  return args.includes('--help') || args.includes('-h')
+}
+
 /** Options and positionals of the command line; throws a UsageError for what is not known. */
 export function parseCommandLine<const T extends ParseArgsConfig>(
   config: T,

@@ -1,5 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
-import { commandNamed, onStopSignal, print } from './command-line.ts'
+import { asksForHelp, commandNamed, onStopSignal, print } from './command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
@@ -47,7 +47,7 @@ Options:
   --dry-run       say what would be done, and write nothing
   --with-sample   put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw
   --json          print the result as JSON; data goes to stdout, messages to stderr
-  --help          print this help
+  --help, -h      print this help
 
 ${settingsHelp(pipelineSettings.shape)}
 
@@ -68,7 +68,7 @@ async function main(args: string[]): Promise<void> {
     progress.note(`Stopped by ${signal}. What is published stays; the next run begins anew`),
   )
   try {
-    if (args.includes('--help')) return print(HELP.trimEnd())
+    if (asksForHelp(args)) return print(HELP.trimEnd())
     const { command, rest } = findCommand(args)
     const work = command.prepare(rest)
     const config = readConfig(process.env)

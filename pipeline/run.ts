@@ -75,7 +75,8 @@ type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: strin
 /**
  * Runs the pipeline once over DATA_DIR.
  * @throws DataError when the data broke a promise, BlockedError when a gate did not let it through, LockedOutError
- * when another run is under way, LockedError when somebody has a published file open to write. Each time nothing is published and the current snapshot stays.
+ * when another run is under way, LockedError when somebody has a published file open to write. Each time nothing is
+ * published and the current snapshot stays.
  */
 export async function runNightly(
   config: Config,

@@ -55,7 +55,7 @@ function startSchedule(expression: string): void {
 async function main(): Promise<void> {
   const { values } = parseCommandLine({
     options: {
-      help: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
       check: { type: 'boolean' },
       'catch-up': { type: 'boolean', default: true },
     },

@@ -117,7 +117,7 @@ function eraseLine(terminal: Interface): void {
 
 async function main(): Promise<void> {
   const { values, positionals } = parseCommandLine({
-    options: { help: { type: 'boolean' } },
+    options: { help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
   })
   if (values.help === true) return print(HELP.trimEnd())

@@ -41,7 +41,7 @@ class SampleError extends Error {
 
 function main(args: readonly string[]): void {
   const [reference, output = import.meta.dirname] = args
-  if (reference === '--help') return void process.stdout.write(`${USAGE}\n`)
+  if (reference === '--help' || reference === '-h') return void process.stdout.write(`${USAGE}\n`)
   if (reference === undefined || reference.startsWith('-') || args.length > 2) throw new SampleError(USAGE)
   const usage = readTable(join(reference, 'usage_weekly.csv'), USAGE_COLUMNS)
   const rankings = readTable(join(reference, 'rankings_weekly.csv'), RANKING_COLUMNS)
