@@ -46,7 +46,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   await execute(run.connection, 'resolve/usage.sql')
   const result = await summarise(run)
   // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
-  await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE walks')
+  await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows')
   await returnMemory(run.connection)
   return result
 }
