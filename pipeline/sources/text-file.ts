@@ -1,4 +1,4 @@
-/** First look at a text file: is a compressed one whole, and which columns does a CSV header name? */
+/** First look at a text file: is it whole, can DuckDB see all of it, and which columns does a CSV header name? */
 import { createReadStream } from 'node:fs'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -8,6 +8,13 @@ import type { Compression, RawFile } from './drop-folder.ts'
 
 /** Far more than any header; a file without a line break in so many bytes is not CSV. */
 const HEADER_BYTES = 65_536
+const CHUNK_BYTES = 1_048_576
+
+/**
+ * DuckDB rejects a line from 2,000,000 bytes on, but passes over one of more than 16 MB without a word, depending on
+ * where it lies.
+ */
+const LONGEST_LINE = 15_000_000
 const BYTE_ORDER_MARK = /^\uFEFF/
 const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
@@ -23,36 +30,53 @@ function decompressor(compression: Compression): Transform {
 }
 
 /**
- * Reads a compressed file to its end, a plain one to its first line, and returns the first bytes as text.
- * DuckDB takes the end of a truncated .gz or .zst for the end of the data, without an error; zlib does not.
+ * Reads a file to its end. DuckDB takes the end of a truncated .gz or .zst for the end of the data, without an error;
+ * zlib does not.
  * @throws DataError that names the file.
  */
-async function readStart(file: RawFile): Promise<string> {
-  const start: Buffer[] = []
-  let kept = 0
-  const source = createReadStream(
-    file.path,
-    file.compression === 'none' ? { end: HEADER_BYTES - 1 } : undefined,
-  )
+async function eachChunk(file: RawFile, take: (chunk: Buffer) => void): Promise<void> {
+  const source = createReadStream(file.path, { highWaterMark: CHUNK_BYTES })
   try {
     await pipeline(source, decompressor(file.compression), async (chunks: AsyncIterable<Buffer>) => {
-      for await (const chunk of chunks) {
-        if (kept >= HEADER_BYTES) continue
-        start.push(chunk)
-        kept += chunk.length
-      }
+      for await (const chunk of chunks) take(chunk)
     })
   } catch (error) {
     throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. Deliver the file again, whole`, {
       cause: error,
     })
   }
+}
+
+/**
+ * Proves that a text file can be read to its end, and that no line is so long that it would get lost.
+ * @returns the first bytes as text.
+ * @throws DataError that names the file.
+ */
+export async function verifyWhole(file: RawFile): Promise<string> {
+  const start: Buffer[] = []
+  let kept = 0
+  let line = 0
+  let longest = 0
+  await eachChunk(file, (chunk) => {
+    if (kept < HEADER_BYTES) {
+      start.push(chunk.subarray(0, HEADER_BYTES - kept))
+      kept += chunk.length
+    }
+    const end = lastLineEnd(chunk)
+    line = end < 0 ? line + chunk.length : chunk.length - 1 - end
+    longest = Math.max(longest, line)
+  })
+  if (longest > LONGEST_LINE) {
+    throw new DataError(
+      `${file.name} cannot be read: it has a line of more than 15 MB. Lines must be shorter than 2,000,000 bytes: shorten it, or take it out`,
+    )
+  }
   return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')
 }
 
-/** Proves that a text file can be read to its end. */
-export async function verifyWhole(file: RawFile): Promise<void> {
-  if (file.compression !== 'none') await readStart(file)
+function lastLineEnd(chunk: Buffer): number {
+  const end = chunk.lastIndexOf('\n')
+  return end < 0 ? chunk.lastIndexOf('\r') : end
 }
 
 /**
@@ -60,7 +84,7 @@ export async function verifyWhole(file: RawFile): Promise<void> {
  * @throws DataError when there is no header or it names a column twice.
  */
 export async function readCsvHeader(file: RawFile): Promise<string[]> {
-  const [line = ''] = (await readStart(file)).split(/\r\n|\n|\r/, 1)
+  const [line = ''] = (await verifyWhole(file)).split(/\r\n|\n|\r/, 1)
   const names = splitCsvLine(line).map((name, index) => name.trim().toLowerCase() || unnamed(index))
   if (line.trim() === '')
     throw new DataError(`${file.name} is empty: expected a first line with the column names`)

@@ -125,6 +125,51 @@ describe('quarantine', () => {
   }
 })
 
+describe('a long line', () => {
+  /** A line of so many bytes, without its end. */
+  const line = { csv: csvLine, ndjson: ndjsonLine }
+  const formats = ['csv', 'ndjson'] as const
+
+  it.each(formats)('counts below 2,000,000 bytes in %s, and is rejected from there on', async (format) => {
+    const dataDir = folder()
+    const lengths = [100, 1_999_999, 2_000_000, 100, 15_000_000, 100]
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, lengths))
+    const first = format === 'csv' ? 2 : 1
+    await runAt(dataDir, AS_OF)
+    const reason = 'broken line: it must be shorter than 2,000,000 bytes'
+    expect(
+      await queryWarehouse(dataDir, 'SELECT row, reason FROM quarantine ORDER BY quarantine.row'),
+    ).toEqual([
+      { row: `${first + 2}`, reason },
+      { row: `${first + 4}`, reason },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2006' }])
+  })
+
+  it.each(formats)('that the reader of %s would pass over fails the run and is named', async (format) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, [100, 40_000_000, 100]))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      `long.${format} cannot be read: it has a line of more than 15 MB. Lines must be shorter than 2,000,000 bytes`,
+    )
+  })
+
+  function text(format: 'csv' | 'ndjson', lengths: readonly number[]): string {
+    const lines = lengths.map((length) => `${line[format](length)}\n`)
+    return (format === 'csv' ? HEADER.replace('\n', ',note\n') : '') + lines.join('')
+  }
+
+  function csvLine(length: number): string {
+    return `${DAY}T00:00:00Z,1,1,1,`.padEnd(length, 'x')
+  }
+
+  function ndjsonLine(length: number): string {
+    const start = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1,"note":"`
+    return `${start.padEnd(length - 2, 'x')}"}`
+  }
+})
+
 describe('the limit of 1 %', () => {
   it('is not passed by exactly 1 %', async () => {
     const dataDir = folder()

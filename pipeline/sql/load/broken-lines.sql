@@ -3,7 +3,10 @@
 WITH broken AS (
   SELECT
     e.line,
-    string_agg(DISTINCT lower(CAST(e.error_type AS VARCHAR)), ', ') AS errors,
+    replace(
+      string_agg(DISTINCT lower(CAST(e.error_type AS VARCHAR)), ', '),
+      'line size over maximum', 'it must be shorter than 2,000,000 bytes'
+    ) AS errors,
     trim(any_value(e.csv_line), chr(10) || chr(13)) AS bytes
   FROM reject_errors AS e
   WHERE e.line > $header_lines
