@@ -4,9 +4,10 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
+import { counted } from '../counted.ts'
 import { DataError, firstLineOf, isShortage } from '../errors.ts'
 import { identifier, literal } from '../sql-values.ts'
-import { execute, readRow } from '../statements.ts'
+import { countSchema, execute, readRow } from '../statements.ts'
 import { withAppender } from './appender.ts'
 import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
@@ -15,12 +16,13 @@ import { requireReadable } from './drop-folder.ts'
 import type { Compression, RawFile } from './drop-folder.ts'
 import { describeParquet, parquetRows } from './parquet-file.ts'
 import { pathLiteral } from './path-literal.ts'
-import { readCsvHeader, verifyWhole } from './text-file.ts'
+import { countLines, readCsvHeader, verifyWhole } from './text-file.ts'
 
 /** Columns of the staging table before those of the input. */
 const PLACE_COLUMNS = ['file VARCHAR', 'row BIGINT', 'lines BIGINT', 'fault VARCHAR', 'payload VARCHAR']
 
-const brokenRow = z.object({ broken: z.boolean() })
+const brokenRow = z.object({ broken: z.boolean(), unclosed: z.string().nullable() })
+const linesRow = z.object({ lines: countSchema })
 
 /** Makes the empty temporary table `staged` for the given columns. */
 export async function createStagingTable(connection: DuckDBConnection, columns: Columns): Promise<void> {
@@ -137,12 +139,32 @@ async function stageBrokenLines(
   headerLines: number,
 ): Promise<void> {
   const header = { header_lines: headerLines }
-  const { broken } = await readRow(connection, 'load/broken-count.sql', brokenRow, header)
+  const { broken, unclosed } = await readRow(connection, 'load/broken-count.sql', brokenRow, header)
   if (broken) {
     await execute(connection, 'load/broken-lines.sql', { file: file.name, ...header })
     await execute(connection, 'load/renumber-lines.sql', { file: file.name, ...header })
   }
   await connection.run('DROP TABLE reject_errors; DROP TABLE reject_scans')
+  if (unclosed !== null) await refuseSwallowed(connection, file, unclosed, headerLines)
+}
+
+/**
+ * An unclosed quote swallows megabytes of a larger file, and DuckDB tells no more than the first 10,000 bytes.
+ * @throws DataError when lines of the file are missing among those that were staged.
+ */
+async function refuseSwallowed(
+  connection: DuckDBConnection,
+  file: RawFile,
+  unclosed: string,
+  headerLines: number,
+): Promise<void> {
+  const { lines } = await readRow(connection, 'load/staged-lines.sql', linesRow, { file: file.name })
+  const swallowed = (await countLines(file)) - headerLines - lines
+  if (swallowed > 0) {
+    throw new DataError(
+      `${file.name} cannot be read: row ${unclosed} opens a quote that is not closed, and ${counted(swallowed, 'line')} after it cannot be told apart. Correct the row, or take it out`,
+    )
+  }
 }
 
 async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {

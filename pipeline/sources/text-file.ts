@@ -74,6 +74,23 @@ export async function verifyWhole(file: RawFile): Promise<string> {
   return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')
 }
 
+/** How many lines of a text file are not blank. */
+export async function countLines(file: RawFile): Promise<number> {
+  let lines = 0
+  let blank = true
+  await eachChunk(file, (chunk) => {
+    const lineEnd = chunk.includes('\n') ? '\n' : '\r'
+    for (const [index, line] of chunk.toString('latin1').split(lineEnd).entries()) {
+      if (index > 0) blank = true
+      if (blank && line.trim() !== '') {
+        lines += 1
+        blank = false
+      }
+    }
+  })
+  return lines
+}
+
 function lastLineEnd(chunk: Buffer): number {
   const end = chunk.lastIndexOf('\n')
   return end < 0 ? chunk.lastIndexOf('\r') : end

@@ -170,6 +170,17 @@ describe('a long line', () => {
   }
 })
 
+describe('an unclosed quote', () => {
+  it('that swallows more than can be told fails the run, with the row and the number of lines', async () => {
+    const dataDir = folder()
+    const broken = `"${DAY}T00:00:00Z,1,1,1\n`
+    writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      /quote\.csv cannot be read: row 40002 opens a quote that is not closed, and 2\d{3} lines after it/,
+    )
+  })
+})
+
 describe('the limit of 1 %', () => {
   it('is not passed by exactly 1 %', async () => {
     const dataDir = folder()
