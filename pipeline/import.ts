@@ -1,12 +1,12 @@
 /** Sorts a usage file into the folders of its days, value by value as it is: judging comes with the next run. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdirSync } from 'node:fs'
+import { createReadStream, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { counted } from './counted.ts'
-import { asideOf, putInPlace } from './durable-file.ts'
+import { clearLeft, nameOfOwn, putInPlace } from './durable-file.ts'
 import { DataError } from './errors.ts'
 import { literal } from './sql-values.ts'
 import { countSchema, readRow, readRows } from './statements.ts'
@@ -84,8 +84,8 @@ async function hashOf(path: string): Promise<string> {
 }
 
 /**
- * Under a name that is passed over until the file is whole. Where a killed import left that name, DuckDB would write
- * under one of its own, which is not.
+ * Under a name that is passed over until the file is whole, and that another import of the same file does not share.
+ * USE_TMP_FILE would give it a name that is not passed over.
  */
 async function writePart(
   connection: DuckDBConnection,
@@ -93,14 +93,20 @@ async function writePart(
   { day, name }: ImportedPart,
 ): Promise<void> {
   const target = join(rawFolder, name)
-  const aside = asideOf(target)
+  const prefix = `.${basename(target)}-`
+  const aside = join(dirname(target), nameOfOwn(prefix))
   mkdirSync(dirname(target), { recursive: true })
-  await connection.run(
-    `COPY (
-       SELECT ${allColumns(IMPORTED_COLUMNS).join(', ')}
-       FROM staged
-       WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
-     ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
-  )
-  putInPlace(aside, target)
+  clearLeft(dirname(target), prefix)
+  try {
+    await connection.run(
+      `COPY (
+         SELECT ${allColumns(IMPORTED_COLUMNS).join(', ')}
+         FROM staged
+         WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
+       ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    )
+    putInPlace(aside, target)
+  } finally {
+    rmSync(aside, { force: true })
+  }
 }

@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { importFile } from '../../pipeline/import.ts'
+import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
+import { execute } from '../../pipeline/statements.ts'
 import { queryWarehouse, runAt } from '../support/in-process.ts'
 import { TemporaryFolders, query, runCommand, writeRaw } from '../support/nightly.ts'
+import { startProcess } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -115,20 +119,35 @@ describe('import', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: good }] })
   })
 
-  it('over what a killed one left it writes under no name that a run reads', async () => {
+  it('writes under no name that a run reads, and clears away what a killed one left', async () => {
     const path = put('export.csv', `${HEADER}\n${ROWS[0]}\n`)
     await runCommand(dataDir, 'import', path)
     const folder = join(dataDir, 'raw/usage/date=2026-01-05')
     const [name = ''] = readdirSync(folder)
-    renameSync(join(folder, name), join(folder, `.${name}`))
+    const killed = startProcess(process.execPath, ['--version'], { environment: {} })
+    await killed.ended
+    renameSync(join(folder, name), join(folder, `.${name}-${killed.child.pid}-left`))
     const seen = new Set<string | null>()
     const watcher = watch(folder, (_, changed) => seen.add(changed))
     await runCommand(dataDir, 'import', path)
     // The system tells changes a little later.
     await pause(100)
     watcher.close()
-    expect(seen).toEqual(new Set([`.${name}`, name]))
+    expect([...seen].filter((changed) => !changed?.startsWith('.'))).toEqual([name])
     expect(readdirSync(folder)).toEqual([name])
+  })
+
+  it('of one file twice at one moment has it there once, whole', async () => {
+    const path = put('export.csv', `${HEADER}\n${`${ROWS[0]}\n`.repeat(10_000)}`)
+    const importing = () =>
+      withMemoryDatabase({ memory: '200MB', dataDir }, async (connection) => {
+        await execute(connection, 'load/values.sql')
+        return await importFile(connection, path, { rawFolder: join(dataDir, 'raw'), dryRun: false })
+      })
+    await Promise.all([importing(), importing()])
+    expect(readdirSync(join(dataDir, 'raw/usage/date=2026-01-05'))).toHaveLength(1)
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(report.not_published).toMatchObject({ rows_read: 10_000 })
   })
 
   it('a half file that a killed one left under the name of DuckDB does not fail the run', async () => {
