@@ -162,7 +162,8 @@ async function refuseSwallowed(
   const swallowed = (await countLines(file)) - headerLines - lines
   if (swallowed > 0) {
     throw new DataError(
-      `${file.name} cannot be read: row ${unclosed} opens a quote that is not closed, and ${counted(swallowed, 'line')} after it cannot be told apart. Correct the row, or take it out`,
+      `${file.name} cannot be read: row ${unclosed} opens a quote that is not closed, and ` +
+        `${counted(swallowed, 'line')} after it cannot be told apart. Correct the row, or take it out`,
     )
   }
 }

@@ -12,9 +12,9 @@ const CHUNK_BYTES = 1_048_576
 
 /**
  * DuckDB rejects a line from 2,000,000 bytes on, but passes over one of more than 16 MB without a word, depending on
- * where it lies.
+ * where it lies. Where a line ends inside of a chunk, up to a chunk of it is not measured.
  */
-const LONGEST_LINE = 15_000_000
+const LONGEST_LINE = 10_000_000
 const BYTE_ORDER_MARK = /^\uFEFF/
 const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
@@ -68,7 +68,8 @@ export async function verifyWhole(file: RawFile): Promise<string> {
   })
   if (longest > LONGEST_LINE) {
     throw new DataError(
-      `${file.name} cannot be read: it has a line of more than 15 MB. Lines must be shorter than 2,000,000 bytes: shorten it, or take it out`,
+      `${file.name} cannot be read: it has a line of more than 10 MB. ` +
+        'Lines must be shorter than 2,000,000 bytes: shorten it, or take it out',
     )
   }
   return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')

@@ -27,7 +27,10 @@ test/bench/README.md.`
 async function main(): Promise<void> {
   const { values, positionals } = parseCommandLine({
     allowPositionals: true,
-    options: { large: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } },
+    options: {
+      large: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
   })
   if (values.help) return print(USAGE)
   const unknown = positionals.filter((name) => !Object.hasOwn(PARTS, name))
