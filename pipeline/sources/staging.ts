@@ -16,7 +16,7 @@ import { requireReadable } from './drop-folder.ts'
 import type { Compression, RawFile } from './drop-folder.ts'
 import { describeParquet, parquetRows } from './parquet-file.ts'
 import { pathLiteral } from './path-literal.ts'
-import { countLines, readCsvHeader, verifyWhole } from './text-file.ts'
+import { countLines, readCsvHeader, verifyNdjson } from './text-file.ts'
 
 /** Columns of the staging table before those of the input. */
 const PLACE_COLUMNS = ['file VARCHAR', 'row BIGINT', 'lines BIGINT', 'fault VARCHAR', 'payload VARCHAR']
@@ -94,10 +94,11 @@ async function stageCsv(connection: DuckDBConnection, file: RawFile, columns: Co
 
 /**
  * Lines are taken as text first: a line that is not JSON then has its number and its bytes, like any other. A
- * required key must be there, if only with null: a misspelt key is a fault.
+ * required key must be there, if only with null: a misspelt key is a fault. Told that lines end in \r\n, DuckDB takes
+ * \n for an end as well; told \n, or nothing, it may number \r\n as two.
  */
 async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
-  await verifyWhole(file)
+  await verifyNdjson(file)
   const missing = columns.required.map(
     (name) => `WHEN NOT json_exists(object, ${jsonPath(name)}) THEN ${literal(`the key ${name} is missing`)}`,
   )
@@ -111,6 +112,7 @@ async function stageNdjson(connection: DuckDBConnection, file: RawFile, columns:
        SELECT row_number() OVER () AS row, line
        FROM read_csv(${pathLiteral(file)}, columns = {line: 'VARCHAR'}, header = false, auto_detect = false,
          delim = chr(1), quote = '', escape = '', comment = '', strict_mode = false, store_rejects = true,
+         new_line = '\\r\\n',
          hive_partitioning = false, compression = '${COMPRESSION[file.compression]}')
      ),
      objects AS (

@@ -9,6 +9,8 @@ import type { Compression, RawFile } from './drop-folder.ts'
 /** Far more than any header; a file without a line break in so many bytes is not CSV. */
 const HEADER_BYTES = 65_536
 const CHUNK_BYTES = 1_048_576
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
 
 /**
  * DuckDB rejects a line from 2,000,000 bytes on, but passes over one of more than 16 MB without a word, depending on
@@ -52,12 +54,13 @@ async function eachChunk(file: RawFile, take: (chunk: Buffer) => void): Promise<
  * @returns the first bytes as text.
  * @throws DataError that names the file.
  */
-export async function verifyWhole(file: RawFile): Promise<string> {
+async function verifyWhole(file: RawFile, look?: (chunk: Buffer) => void): Promise<string> {
   const start: Buffer[] = []
   let kept = 0
   let line = 0
   let longest = 0
   await eachChunk(file, (chunk) => {
+    look?.(chunk)
     if (kept < HEADER_BYTES) {
       start.push(chunk.subarray(0, HEADER_BYTES - kept))
       kept += chunk.length
@@ -73,6 +76,29 @@ export async function verifyWhole(file: RawFile): Promise<string> {
     )
   }
   return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')
+}
+
+/**
+ * Proves that DuckDB can see every line of an NDJSON file: what follows a carriage return alone it may lose.
+ * @throws DataError that names the file.
+ */
+export async function verifyNdjson(file: RawFile): Promise<void> {
+  let alone = false
+  let open = false
+  await verifyWhole(file, (chunk) => {
+    if (open && chunk[0] !== LINE_FEED) alone = true
+    open = chunk.at(-1) === CARRIAGE_RETURN
+    let at = chunk.indexOf(CARRIAGE_RETURN)
+    while (!alone && at >= 0 && at < chunk.length - 1) {
+      alone = chunk[at + 1] !== LINE_FEED
+      at = chunk.indexOf(CARRIAGE_RETURN, at + 1)
+    }
+  })
+  if (alone) {
+    throw new DataError(
+      `${file.name} cannot be read: it has a carriage return without a line feed. Lines must end in \\n or \\r\\n`,
+    )
+  }
 }
 
 /** How many lines of a text file are not blank. */
@@ -93,8 +119,8 @@ export async function countLines(file: RawFile): Promise<number> {
 }
 
 function lastLineEnd(chunk: Buffer): number {
-  const end = chunk.lastIndexOf('\n')
-  return end < 0 ? chunk.lastIndexOf('\r') : end
+  const end = chunk.lastIndexOf(LINE_FEED)
+  return end < 0 ? chunk.lastIndexOf(CARRIAGE_RETURN) : end
 }
 
 /**

@@ -100,7 +100,7 @@ function withOne(values: Partial<typeof GOOD>) {
 it.each([
   ['ts', `TIMESTAMP '${DAY}' + INTERVAL 1 DAY`, 'ts is not on the day of its folder'],
   ['ts', `TIMESTAMP '${DAY}' - INTERVAL 1 MICROSECOND`, 'ts is not on the day of its folder'],
-  ['ts', 'NULL', 'ts is not a UTC timestamp'],
+  ['ts', 'NULL', 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'],
   ['app_id', 'NULL', 'app_id is not an integer'],
   ['app_id', '1.5', 'app_id is not an integer'],
   ['prompt_tokens', '-1', 'prompt_tokens is not an integer, 0 or more'],

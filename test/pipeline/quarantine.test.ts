@@ -170,6 +170,44 @@ describe('a long line', () => {
   }
 })
 
+describe('the line ends of NDJSON', () => {
+  const good = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`
+
+  it.each([
+    ['\\n first', ['\n', '\r\n', '\r\n']],
+    ['\\r\\n first', ['\r\n', '\n', '\n']],
+  ])('may be of both kinds, %s, and rows have their true numbers', async (_name, ends) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    const lines = [good, good, 'not json', '', 'not json', good]
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/mixed.ndjson`,
+      lines.map((line, index) => line + ends[index % ends.length]).join(''),
+    )
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT row FROM quarantine ORDER BY quarantine.row')).toEqual([
+      { row: '3' },
+      { row: '5' },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2005' }])
+  })
+
+  // In chunks of 1 MiB: the last one has its carriage return at the end of the first.
+  it.each([1, 2, Math.floor(2 ** 20 / (good.length + 1))])(
+    'are no carriage returns alone, such as that of line %i: the run fails and the file is named',
+    async (line) => {
+      const dataDir = folder()
+      const before = `${good}\n`.repeat(line - 1)
+      const padded = good.padEnd(line > 2 ? 2 ** 20 - 1 - before.length : 0)
+      writeRaw(dataDir, `usage/date=${DAY}/returns.ndjson`, `${before}${padded}\r${good}\n${good}\n`)
+      await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+        'returns.ndjson cannot be read: it has a carriage return without a line feed',
+      )
+    },
+  )
+})
+
 describe('an unclosed quote', () => {
   it('that swallows more than can be told fails the run, with the row and the number of lines', async () => {
     const dataDir = folder()

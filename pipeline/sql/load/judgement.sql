@@ -3,7 +3,7 @@
 
 CREATE OR REPLACE TEMP MACRO rejection(fault, ts, app_id, prompt_tokens, completion_tokens, requests) AS CASE
   WHEN fault IS NOT NULL THEN fault
-  WHEN ts IS NULL THEN 'ts is not a UTC timestamp'
+  WHEN ts IS NULL THEN 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'
   WHEN ts < getvariable('day') OR ts >= getvariable('day') + 1
     THEN 'ts is not on the day of its folder'
   WHEN app_id IS NULL THEN 'app_id is not an integer'

@@ -10,7 +10,7 @@ WITH judged AS (
       WHEN r.app_id IS NULL THEN 'app_id is not an integer'
       WHEN r.app_id = $unattributed
         THEN 'app_id ' || r.app_id || ' stands for requests that name no app: remove the row'
-      WHEN r.updated_at IS NULL THEN 'updated_at is not a UTC timestamp'
+      WHEN r.updated_at IS NULL THEN 'updated_at is not a UTC timestamp such as 2026-01-05T10:00:00Z'
       WHEN NOT r.wins THEN NULL
       WHEN coalesce(r.visibility NOT IN ('public', 'hidden', 'private'), true)
         THEN 'visibility "' || coalesce(r.visibility, '') || '" is none of public, hidden, private'
