@@ -73,6 +73,7 @@ it.each([
   ],
   ['decimals', decimals(0, [10n ** 30n, -7n, 0n]), ['1000000000000000000000000000000', '-7', '0']],
   ['decimals with digits behind the point', decimals(2, [200n, -5n, 12345n]), ['2.00', '-0.05', '123.45']],
+  ['decimals without their last digits', decimals(-2, [12n, -1n, 0n]), ['1200', '-100', '0']],
   [
     'large floats',
     vectorFromArray([1e22, 0.5, 9007199254740992], new Float64()),
