@@ -6,10 +6,11 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from './errors.ts'
 import { clearSpilled } from './memory-database.ts'
-import { execute, setVariables } from './statements.ts'
+import { execute, readRow, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
   readonly connection: DuckDBConnection
@@ -19,6 +20,8 @@ export type Warehouse = {
 
 /** Name of the private warehouse in DATA_DIR. */
 export const WAREHOUSE_FILE = 'warehouse.duckdb'
+
+const madeRow = z.object({ made: z.boolean() })
 
 /**
  * Opens the warehouse and makes its tables where they are missing.
@@ -34,7 +37,8 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   const warehouse = await connectTo(instance)
   try {
     await setVariables(warehouse.connection, { memory_limit: memory })
-    for (const name of ['warehouse.sql', 'array-bits.sql', 'load/values.sql', 'load/judgement.sql']) {
+    await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
+    for (const name of ['array-bits.sql', 'load/values.sql', 'load/judgement.sql']) {
       await execute(warehouse.connection, name)
     }
     return warehouse
@@ -51,7 +55,13 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
 export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
   const path = join(dataDir, WAREHOUSE_FILE)
   if (!existsSync(path)) return undefined
-  return connectTo(await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }))
+  const warehouse = await connectTo(
+    await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }),
+  )
+  const { made } = await readRow(warehouse.connection, 'warehouse-made.sql', madeRow)
+  if (made) return warehouse
+  warehouse.close()
+  return undefined
 }
 
 /**

@@ -1,13 +1,14 @@
 /** Follows the pointer to the newest snapshot and swaps it under running requests. */
 import { join } from 'node:path'
-import { CURRENT_POINTER } from '../../pipeline/contract.ts'
+import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../../pipeline/contract.ts'
 import type { Log } from '../log.ts'
 import { lease, type Lease } from './lease.ts'
+import { findRetraction } from './retained-snapshots.ts'
 import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from './snapshot.ts'
 
 /** The snapshot that is served at the moment. */
 export interface CurrentSnapshot {
-  /** The facts of the snapshot served now; undefined while none has been published. */
+  /** The facts of the snapshot served now; undefined while none is published, be it that the only one was retracted. */
   facts(): SnapshotFacts | undefined
   /** Whether there is one that cannot be opened, be it instead of an older one that is served meanwhile. */
   isFaulty(): boolean
@@ -54,6 +55,7 @@ export async function followSnapshots(
     if (closed || performance.now() < lookAgainAt) return
     try {
       const folder = snapshotFolder(pointer)
+      if (folder === undefined) holding = withoutRetracted(dataDir, holding)
       if (folder === undefined || folder === holding?.folder) {
         lastFault = undefined
         return
@@ -77,8 +79,7 @@ export async function followSnapshots(
   await looking
   const timer = setInterval(() => {
     looking = looking.then(look)
-  }, intervalMs)
-  timer.unref()
+  }, intervalMs).unref()
 
   return {
     facts: () => holding?.lease.snapshot,
@@ -93,6 +94,15 @@ export async function followSnapshots(
       await last?.lease.retire()
     },
   }
+}
+
+/** What is served while there is no pointer: the same as before, unless it was retracted. */
+function withoutRetracted(dataDir: string, holding: Holding | undefined): Holding | undefined {
+  if (holding === undefined) return undefined
+  const { id } = holding.lease.snapshot
+  if (findRetraction(join(dataDir, SNAPSHOTS_FOLDER), id) === undefined) return holding
+  void holding.lease.retire()
+  return undefined
 }
 
 /** Opens a snapshot; one that cannot be prepared is closed again. */

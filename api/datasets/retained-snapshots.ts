@@ -94,7 +94,8 @@ function namesIn(folder: string): string[] {
   return (unlessAbsent(() => readdirSync(folder)) ?? []).toSorted().toReversed()
 }
 
-function findRetraction(folder: string, id: string): Retraction | undefined {
+/** Why the snapshot with this identifier was withdrawn, from the record in `folder`, that of the snapshots. */
+export function findRetraction(folder: string, id: string): Retraction | undefined {
   // Anything may be asked for; only an identifier names a file.
   if (asOfFromId(id) === undefined) return undefined
   const path = join(folder, RETRACTIONS_FOLDER, `${id}.json`)

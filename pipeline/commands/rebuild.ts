@@ -11,6 +11,9 @@ import { JSON_OPTION } from './command.ts'
 import type { Command, World } from './command.ts'
 import { run } from './run.ts'
 
+/** Of the warehouse and of its log of changes, which goes with it. */
+const ENDINGS = ['', '.wal'] as const
+
 export const rebuild: Command = {
   usage: 'rebuild [--as-of TIME] [--json]',
   summary:
@@ -32,11 +35,18 @@ async function setAside({ config, progress, now }: World): Promise<void> {
   await refuseHeld(config)
   const { dataDir } = config
   const path = join(dataDir, WAREHOUSE_FILE)
-  const aside = join(dataDir, `warehouse-${snapshotId(now())}.duckdb`)
-  for (const ending of ['', '.wal']) {
+  const aside = freeName(dataDir, now())
+  for (const ending of ENDINGS) {
     if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`)
   }
   if (existsSync(aside)) progress.note(`The warehouse is set aside as ${aside}`)
+}
+
+/** The time tells when it was set aside; of several within one second, about when. */
+function freeName(dataDir: string, time: Date): string {
+  const path = join(dataDir, `warehouse-${snapshotId(time)}.duckdb`)
+  const isTaken = ENDINGS.some((ending) => existsSync(`${path}${ending}`))
+  return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
 }
 
 /** A warehouse in use is not damaged, or somebody else is mending it; a shortage says nothing of it. */

@@ -1,6 +1,7 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
 import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
 import { run } from '../../pipeline/commands/run.ts'
@@ -139,6 +140,18 @@ describe('quarantine', () => {
     expect((await runCommand(dataDir, 'quarantine', '2026-01-04', '2026-01-05')).code).toBe(2)
   })
 })
+
+it.each(['plan', 'quarantine'])(
+  '%s takes a warehouse without tables for none: a first run that is killed may leave one',
+  async (command) => {
+    const copy = folders.make()
+    const none = await runCommand(copy, command)
+    const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
+    instance.closeSync()
+    expect(none.code).toBe(0)
+    expect(await runCommand(copy, command)).toEqual(none)
+  },
+)
 
 describe('diff', () => {
   it('tells totals, changed days, new and gone apps, and moved ranks', async () => {

@@ -22,8 +22,10 @@ import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rebuild } from '../../pipeline/commands/rebuild.ts'
+import { readConfig } from '../../pipeline/config.ts'
 import { machineFault } from '../../pipeline/errors.ts'
-import { runAt } from '../support/in-process.ts'
+import { SILENT, runAt } from '../support/in-process.ts'
 import { TemporaryFolders, currentSnapshot, queryCurrent, runCommand, writeRaw } from '../support/nightly.ts'
 import { startWithoutPrivilege, type Ended } from '../support/processes.ts'
 
@@ -390,6 +392,24 @@ describe('a damaged warehouse', () => {
     expect(code).toBe(0)
     expect(stderr).toContain('nothing new is published')
     expect(digest()).toBe(before)
+  })
+
+  it('stays set aside when another one is within the same second', async () => {
+    const damaged = 'no database at all '.repeat(1000)
+    writeFileSync(path(), damaged)
+    const world = {
+      config: readConfig({ DATA_DIR: dataDir }),
+      progress: SILENT,
+      now: () => new Date('2026-01-06T03:00:00.500Z'),
+      send: () => Promise.resolve(),
+      print: () => undefined,
+    }
+    const work = rebuild.prepare([])
+    await work(world)
+    await work(world)
+    const aside = readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))
+    expect(aside).toEqual(['warehouse-20260106T030000Z.duckdb', 'warehouse-20260106T030001Z.duckdb'])
+    expect(readFileSync(join(dataDir, aside[0] ?? ''), 'utf8')).toBe(damaged)
   })
 
   it('that another run holds stays where it is', async () => {

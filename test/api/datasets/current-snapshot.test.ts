@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract.ts'
+import { recordRetraction } from '../../../pipeline/snapshots.ts'
 import { followSnapshots } from '../../../api/datasets/current-snapshot.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -98,6 +99,27 @@ describe('followSnapshots', () => {
     expect(snapshots.isFaulty()).toBe(true)
     rmSync(join(dataDir, CURRENT_POINTER))
     await until(() => !snapshots.isFaulty())
+    await snapshots.close()
+  })
+
+  it('goes on serving without a pointer, but not what was retracted', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z'))
+    pointAt(dataDir, '20261120T040000Z')
+    await until(() => snapshots.isFaulty())
+    // The fault is forgotten by the look that finds no pointer.
+    rmSync(join(dataDir, CURRENT_POINTER))
+    await until(() => !snapshots.isFaulty())
+    expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+
+    const times = { as_of: '2026-11-20T02:00:00Z', retracted_at: '2026-11-20T03:00:00Z' }
+    recordRetraction(dataDir, { id: '20261120T020000Z', reason: 'wrong', ...times })
+    await until(() => snapshots.facts() === undefined)
+    expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
+    await until(() => isFree(folder))
     await snapshots.close()
   })
 

@@ -27,12 +27,12 @@ beforeAll(async () => {
     dataThrough: LAST_DAY,
     apps: [
       { id: 1, name: '=cmd|"x", y', tags: ['cli-agent'] },
-      { id: 2, name: 'Plain' },
+      { id: -2, name: 'Plain' },
       { id: 3, name: "O'Neill\n😀", tags: ['game'] },
     ],
     daily: [
       { day: LAST_DAY, app: 1, requests: 3, tokens: HUGE, completion: HUGE },
-      { day: LAST_DAY, app: 2, requests: 2, tokens: 50 },
+      { day: LAST_DAY, app: -2, requests: 2, tokens: 50 },
       { day: LAST_DAY, app: 3, requests: 1, tokens: 7 },
     ],
   })
@@ -121,11 +121,11 @@ describe('the choice of a format', () => {
 })
 
 describe('the rows', () => {
-  it('as CSV have no cell that a spreadsheet would run', async () => {
+  it('as CSV have no text that a spreadsheet would run, and numbers as they are', async () => {
     expect(await (await get('?format=csv')).text()).toBe(
       'app_id,app_name,rank,total_requests,total_tokens\n' +
         `1,"'=cmd|""x"", y",1,3,${2n * HUGE}\n` +
-        '2,Plain,2,2,50\n' +
+        '-2,Plain,2,2,50\n' +
         `3,"O'Neill\n😀",3,1,7\n`,
     )
   })
