@@ -255,6 +255,18 @@ describe('a stream', () => {
     }
   })
 
+  it.each([
+    ['after its first token', [chunk({ content: 'Hel' }, '')], true],
+    ['before its first token', [chunk({ role: 'assistant', content: '' }, '')], false],
+  ])(
+    'that is cut %s is not whole, though the provider gives each chunk an empty finish',
+    async (_name, begun, hasBegun) => {
+      const response = await post(stream(sse(begun, false), { ending: 'cut' }))
+      expect(response.status).toBe(hasBegun ? 200 : 502)
+      expect(await response.text()).toContain('ended its reply before it was whole')
+    },
+  )
+
   it('with an event beyond all measure is cut', async () => {
     const huge = chunk({ content: 'x'.repeat(2 * 1024 * 1024) })
     const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))

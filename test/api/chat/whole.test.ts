@@ -51,6 +51,11 @@ describe('a whole reply', () => {
     })
   })
 
+  it('has no finish where the provider names an empty one', async () => {
+    const { body } = await ask({ choices: [{ message: { content: 'Hello' }, finish_reason: '' }] })
+    expect(body).toMatchObject({ choices: [{ finish_reason: null }] })
+  })
+
   it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
     const { body } = await ask({
       ...completion(),
