@@ -35,6 +35,8 @@ export class ChunkReader {
       this.#isDone = true
       return undefined
     }
+    // A sign of life, as other servers give by a comment.
+    if (data === '') return undefined
     const value = parseJson(data)
     if (!isObject(value)) throw new AttemptFailure('invalidReply', { status: 200 })
     refuseErrors(value)

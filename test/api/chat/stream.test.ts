@@ -116,6 +116,10 @@ describe('a stream', () => {
     ['without the blank line at its end', sse(chunksOf(WORDS)).trimEnd()],
     ['without a finish', sse(chunksOf(WORDS).slice(0, -2))],
     ['with CRLF', sse(chunksOf(WORDS)).replaceAll('\n', '\r\n')],
+    [
+      'with events without data',
+      sse(chunksOf(WORDS)).replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {'),
+    ],
     ['with comments and other fields', `: hello\n\nevent: x\nid: 7\nretry: 10\n${sse(chunksOf(WORDS))}`],
   ])('%s is whole', async (_name, text) => {
     const { content, isWhole, last } = await ask(stream(text))
