@@ -185,6 +185,11 @@ describe('a provider', () => {
     if (code !== 200) expect(await response.text()).toContain('sent a reply that cannot be used')
   })
 
+  it('whose reply begins with a byte order mark has answered', async () => {
+    const response = await post((reply) => void reply.end(`\uFEFF${JSON.stringify(completion())}`))
+    expect(response.status).toBe(200)
+  })
+
   it('whose reply breaks off is told as such', async () => {
     const broken = stream(JSON.stringify(completion()).slice(0, -1), { ending: 'cut' })
     const response = await post(broken)
