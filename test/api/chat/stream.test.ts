@@ -57,6 +57,10 @@ function post(behaviour: Behaviour, model = 'a/one'): Promise<Response> {
   return chat.api.post({ model, messages: MESSAGES, stream: true })
 }
 
+/** Characters of an event that is taken, as of an image, and of one that is not. */
+const LARGE = 12 * 1024 * 1024
+const BEYOND_MEASURE = 17 * 1024 * 1024
+
 const WORDS = ['Grüße ', '🚀', ' world']
 
 describe('a stream', () => {
@@ -131,7 +135,7 @@ describe('a stream', () => {
   it.each([
     ['after its first token', sse(chunksOf(WORDS))],
     ['before any token', sse([chunk({ role: 'assistant' })])],
-    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(2 * 1024 * 1024)])],
+    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(BEYOND_MEASURE)])],
   ])('is over with [DONE] %s, though its connection stays open', async (_name, text) => {
     const closed = Promise.withResolvers<unknown>()
     const lingering: Behaviour = async (response, received) => {
@@ -272,7 +276,7 @@ describe('a stream', () => {
   )
 
   it('with an event beyond all measure is cut', async () => {
-    const huge = chunk({ content: 'x'.repeat(2 * 1024 * 1024) })
+    const huge = chunk({ content: 'x'.repeat(BEYOND_MEASURE) })
     const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))
     expect(isWhole).toBe(false)
     expect(last).toHaveProperty('error')
@@ -283,6 +287,13 @@ describe('a stream', () => {
     const { content, isWhole } = await ask(stream(sse(chunksOf([large, large])), { pieces: 60_000 }))
     expect(content).toBe(large + large)
     expect(isWhole).toBe(true)
+  })
+
+  it('brings an image as one event', async () => {
+    const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(LARGE)}` } }
+    const { isWhole, deltas } = await ask(stream(sse([chunk({ images: [image] }), chunk({}, 'stop')])))
+    expect(isWhole).toBe(true)
+    expect(deltas[0]).toMatchObject({ images: [image] })
   })
 
   it('is made of a whole reply where the provider does not stream', async () => {
