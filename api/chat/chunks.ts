@@ -1,6 +1,6 @@
 /** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../json.ts'
-import { errorCode, identity, type Answerer } from './completion.ts'
+import { errorCode, finishOf, identity, type Answerer } from './completion.ts'
 import { withPlainContent } from './content-parts.ts'
 import { AttemptFailure, failureInReply } from './failure.ts'
 import { createToolCallRepair, type ToolCallRepair } from './tool-calls.ts'
@@ -35,6 +35,8 @@ export class ChunkReader {
       this.#isDone = true
       return undefined
     }
+    // A sign of life, as other servers give by a comment.
+    if (data === '') return undefined
     const value = parseJson(data)
     if (!isObject(value)) throw new AttemptFailure('invalidReply', { status: 200 })
     refuseErrors(value)
@@ -106,10 +108,9 @@ export class ChunkReader {
     const delta = this.#readDelta(choice['delta'], index)
     const isSilent = isEmptyDelta(delta)
     if (!isSilent) this.#saysSomething = true
-    const reason = choice['finish_reason']
-    const ends = typeof reason === 'string'
-    if (ends || !this.#finishes.has(index)) this.#finishes.set(index, ends ? reason : undefined)
-    if (ends && isSilent && !choice['logprobs']) return undefined
+    const reason = finishOf(choice)
+    if (reason !== undefined || !this.#finishes.has(index)) this.#finishes.set(index, reason)
+    if (reason !== undefined && isSilent && !choice['logprobs']) return undefined
     // Clients that put a message together want to be told whose it is, once.
     const first = this.#begun.has(index) ? {} : { role: 'assistant' }
     this.#begun.add(index)

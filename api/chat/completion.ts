@@ -80,6 +80,11 @@ export function identity(value: JsonObject, { model, provider, fallbackId, creat
   }
 }
 
+/** How a choice ended; undefined while it goes on, for which some providers send an empty word. */
+export function finishOf({ finish_reason: reason }: JsonObject): string | undefined {
+  return typeof reason === 'string' && reason !== '' ? reason : undefined
+}
+
 /** The provider's own word or number for an error; undefined when it has none that is short and plain. */
 export function errorCode(error: unknown): string | number | undefined {
   if (!isObject(error)) return undefined
@@ -104,6 +109,6 @@ function repairChoice(choice: JsonObject, position: number): Record<string, unkn
     ...withoutNulls(choice),
     index: typeof choice['index'] === 'number' ? choice['index'] : position,
     message: repaired,
-    finish_reason: typeof choice['finish_reason'] === 'string' ? choice['finish_reason'] : null,
+    finish_reason: finishOf(choice) ?? null,
   }
 }

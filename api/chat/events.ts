@@ -5,8 +5,8 @@ import type { Reply } from '../call.ts'
 import type { JsonObject } from '../json.ts'
 import { AttemptFailure } from './failure.ts'
 
-/** Characters that one event of a provider may have. */
-const EVENT_CHARACTERS = 1024 * 1024
+/** Characters that one event of a provider may have: models that make images send a whole one in base64. */
+const EVENT_CHARACTERS = 16 * 1024 * 1024
 
 /** The data of the events in `body`, those of one read together. The body is left as it is when reading stops. */
 export async function* readEvents(body: Readable): AsyncGenerator<readonly string[], void> {

@@ -62,7 +62,7 @@ function isRefused(attempts: readonly FailedAttempt[]): boolean {
 }
 
 function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {
-  if (attempts.every(({ failure }) => failure.rule.endsModel)) return RETRY_REFUSED_SECONDS
+  if (isRefused(attempts)) return RETRY_REFUSED_SECONDS
   const told = attempts
     .map(({ failure }) => failure.retryAfterSeconds)
     .filter((seconds) => seconds !== undefined)

@@ -72,7 +72,8 @@ export const chatRequestSchema = z.looseObject({
   stop: z
     .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
     .nullish(),
-  seed: z.int().nullish(),
+  // Of 64 bits in the format of OpenAI: more than a number keeps, and refusing those would help nobody.
+  seed: z.number().multipleOf(1, 'Expected a whole number').nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),

@@ -98,7 +98,8 @@ export async function readJsonReply(reply: UpstreamReply, signal: AbortSignal): 
 async function readText(reply: UpstreamReply, limit: number, signal: AbortSignal): Promise<string> {
   try {
     const parts = await readParts(reply.body, limit)
-    return Buffer.concat(parts).toString('utf8')
+    // Unlike a buffer's own text, without the byte order mark that some servers put before it.
+    return new TextDecoder().decode(Buffer.concat(parts))
   } catch (error) {
     const failure = asFailure(error, signal)
     throw failure.kind === 'connection' ? new AttemptFailure('cut', { status: 200, cause: error }) : failure

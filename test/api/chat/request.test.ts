@@ -126,6 +126,12 @@ describe('readChatRequest', () => {
     expect(readChatRequest(body)).toEqual({ models: ['a/one'], stream: false, body })
   })
 
+  it('takes every seed that the OpenAI format has room for', () => {
+    for (const seed of [2 ** 63, -(2 ** 63), 0]) {
+      expect(readChatRequest({ ...fine, seed }).body['seed']).toBe(seed)
+    }
+  })
+
   it('takes or refuses anything, and never breaks', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {

@@ -57,6 +57,10 @@ function post(behaviour: Behaviour, model = 'a/one'): Promise<Response> {
   return chat.api.post({ model, messages: MESSAGES, stream: true })
 }
 
+/** Characters of an event that is taken, as of an image, and of one that is not. */
+const LARGE = 12 * 1024 * 1024
+const BEYOND_MEASURE = 17 * 1024 * 1024
+
 const WORDS = ['Grüße ', '🚀', ' world']
 
 describe('a stream', () => {
@@ -116,6 +120,10 @@ describe('a stream', () => {
     ['without the blank line at its end', sse(chunksOf(WORDS)).trimEnd()],
     ['without a finish', sse(chunksOf(WORDS).slice(0, -2))],
     ['with CRLF', sse(chunksOf(WORDS)).replaceAll('\n', '\r\n')],
+    [
+      'with events without data',
+      sse(chunksOf(WORDS)).replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {'),
+    ],
     ['with comments and other fields', `: hello\n\nevent: x\nid: 7\nretry: 10\n${sse(chunksOf(WORDS))}`],
   ])('%s is whole', async (_name, text) => {
     const { content, isWhole, last } = await ask(stream(text))
@@ -127,7 +135,7 @@ describe('a stream', () => {
   it.each([
     ['after its first token', sse(chunksOf(WORDS))],
     ['before any token', sse([chunk({ role: 'assistant' })])],
-    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(2 * 1024 * 1024)])],
+    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(BEYOND_MEASURE)])],
   ])('is over with [DONE] %s, though its connection stays open', async (_name, text) => {
     const closed = Promise.withResolvers<unknown>()
     const lingering: Behaviour = async (response, received) => {
@@ -255,8 +263,20 @@ describe('a stream', () => {
     }
   })
 
+  it.each([
+    ['after its first token', [chunk({ content: 'Hel' }, '')], true],
+    ['before its first token', [chunk({ role: 'assistant', content: '' }, '')], false],
+  ])(
+    'that is cut %s is not whole, though the provider gives each chunk an empty finish',
+    async (_name, begun, hasBegun) => {
+      const response = await post(stream(sse(begun, false), { ending: 'cut' }))
+      expect(response.status).toBe(hasBegun ? 200 : 502)
+      expect(await response.text()).toContain('ended its reply before it was whole')
+    },
+  )
+
   it('with an event beyond all measure is cut', async () => {
-    const huge = chunk({ content: 'x'.repeat(2 * 1024 * 1024) })
+    const huge = chunk({ content: 'x'.repeat(BEYOND_MEASURE) })
     const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))
     expect(isWhole).toBe(false)
     expect(last).toHaveProperty('error')
@@ -267,6 +287,13 @@ describe('a stream', () => {
     const { content, isWhole } = await ask(stream(sse(chunksOf([large, large])), { pieces: 60_000 }))
     expect(content).toBe(large + large)
     expect(isWhole).toBe(true)
+  })
+
+  it('brings an image as one event', async () => {
+    const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(LARGE)}` } }
+    const { isWhole, deltas } = await ask(stream(sse([chunk({ images: [image] }), chunk({}, 'stop')])))
+    expect(isWhole).toBe(true)
+    expect(deltas[0]).toMatchObject({ images: [image] })
   })
 
   it('is made of a whole reply where the provider does not stream', async () => {

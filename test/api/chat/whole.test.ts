@@ -51,6 +51,11 @@ describe('a whole reply', () => {
     })
   })
 
+  it('has no finish where the provider names an empty one', async () => {
+    const { body } = await ask({ choices: [{ message: { content: 'Hello' }, finish_reason: '' }] })
+    expect(body).toMatchObject({ choices: [{ finish_reason: null }] })
+  })
+
   it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
     const { body } = await ask({
       ...completion(),
@@ -178,6 +183,11 @@ describe('a provider', () => {
     const response = await post((reply) => void reply.end(text.padEnd(bytes)))
     expect(response.status).toBe(code)
     if (code !== 200) expect(await response.text()).toContain('sent a reply that cannot be used')
+  })
+
+  it('whose reply begins with a byte order mark has answered', async () => {
+    const response = await post((reply) => void reply.end(`\uFEFF${JSON.stringify(completion())}`))
+    expect(response.status).toBe(200)
   })
 
   it('whose reply breaks off is told as such', async () => {
