@@ -25,6 +25,11 @@ const positiveDecimal = z
   .regex(/^\d{1,9}(\.\d{1,9})?$/, { error: 'Expected a number such as 0.5', abort: true })
   .refine((text) => Number(text) > 0, 'Expected more than 0')
 
+const webAddress = z.url({
+  protocol: /^https?$/,
+  error: 'Expected an address that begins with https:// or http://',
+})
+
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const pipelineSettings = z.object({
   DATA_DIR: z
@@ -70,14 +75,12 @@ export const pipelineSettings = z.object({
   GATE_ROWS_LOST: positiveDecimal
     .default('10')
     .describe('A snapshot that loses more than so many percent of the published rows is blocked.'),
-  NOTICE_WEBHOOK: z
-    .url({ protocol: /^https?$/ })
+  NOTICE_WEBHOOK: webAddress
     .optional()
     .describe(
       'Address that gets a JSON notice when a run failed, was blocked, restated history or has no data of the last day.',
     ),
-  SUCCESS_PING: z
-    .url({ protocol: /^https?$/ })
+  SUCCESS_PING: webAddress
     .optional()
     .describe('Address that is asked after each run that went well, for a dead-man monitor.'),
 })

@@ -229,14 +229,13 @@ function percentDecoded(text: string): string | undefined {
   }
 }
 
+const ORIGIN_EXPECTED = 'Expected an origin such as https://example.com, without a path'
+
 /** PUBLIC_URL, without a slash at its end: every path of the service begins right behind it. */
 export const publicUrlSchema = z
-  .url({ protocol: /^https?$/ })
+  .url({ protocol: /^https?$/, error: ORIGIN_EXPECTED })
   .transform((url) => new URL(url))
-  .refine(
-    ({ href, origin }) => href === `${origin}/`,
-    'Expected an origin such as https://example.com, without a path',
-  )
+  .refine(({ href, origin }) => href === `${origin}/`, ORIGIN_EXPECTED)
   .transform(({ origin }) => origin)
 
 /** The settings that say where raw usage is counted: chat inserts its records where the pipeline counts them. */

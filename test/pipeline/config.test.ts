@@ -38,7 +38,9 @@ describe('readConfig', () => {
   })
 
   it.each(['NOTICE_WEBHOOK', 'SUCCESS_PING'])('%s must be an address of the web', (name) => {
-    expect(() => readConfig({ [name]: 'ftp://example.com' })).toThrow(name)
+    const message = `Wrong settings:\n✖ Expected an address that begins with https:// or http://\n  → at ${name}`
+    expect(() => readConfig({ [name]: 'ftp://example.com' })).toThrow(message)
+    expect(() => readConfig({ [name]: 'example.com/hook' })).toThrow(message)
   })
 
   it('takes an empty variable for one that is not set', () => {
@@ -112,7 +114,9 @@ describe('readConfig', () => {
   })
 
   it.each(['ftp://example.com', 'example.com'])('PUBLIC_URL %s is no address of the web', (url) => {
-    expect(() => readConfig({ PUBLIC_URL: url })).toThrow('PUBLIC_URL')
+    const message =
+      'Wrong settings:\n✖ Expected an origin such as https://example.com, without a path\n  → at PUBLIC_URL'
+    expect(() => readConfig({ PUBLIC_URL: url })).toThrow(message)
   })
 
   it('of a value that is no number nothing more is said', () => {
