@@ -60,9 +60,10 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
   [NO_MEMORY, 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again'],
   [NO_SPACE, 'There is no space left; free some and run again'],
   [
-    /[Pp]ermission denied|EACCES|EPERM|EROFS|[Rr]ead-only file system/,
-    'A right is missing; give it to the user of the run, and run again',
+    /EROFS|[Rr]ead-only file system/,
+    'The file system is read-only; mount it so that it can be written, and run again',
   ],
+  [/[Pp]ermission denied|EACCES|EPERM/, 'A right is missing; give it to the user of the run, and run again'],
   [
     /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
     'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
