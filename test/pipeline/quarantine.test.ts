@@ -105,6 +105,18 @@ describe('quarantine', () => {
     ])
   })
 
+  it('gives lines with the same faults the same reason', async () => {
+    const broken = folder()
+    const lines = '"x"y,2,3,4,5\n'.repeat(10) + '1,2,\xFF\n'.repeat(10)
+    const file = Buffer.from(HEADER + goodCsv(2000) + lines, 'latin1')
+    writeRaw(broken, `usage/date=${DAY}/broken.csv`, file)
+    const report = await runAt(broken, AS_OF)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([
+      { reason: 'broken line: invalid encoding, missing columns', rows: 10 },
+      { reason: 'broken line: too many columns, unquoted value', rows: 10 },
+    ])
+  })
+
   it('keeps the bytes of a broken line', async () => {
     const [torn] = await queryWarehouse(dataDir, 'SELECT payload FROM quarantine WHERE row = 10')
     expect(torn).toEqual({ payload: `{"ts":"${DAY}T00:00:00Z","app_` })

@@ -4,7 +4,7 @@ WITH broken AS (
   SELECT
     e.line,
     replace(
-      string_agg(DISTINCT lower(CAST(e.error_type AS VARCHAR)), ', '),
+      array_to_string(list_sort(list(DISTINCT lower(CAST(e.error_type AS VARCHAR)))), ', '),
       'line size over maximum', 'it must be shorter than 2,000,000 bytes'
     ) AS errors,
     trim(any_value(e.csv_line), chr(10) || chr(13)) AS bytes

@@ -1,6 +1,6 @@
 -- What the snapshot before said differently about days it had published already, from $first_day on.
--- One hash per day tells which days to compare row by row; the comparison decides. (Where the type of the token
--- columns differs between the two snapshots, every hash does.)
+-- One hash per day tells which days to compare row by row; the comparison decides. (Equal figures give an equal hash
+-- where the token columns became wider, too.)
 INSERT INTO snapshot.restatements
 WITH before_days AS (
   SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
