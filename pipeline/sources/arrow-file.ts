@@ -39,8 +39,7 @@ export async function* readArrow(
 ): AsyncGenerator<TextRow[]> {
   await verifyEnd(file)
   try {
-    const reader = await RecordBatchReader.from(createReadStream(file.path))
-    for await (const batch of reader) {
+    for await (const batch of readBatches(file)) {
       const names = batch.schema.fields.map(({ name }) => name.toLowerCase())
       requireColumns(file, names, required)
       const positions = columns.map((column) => names.indexOf(column))
@@ -51,6 +50,15 @@ export async function* readArrow(
   } catch (error) {
     if (error instanceof DataError) throw error
     throw new DataError(`${file.name} cannot be read as Arrow IPC: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+/** The batches of a file; streams may stand one behind the other in it. */
+async function* readBatches({ path }: RawFile): AsyncGenerator<RecordBatch> {
+  for await (const reader of RecordBatchReader.readAll(createReadStream(path))) {
+    yield* reader
+    // The other form ends with its footer, and the reader would begin it again.
+    if (reader.isFile()) return
   }
 }
 

@@ -11,6 +11,8 @@ const HEADER_BYTES = 65_536
 const CHUNK_BYTES = 1_048_576
 const LINE_FEED = 10
 const CARRIAGE_RETURN = 13
+const QUOTE = 34
+const COMMA = 44
 
 /**
  * DuckDB rejects a line from 2,000,000 bytes on, but passes over one of more than 16 MB without a word, depending on
@@ -123,18 +125,37 @@ function lastLineEnd(chunk: Buffer): number {
   return end < 0 ? chunk.lastIndexOf(CARRIAGE_RETURN) : end
 }
 
+/** Follows the quotes of a CSV file: they are regular where each stands as RFC 4180 has it, and none is left open. */
+function followQuotes(): { readonly look: (chunk: Buffer) => void; readonly areRegular: () => boolean } {
+  let at: 'start' | 'plain' | 'quoted' | 'closed' | 'irregular' = 'start'
+  const next = (byte: number): typeof at => {
+    if (at === 'irregular') return at
+    if (at === 'quoted') return byte === QUOTE ? 'closed' : 'quoted'
+    if (byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === COMMA) return 'start'
+    if (byte === QUOTE) return at === 'plain' ? 'irregular' : 'quoted'
+    return at === 'closed' ? 'irregular' : 'plain'
+  }
+  return {
+    look(chunk) {
+      for (const byte of chunk) at = next(byte)
+    },
+    areRegular: () => at !== 'quoted' && at !== 'irregular',
+  }
+}
+
 /**
- * The column names in the first line of a CSV file, lower case.
+ * The column names in the first line of a CSV file, lower case, and whether the quotes of the file are regular.
  * @throws DataError when there is no header or it names a column twice.
  */
-export async function readCsvHeader(file: RawFile): Promise<string[]> {
-  const [line = ''] = (await verifyWhole(file)).split(/\r\n|\n|\r/, 1)
+export async function readCsvHeader(file: RawFile): Promise<{ names: string[]; regular: boolean }> {
+  const quotes = followQuotes()
+  const [line = ''] = (await verifyWhole(file, quotes.look)).split(/\r\n|\n|\r/, 1)
   const names = splitCsvLine(line).map((name, index) => name.trim().toLowerCase() || unnamed(index))
   if (line.trim() === '')
     throw new DataError(`${file.name} is empty: expected a first line with the column names`)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new DataError(`${file.name} names the column "${twice}" twice`)
-  return names
+  return { names, regular: quotes.areRegular() }
 }
 
 /** Spreadsheets leave columns without a name behind; they are ignored like any other that we do not know. */

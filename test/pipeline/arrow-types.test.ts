@@ -151,3 +151,11 @@ it('a large record batch comes in slices, with every value in its row', async ()
     ]),
   )
 })
+
+it('a stream behind a stream is read as well', async () => {
+  const streams = [[1, 2], [3]].map((numbers) =>
+    tableToIPC(new Table({ value: vectorFromArray(numbers, new Int32()) }), 'stream'),
+  )
+  const rows = await rowsOf(Buffer.concat(streams), ['value'])
+  expect(rows.flat()).toEqual(['1', '2', '3'])
+})

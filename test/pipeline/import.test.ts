@@ -59,6 +59,22 @@ describe('import', () => {
     ])
   })
 
+  it('takes a time without a zone for UTC also behind one with the name of a zone', async () => {
+    const times = ['2026-01-05 23:30:00 America/New_York', '2026-01-05 23:30:00', '2026-01-05 23:30:00+02']
+    const path = put('zones.csv', `${HEADER}\n${times.map((time) => `${time},1,10,1,a/b\n`).join('')}`)
+    const ended = await runCommand(dataDir, 'import', path, '--json')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [
+        {
+          parts: [
+            { day: '2026-01-05', rows: 2 },
+            { day: '2026-01-06', rows: 1 },
+          ],
+        },
+      ],
+    })
+  })
+
   it('carries model, provider and account over', async () => {
     await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`))
     const folder = join(dataDir, 'raw/usage/date=2026-01-06')

@@ -231,6 +231,20 @@ describe('an unclosed quote', () => {
   })
 })
 
+describe('line breaks inside of quotes', () => {
+  // More than a thread takes at a time, so that one begins inside of a text.
+  it('begin no rows in a large file, though what follows looks like them', async () => {
+    const dataDir = folder()
+    const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
+    const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
+    writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${HEADER.trim()},note\n${rows}`)
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily')).toEqual([
+      { app_id: '1', requests: '20' },
+    ])
+  })
+})
+
 describe('the limit of 1 %', () => {
   it('is not passed by exactly 1 %', async () => {
     const dataDir = folder()
