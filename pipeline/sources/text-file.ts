@@ -19,7 +19,7 @@ const COMMA = 44
  * where it lies. Where a line ends inside of a chunk, up to a chunk of it is not measured.
  */
 const LONGEST_LINE = 10_000_000
-const BYTE_ORDER_MARK = /^\uFEFF/
+const BYTE_ORDER_MARK = '\uFEFF'
 const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
 function decompressor(compression: Compression): Transform {
@@ -77,7 +77,7 @@ async function verifyWhole(file: RawFile, look?: (chunk: Buffer) => void): Promi
         'Lines must be shorter than 2,000,000 bytes: shorten it, or take it out',
     )
   }
-  return Buffer.concat(start).toString('utf8').replace(BYTE_ORDER_MARK, '')
+  return withoutByteOrderMark(Buffer.concat(start)).toString('utf8')
 }
 
 /**
@@ -127,20 +127,35 @@ function lastLineEnd(chunk: Buffer): number {
 
 /** Follows the quotes of a CSV file: they are regular where each stands as RFC 4180 has it, and none is left open. */
 function followQuotes(): { readonly look: (chunk: Buffer) => void; readonly areRegular: () => boolean } {
-  let at: 'start' | 'plain' | 'quoted' | 'closed' | 'irregular' = 'start'
-  const next = (byte: number): typeof at => {
-    if (at === 'irregular') return at
-    if (at === 'quoted') return byte === QUOTE ? 'closed' : 'quoted'
-    if (byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === COMMA) return 'start'
-    if (byte === QUOTE) return at === 'plain' ? 'irregular' : 'quoted'
-    return at === 'closed' ? 'irregular' : 'plain'
+  let open = false
+  let regular = true
+  let before: number | undefined
+  const follow = (byte: number) => {
+    // Two in a row, which stand for one, end a text and begin the next.
+    if (byte === QUOTE) {
+      if (!open && before !== QUOTE && !isBetween(before)) regular = false
+      open = !open
+    } else if (before === QUOTE && !open && !isBetween(byte)) regular = false
+    before = byte
   }
   return {
     look(chunk) {
-      for (const byte of chunk) at = next(byte)
+      const bytes = before === undefined ? withoutByteOrderMark(chunk) : chunk
+      // Most files have none at all, which is found out much faster.
+      if (!open && before !== QUOTE && !bytes.includes(QUOTE)) before = bytes.at(-1)
+      else for (const byte of bytes) follow(byte)
     },
-    areRegular: () => at !== 'quoted' && at !== 'irregular',
+    areRegular: () => regular && !open,
   }
+}
+
+/** Does the byte stand between two values, or is there none, as before the first? */
+function isBetween(byte: number | undefined): boolean {
+  return byte === undefined || byte === COMMA || byte === LINE_FEED || byte === CARRIAGE_RETURN
+}
+
+function withoutByteOrderMark(chunk: Buffer): Buffer {
+  return chunk.indexOf(BYTE_ORDER_MARK) === 0 ? chunk.subarray(Buffer.byteLength(BYTE_ORDER_MARK)) : chunk
 }
 
 /**

@@ -233,11 +233,14 @@ describe('an unclosed quote', () => {
 
 describe('line breaks inside of quotes', () => {
   // More than a thread takes at a time, so that one begins inside of a text.
-  it('begin no rows in a large file, though what follows looks like them', async () => {
+  it.each([
+    ['', `${HEADER.trim()},note`],
+    [', behind a byte order mark', `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`],
+  ])('begin no rows in a large file, though what follows looks like them%s', async (_name, header) => {
     const dataDir = folder()
     const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
     const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
-    writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${HEADER.trim()},note\n${rows}`)
+    writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${header}\n${rows}`)
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily')).toEqual([
       { app_id: '1', requests: '20' },

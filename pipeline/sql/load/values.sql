@@ -21,19 +21,19 @@ END;
 
 CREATE OR REPLACE TEMP MACRO id_from_number(n) AS CASE WHEN n = floor(n) THEN TRY_CAST(n AS BIGINT) END;
 
--- The name of a zone counts, in DuckDB's cast, for the texts without any zone below it as well. TIMESTAMP takes no such
--- names: they, and what is broken, are cast apart from the rest.
+-- A time with an offset is converted, one without is UTC already; NULL where broken. In DuckDB's cast the name of a zone
+-- counts for the texts without any below it as well. TIMESTAMP takes no such names: they, and what is broken, are cast
+-- apart from the rest. It takes a Z for what it is, much faster, and passes over any other offset.
 CREATE OR REPLACE TEMP MACRO instant_from_text(t) AS CASE
-  WHEN TRY_CAST(t AS TIMESTAMP) IS NULL THEN TRY_CAST(t AS TIMESTAMPTZ)
-  ELSE TRY_CAST(t AS TIMESTAMPTZ)
+  WHEN TRY_CAST(t AS TIMESTAMP) IS NULL THEN TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC'
+  WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
+  ELSE TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC'
 END;
 
--- A time with an offset is converted, one without is UTC already; NULL where broken. An infinite one, and one in a year
--- that takes more than four digits, is broken too: it names no day.
+-- The same, but an infinite one, and one in a year that takes more than four digits, is broken too: it names no day.
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS CASE
-  WHEN instant_from_text(t) >= TIMESTAMPTZ '0001-01-01 00:00:00+00'
-    AND instant_from_text(t) < TIMESTAMPTZ '10000-01-01 00:00:00+00'
-  THEN instant_from_text(t) AT TIME ZONE 'UTC'
+  WHEN instant_from_text(t) >= TIMESTAMP '0001-01-01' AND instant_from_text(t) < TIMESTAMP '10000-01-01'
+  THEN instant_from_text(t)
 END;
 
 -- 48 bits of the hash of a request_id, in two integers that the sorter packs into eight bytes.
