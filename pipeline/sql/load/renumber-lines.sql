@@ -10,12 +10,16 @@ WITH broken AS (
   FROM staged AS s
   WHERE s.file = $file AND s.fault LIKE 'broken line%'
 ),
+steps AS (
+  SELECT b.rows_before, sum(sum(b.lines)) OVER (ORDER BY b.rows_before) AS shift
+  FROM broken AS b
+  GROUP BY b.rows_before
+),
 shifts AS (
-  SELECT s.row, sum(b.lines) AS shift
+  SELECT s.row, t.shift
   FROM staged AS s
-  JOIN broken AS b ON b.rows_before < s.row - $header_lines
+  ASOF JOIN steps AS t ON t.rows_before < s.row - $header_lines
   WHERE s.file = $file AND coalesce(s.fault NOT LIKE 'broken line%', true)
-  GROUP BY s.row
 )
 UPDATE staged AS s
 SET row = s.row + h.shift
