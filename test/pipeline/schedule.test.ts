@@ -10,6 +10,7 @@ import { REPOSITORY } from '../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
 const NEVER = '0 0 29 2 *'
+const FOUR_YEARS_MS = 4 * 366 * 86_400_000
 const EVERY_SECOND = '* * * * * *'
 
 const folders = new TemporaryFolders()
@@ -26,12 +27,28 @@ function folder(): string {
   return dataDir
 }
 
+/** A clock that a message sets forward, of which no timer hears: as when the machine has slept. */
+const SLEEPY_CLOCK = `
+  const Clock = Date
+  let slept = 0
+  globalThis.Date = class extends Clock {
+    constructor(...given) { given.length > 0 ? super(...given) : super(Clock.now() + slept) }
+    static now() { return Clock.now() + slept }
+  }
+  process.once('message', (ms) => { slept = ms })
+`
+
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
-  return startWith(process.execPath, dataDir, expression, ...args)
+  return startWith([process.execPath], dataDir, expression, ...args)
 }
 
-function startWith(node: string, dataDir: string, expression: string, ...args: readonly string[]) {
-  const child = spawn(node, [SCHEDULE, ...args], {
+function startWith(
+  [node = '', ...options]: readonly string[],
+  dataDir: string,
+  expression: string,
+  ...args: readonly string[]
+) {
+  const child = spawn(node, [...options, SCHEDULE, ...args], {
     env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
@@ -60,12 +77,33 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('leaves out the run of an hour at which the one that makes up for a night still runs', async () => {
+  it('runs as soon as the machine wakes that slept through its hour', async () => {
+    const dataDir = folder()
+    const node = [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(SLEEPY_CLOCK)}`]
+    const { child, output, ended } = startWith(node, dataDir, NEVER, '--no-catch-up')
+    await until(() => output.stderr.includes('the next nightly run'))
+    child.send(FOUR_YEARS_MS)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('tells how a run ended that did not go well', async () => {
+    const { child, output, ended } = start(folders.make(), NEVER)
+    await until(() => output.stderr.includes('schedule: the run ended with exit code 1\n'))
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it.each([
+    ['makes up for a night', []],
+    ['an earlier hour began', ['--no-catch-up']],
+  ])('leaves out the run of an hour at which the one that %s still runs', async (_which, options) => {
     const dataDir = folder()
     const credit = join(dataDir, 'raw', 'ATTRIBUTION')
     // Whoever reads it waits until it is written to.
     execFileSync('mkfifo', [credit])
-    const { child, output, ended } = start(dataDir, EVERY_SECOND)
+    const { child, output, ended } = start(dataDir, EVERY_SECOND, ...options)
     await until(() => /still under way; this one is left out|exit code/.test(output.stderr))
     const writing = openSync(credit, 'w')
     writeFileSync(`${credit}.new`, 'Source: somebody')
@@ -81,7 +119,7 @@ describe('npm run schedule', () => {
     const dataDir = folder()
     const node = join(folders.make(), 'node')
     copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
-    const { child, output, ended } = startWith(node, dataDir, EVERY_SECOND, '--no-catch-up')
+    const { child, output, ended } = startWith([node], dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => output.stderr.includes('the next nightly run'))
     // As while an update puts the programs in place.
     renameSync(node, `${node}.old`)
