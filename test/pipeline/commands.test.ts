@@ -1,14 +1,24 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
-import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
+import { prune, superfluousSnapshots } from '../../pipeline/commands/prune.ts'
 import { run } from '../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../pipeline/config.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt, SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
 
 const APPS_HEADER = 'app_id,app_name,visibility,updated_at\n'
 const FIRST = '20260107T020000Z'
@@ -38,6 +48,11 @@ beforeAll(async () => {
 
 afterAll(() => folders.removeAll())
 
+function fileSizes(id: string): number[] {
+  const folder = join(dataDir, 'snapshots', id)
+  return readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+}
+
 async function json(...args: readonly string[]): Promise<unknown> {
   const ended = await runCommand(dataDir, ...args, '--json')
   expect(ended).toMatchObject({ code: 0, stderr: '' })
@@ -57,7 +72,7 @@ describe('status', () => {
       days_partial: [],
       days_restated: ['2026-01-04', '2026-01-06'],
       snapshots: 2,
-      bytes: expect.any(Number),
+      bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
       retracted: [],
     })
   })
@@ -87,6 +102,21 @@ describe('how the last run ended', () => {
       current: SECOND,
       last_run: { outcome: 'published', snapshot: SECOND, message: null },
     })
+  })
+
+  it('is told with all lines of its message, those after the first below it', async () => {
+    const copy = folders.make()
+    const lastRun = {
+      finished_at: '2026-01-08T02:00:09Z',
+      outcome: 'blocked',
+      snapshot: null,
+      message: 'A:\n  b\n  c',
+    }
+    writeFileSync(join(copy, 'last-run.json'), JSON.stringify(lastRun))
+    const under = ' '.repeat('last run      '.length)
+    expect((await runCommand(copy, 'status')).stdout).toBe(
+      `Nothing is published yet\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
+    )
   })
 
   it('is left to the run that holds the lock, and says nothing where it cannot be read', async () => {
@@ -213,6 +243,21 @@ describe('diff', () => {
     expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
   })
 
+  it('shows people the first twenty of a kind, and how many more there are', async () => {
+    const many = folders.make()
+    const apps = Array.from({ length: 21 }, (_, index) => ({ id: index + 1, name: `App ${index + 1}` }))
+    const none = { dataThrough: '2026-01-06', apps: [], daily: [] }
+    await publishSnapshot(many, { ...none, asOf: new Date('2026-01-07T02:00:00Z') })
+    await publishSnapshot(many, { ...none, asOf: new Date('2026-01-08T02:00:00Z'), apps })
+    const { stdout } = await runCommand(many, 'diff', FIRST, SECOND)
+    const shown = apps.slice(0, 20).map(({ id, name }) => `  new      ${id} ${name}\n`)
+    expect(stdout).toBe(
+      'before   through 2026-01-06: 0 apps, 0 app-days, 0 requests, 0 tokens\n' +
+        'after    through 2026-01-06: 21 apps, 0 app-days, 0 requests, 0 tokens\n' +
+        `days that changed: 0\napps: 21\n${shown.join('')}  and 1 more; --json lists them all\nranks in the 30-day lists: 0\n`,
+    )
+  })
+
   it('names a snapshot that does not exist, and those that do', async () => {
     const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
     expect(ended.code).toBe(2)
@@ -271,6 +316,25 @@ describe('plan', () => {
     expect(readdirSync(planned)).toEqual(['raw'])
   })
 
+  it('tells people what it would read and forget, and when a run would publish', async () => {
+    const { stdout } = await runCommand(dataDir, 'plan')
+    expect(stdout).toMatch(
+      new RegExp(
+        `^current snapshot: ${SECOND}\n0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if `,
+      ),
+    )
+    const copy = folders.make()
+    cpSync(dataDir, copy, { recursive: true })
+    rmSync(join(copy, 'raw/usage/date=2026-01-04'), { recursive: true })
+    expect((await runCommand(copy, 'plan', '--from', '2026-01-04', '--to', '2026-01-06')).stdout).toBe(
+      `current snapshot: ${SECOND}\n` +
+        '1 day to read, 1 to forget, 0 unchanged, 1 left for the next full run, 0 before the floor, 0 not over yet\n' +
+        '  read    2026-01-06: 1 file\n' +
+        '  forget  2026-01-04: its files are gone\n' +
+        'A run would publish if the figures of these days, the registry or the credit lines changed\n',
+    )
+  })
+
   it('names a DATA_DIR that does not exist', async () => {
     const missing = join(folders.make(), 'missing')
     const ended = await runCommand(missing, 'plan')
@@ -313,6 +377,28 @@ describe('prune', () => {
     expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
     expect(readdirSync(join(dataDir, 'snapshots'))).toEqual([SECOND])
   })
+
+  it.each([
+    [['--keep-days', '1'], '2026-01-08T23:59:59Z', []],
+    [['--keep-days', '1'], '2026-01-09T00:00:00Z', [FIRST]],
+    [[], '2026-04-07T23:59:59Z', []],
+    [[], '2026-04-08T00:00:00Z', [FIRST]],
+  ])(
+    '%j keeps a snapshot for so many days after its own, by default 90: at %s',
+    async (args, now, removed) => {
+      const kept = folders.make()
+      for (const id of [FIRST, SECOND]) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
+      const printed: string[] = []
+      await prune.prepare([...args, '--dry-run', '--json'])({
+        config: readConfig({ DATA_DIR: kept }),
+        progress: SILENT,
+        now: () => new Date(now),
+        print: (text) => void printed.push(text),
+        send: async () => undefined,
+      })
+      expect(JSON.parse(printed.join(''))).toEqual({ removed, dry_run: true })
+    },
+  )
 
   it('refuses a number of days that is none', async () => {
     const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
