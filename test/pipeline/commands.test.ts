@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { prune, superfluousSnapshots } from '../../pipeline/commands/prune.ts'
 import { run } from '../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../pipeline/config.ts'
+import { noSuchSnapshot } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt, SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
@@ -132,6 +133,7 @@ describe('how the last run ended', () => {
 
 describe('quarantine', () => {
   const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
+  const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
 
   it('lists the rejected rows with file, row, reason and what stands there, of a day or of all', async () => {
     const copy = folders.make()
@@ -154,11 +156,11 @@ describe('quarantine', () => {
     })
     expect((await runCommand(copy, 'quarantine', '2026-01-03')).stdout).toBe('No row is rejected\n')
 
-    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(60)}`)
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${long}${bad(59)}`)
     await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
-    expect((await runCommand(copy, 'quarantine')).stdout).toMatch(
-      /\(50 rows\)\nand 10 more rows; --json lists them all\n$/,
-    )
+    const { stdout: many } = await runCommand(copy, 'quarantine')
+    expect(many).toMatch(/ 2 +1  prompt_tokens .* \{"ts":.{114}… *\n2026-01-04 .* 3 +1  prompt_tokens /)
+    expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
   })
 
   it('says so where nothing was counted yet, and refuses what is no day', async () => {
@@ -243,6 +245,29 @@ describe('diff', () => {
     expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
   })
 
+  it('tells moved ranks, the best ones first', async () => {
+    const moved = folders.make()
+    const deliverTo = (...tokens: readonly number[]) =>
+      writeRaw(
+        moved,
+        'usage/date=2026-01-06/rows.csv',
+        `ts,app_id,prompt_tokens,completion_tokens\n${tokens.map((count, at) => `2026-01-06,${at + 1},${count},0\n`).join('')}`,
+      )
+    const names = [1, 2, 3].map((id) => `${id},App,public,2025-01-01\n`)
+    writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}${names.join('')}`)
+    deliverTo(10, 30, 20)
+    await runAt(moved, '2026-01-07T02:00:00Z')
+    deliverTo(20, 10, 30)
+    await runAt(moved, '2026-01-08T02:00:00Z')
+    const lines = ['1 -> 3 2 App', '2 -> 1 3 App', '3 -> 2 1 App']
+    const sorts = ['popular ', 'trending']
+    const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
+    expect(stdout.split('ranks in the 30-day lists: 6\n')[1]?.split('\n')).toEqual([
+      ...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)),
+      '',
+    ])
+  })
+
   it('shows people the first twenty of a kind, and how many more there are', async () => {
     const many = folders.make()
     const apps = Array.from({ length: 21 }, (_, index) => ({ id: index + 1, name: `App ${index + 1}` }))
@@ -262,6 +287,13 @@ describe('diff', () => {
     const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
+  })
+
+  it('names no more than the newest five', () => {
+    const many = folders.make()
+    const ids = [1, 2, 3, 4, 5, 6].map((day) => `2026010${day}T020000Z`)
+    for (const id of ids) mkdirSync(join(many, 'snapshots', id), { recursive: true })
+    expect(noSuchSnapshot(many, 'none').message).toMatch(new RegExp(`: ${ids.slice(1).join(', ')}$`))
   })
 })
 
