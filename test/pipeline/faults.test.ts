@@ -428,6 +428,16 @@ describe('a damaged warehouse', () => {
     expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
   })
 
+  it('is not one that the user may not open: it stays where it is', async () => {
+    chmodSync(path(), 0o000)
+    const { code, stderr } = await startWithoutPrivilege(['pipeline/nightly.ts', 'rebuild'], {
+      DATA_DIR: dataDir,
+    }).ended
+    expect(stderr).toContain('A right is missing; give it to the user of the run, and run again')
+    expect(code).toBe(1)
+    expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
+  })
+
   it('that another run holds stays where it is', async () => {
     const instance = await DuckDBInstance.create(path())
     const { code, stderr } = await runCommand(dataDir, 'rebuild')
