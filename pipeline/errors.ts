@@ -54,16 +54,15 @@ export function stackOf(error: unknown): string {
 
 const NO_MEMORY = /^Out of Memory Error/
 const NO_SPACE = /No space left on device|ENOSPC|[Dd]isk (?:is )?full/
+const READ_ONLY = /EROFS|[Rr]ead-only file system/
+const NO_RIGHT = /[Pp]ermission denied|EACCES|EPERM/
 
 /** What the machine itself may refuse, by the words of DuckDB and Node, with the remedy. */
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
   [NO_MEMORY, 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again'],
   [NO_SPACE, 'There is no space left; free some and run again'],
-  [
-    /EROFS|[Rr]ead-only file system/,
-    'The file system is read-only; mount it so that it can be written, and run again',
-  ],
-  [/[Pp]ermission denied|EACCES|EPERM/, 'A right is missing; give it to the user of the run, and run again'],
+  [READ_ONLY, 'The file system is read-only; mount it so that it can be written, and run again'],
+  [NO_RIGHT, 'A right is missing; give it to the user of the run, and run again'],
   [
     /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
     'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
@@ -83,6 +82,11 @@ export function lockHolder(error: unknown): string | undefined {
 /** Whether memory or disk ran out, whatever was read meanwhile. */
 export function isShortage(error: unknown): boolean {
   return [NO_MEMORY, NO_SPACE].some((words) => words.test(messageOf(error)))
+}
+
+/** Whether the file was not to be opened so, which says nothing of what is in it. */
+export function isForbidden(error: unknown): boolean {
+  return [READ_ONLY, NO_RIGHT].some((words) => words.test(messageOf(error)))
 }
 
 /** The sentence for a fault of memory, disk, rights or warehouse under `folder`; undefined for any other error. */

@@ -3,7 +3,7 @@
  * of its own, never two at a time. A night that was missed is made up for at the start, since a run publishes
  * every completed day that is not yet published and is harmless otherwise.
  */
-import { schedule } from 'node-cron'
+import { createTask } from 'node-cron'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +21,9 @@ it checks the settings of the pipeline, and exits with 2 where one is wrong.
 
 Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 `
+
+/** How often the clock is looked at: a timer that waits for the hour itself stands still while the machine sleeps. */
+const LOOK_MS = 1000
 
 let running: ChildProcess | undefined
 
@@ -43,13 +46,18 @@ async function runOnce(): Promise<void> {
 }
 
 function startSchedule(expression: string): void {
-  const task = schedule(expression, runOnce, { timezone: 'UTC', noOverlap: true, name: 'nightly' })
-  // A machine that slept through the hour runs as soon as it wakes.
-  task.on('execution:missed', runOnce)
+  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
+  let [next] = task.getNextRuns(1)
+  setInterval(() => {
+    const isDue = next !== undefined && new Date() >= next
+    // Asked for each time: a clock that was ahead may have been set back.
+    ;[next] = task.getNextRuns(1)
+    if (isDue) void runOnce()
+  }, LOOK_MS)
   onStopSignal(() => running?.kill('SIGTERM'))
   // Started by another program: its end, even by SIGKILL, is ours.
   if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-  tell(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
+  tell(`the next nightly run is at ${next?.toISOString() ?? 'no time'}`)
 }
 
 async function main(): Promise<void> {

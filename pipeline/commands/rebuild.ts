@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseCommandLine } from '../command-line.ts'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract.ts'
-import { DataError, isShortage } from '../errors.ts'
+import { DataError, isForbidden, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshots.ts'
 import { WAREHOUSE_FILE, underLock } from '../warehouse.ts'
 import { JSON_OPTION } from './command.ts'
@@ -49,11 +49,11 @@ function freeName(dataDir: string, time: Date): string {
   return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
 }
 
-/** A warehouse in use is not damaged, or somebody else is mending it; a shortage says nothing of it. */
+/** A warehouse in use is not damaged, or somebody else is mending it; one that is not opened for other reasons may be whole. */
 async function refuseHeld(config: Config): Promise<void> {
   try {
     await underLock(config, () => undefined)
   } catch (error) {
-    if (!(error instanceof DataError) || isShortage(error.cause)) throw error
+    if (!(error instanceof DataError) || isShortage(error.cause) || isForbidden(error.cause)) throw error
   }
 }

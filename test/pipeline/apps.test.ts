@@ -248,6 +248,13 @@ describe('list', () => {
     expect(lines[3]).toMatch(/^1000000000\tA B\thidden\tgame\t\tapp\.example\/x\t\d{4}-/)
   })
 
+  it('passes over a row without an id, and says that it stops the nightly run', async () => {
+    const { code, stdout, stderr } = await apps(folder(...THREE, 'four,Four,public,,,2025-01-01'), 'list')
+    expect(code).toBe(0)
+    expect(stdout.match(/^.*?\t/gm)).toEqual(['app_id\t', '1\t', '2\t', '3\t'])
+    expect(stderr).toContain('nightly run: 1; the first: apps/registry.csv, row 5: app_id is not an integer')
+  })
+
   it.each([
     ['t', ['2', '3']],
     ['TWO', ['2']],
@@ -301,8 +308,10 @@ describe('wrong use', () => {
   })
 
   it('without a registry says so; a registry that cannot be read exits 1 and is named', async () => {
-    const empty = await apps(folders.make(), 'list')
-    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
+    for (const args of [['list'], ['hide', '1', ...BECAUSE]]) {
+      const empty = await apps(folders.make(), ...args)
+      expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
+    }
     const dataDir = folder(...THREE)
     writeRaw(dataDir, 'apps/broken.parquet', 'not parquet')
     const broken = await apps(dataDir, 'list')

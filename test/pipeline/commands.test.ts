@@ -1,14 +1,25 @@
 /** The commands of `npm run nightly` beside the run itself, as processes. */
-import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { superfluousSnapshots } from '../../pipeline/commands/prune.ts'
+import { prune, superfluousSnapshots } from '../../pipeline/commands/prune.ts'
 import { run } from '../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../pipeline/config.ts'
+import { noSuchSnapshot } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt, SILENT } from '../support/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../support/nightly.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
 
 const APPS_HEADER = 'app_id,app_name,visibility,updated_at\n'
 const FIRST = '20260107T020000Z'
@@ -38,6 +49,11 @@ beforeAll(async () => {
 
 afterAll(() => folders.removeAll())
 
+function fileSizes(id: string): number[] {
+  const folder = join(dataDir, 'snapshots', id)
+  return readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+}
+
 async function json(...args: readonly string[]): Promise<unknown> {
   const ended = await runCommand(dataDir, ...args, '--json')
   expect(ended).toMatchObject({ code: 0, stderr: '' })
@@ -57,7 +73,7 @@ describe('status', () => {
       days_partial: [],
       days_restated: ['2026-01-04', '2026-01-06'],
       snapshots: 2,
-      bytes: expect.any(Number),
+      bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
       retracted: [],
     })
   })
@@ -89,6 +105,21 @@ describe('how the last run ended', () => {
     })
   })
 
+  it('is told with all lines of its message, those after the first below it', async () => {
+    const copy = folders.make()
+    const lastRun = {
+      finished_at: '2026-01-08T02:00:09Z',
+      outcome: 'blocked',
+      snapshot: null,
+      message: 'A:\n  b\n  c',
+    }
+    writeFileSync(join(copy, 'last-run.json'), JSON.stringify(lastRun))
+    const under = ' '.repeat('last run      '.length)
+    expect((await runCommand(copy, 'status')).stdout).toBe(
+      `Nothing is published yet\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
+    )
+  })
+
   it('is left to the run that holds the lock, and says nothing where it cannot be read', async () => {
     const copy = folders.make()
     writeFileSync(join(copy, 'last-run.json'), '{"half')
@@ -102,6 +133,7 @@ describe('how the last run ended', () => {
 
 describe('quarantine', () => {
   const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
+  const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
 
   it('lists the rejected rows with file, row, reason and what stands there, of a day or of all', async () => {
     const copy = folders.make()
@@ -124,11 +156,11 @@ describe('quarantine', () => {
     })
     expect((await runCommand(copy, 'quarantine', '2026-01-03')).stdout).toBe('No row is rejected\n')
 
-    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(60)}`)
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${long}${bad(59)}`)
     await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
-    expect((await runCommand(copy, 'quarantine')).stdout).toMatch(
-      /\(50 rows\)\nand 10 more rows; --json lists them all\n$/,
-    )
+    const { stdout: many } = await runCommand(copy, 'quarantine')
+    expect(many).toMatch(/ 2 +1  prompt_tokens .* \{"ts":.{114}… *\n2026-01-04 .* 3 +1  prompt_tokens /)
+    expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
   })
 
   it('says so where nothing was counted yet, and refuses what is no day', async () => {
@@ -213,10 +245,55 @@ describe('diff', () => {
     expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
   })
 
+  it('tells moved ranks, the best ones first', async () => {
+    const moved = folders.make()
+    const deliverTo = (...tokens: readonly number[]) =>
+      writeRaw(
+        moved,
+        'usage/date=2026-01-06/rows.csv',
+        `ts,app_id,prompt_tokens,completion_tokens\n${tokens.map((count, at) => `2026-01-06,${at + 1},${count},0\n`).join('')}`,
+      )
+    const names = [1, 2, 3].map((id) => `${id},App,public,2025-01-01\n`)
+    writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}${names.join('')}`)
+    deliverTo(10, 30, 20)
+    await runAt(moved, '2026-01-07T02:00:00Z')
+    deliverTo(20, 10, 30)
+    await runAt(moved, '2026-01-08T02:00:00Z')
+    const lines = ['1 -> 3 2 App', '2 -> 1 3 App', '3 -> 2 1 App']
+    const sorts = ['popular ', 'trending']
+    const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
+    expect(stdout.split('ranks in the 30-day lists: 6\n')[1]?.split('\n')).toEqual([
+      ...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)),
+      '',
+    ])
+  })
+
+  it('shows people the first twenty of a kind, and how many more there are', async () => {
+    const many = folders.make()
+    const apps = Array.from({ length: 21 }, (_, index) => ({ id: index + 1, name: `App ${index + 1}` }))
+    const none = { dataThrough: '2026-01-06', apps: [], daily: [] }
+    await publishSnapshot(many, { ...none, asOf: new Date('2026-01-07T02:00:00Z') })
+    await publishSnapshot(many, { ...none, asOf: new Date('2026-01-08T02:00:00Z'), apps })
+    const { stdout } = await runCommand(many, 'diff', FIRST, SECOND)
+    const shown = apps.slice(0, 20).map(({ id, name }) => `  new      ${id} ${name}\n`)
+    expect(stdout).toBe(
+      'before   through 2026-01-06: 0 apps, 0 app-days, 0 requests, 0 tokens\n' +
+        'after    through 2026-01-06: 21 apps, 0 app-days, 0 requests, 0 tokens\n' +
+        `days that changed: 0\napps: 21\n${shown.join('')}  and 1 more; --json lists them all\nranks in the 30-day lists: 0\n`,
+    )
+  })
+
   it('names a snapshot that does not exist, and those that do', async () => {
     const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
+  })
+
+  it('names no more than the newest five', () => {
+    const many = folders.make()
+    const ids = [1, 2, 3, 4, 5, 6].map((day) => `2026010${day}T020000Z`)
+    for (const id of ids) mkdirSync(join(many, 'snapshots', id), { recursive: true })
+    expect(noSuchSnapshot(many, 'none').message).toMatch(new RegExp(`: ${ids.slice(1).join(', ')}$`))
   })
 })
 
@@ -271,6 +348,25 @@ describe('plan', () => {
     expect(readdirSync(planned)).toEqual(['raw'])
   })
 
+  it('tells people what it would read and forget, and when a run would publish', async () => {
+    const { stdout } = await runCommand(dataDir, 'plan')
+    expect(stdout).toMatch(
+      new RegExp(
+        `^current snapshot: ${SECOND}\n0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if `,
+      ),
+    )
+    const copy = folders.make()
+    cpSync(dataDir, copy, { recursive: true })
+    rmSync(join(copy, 'raw/usage/date=2026-01-04'), { recursive: true })
+    expect((await runCommand(copy, 'plan', '--from', '2026-01-04', '--to', '2026-01-06')).stdout).toBe(
+      `current snapshot: ${SECOND}\n` +
+        '1 day to read, 1 to forget, 0 unchanged, 1 left for the next full run, 0 before the floor, 0 not over yet\n' +
+        '  read    2026-01-06: 1 file\n' +
+        '  forget  2026-01-04: its files are gone\n' +
+        'A run would publish if the figures of these days, the registry or the credit lines changed\n',
+    )
+  })
+
   it('names a DATA_DIR that does not exist', async () => {
     const missing = join(folders.make(), 'missing')
     const ended = await runCommand(missing, 'plan')
@@ -313,6 +409,28 @@ describe('prune', () => {
     expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
     expect(readdirSync(join(dataDir, 'snapshots'))).toEqual([SECOND])
   })
+
+  it.each([
+    [['--keep-days', '1'], '2026-01-08T23:59:59Z', []],
+    [['--keep-days', '1'], '2026-01-09T00:00:00Z', [FIRST]],
+    [[], '2026-04-07T23:59:59Z', []],
+    [[], '2026-04-08T00:00:00Z', [FIRST]],
+  ])(
+    '%j keeps a snapshot for so many days after its own, by default 90: at %s',
+    async (args, now, removed) => {
+      const kept = folders.make()
+      for (const id of [FIRST, SECOND]) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
+      const printed: string[] = []
+      await prune.prepare([...args, '--dry-run', '--json'])({
+        config: readConfig({ DATA_DIR: kept }),
+        progress: SILENT,
+        now: () => new Date(now),
+        print: (text) => void printed.push(text),
+        send: async () => undefined,
+      })
+      expect(JSON.parse(printed.join(''))).toEqual({ removed, dry_run: true })
+    },
+  )
 
   it('refuses a number of days that is none', async () => {
     const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')

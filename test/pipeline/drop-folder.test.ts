@@ -2,8 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { fingerprintOf, listUsageDays } from '../../pipeline/sources/drop-folder.ts'
+import { readCsvHeader } from '../../pipeline/sources/text-file.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -25,6 +27,13 @@ it('takes a file, and a link to one', () => {
     'usage/date=2026-01-06/a.csv',
     'usage/date=2026-01-06/link.csv',
   ])
+})
+
+it('knows endings and column names in capitals, and the names with spaces around them', async () => {
+  writeFileSync(join(day, 'B.CSV.GZ'), gzipSync('TS, app_id ,"Prompt_Tokens "\n'))
+  const [file] = listUsageDays(rawFolder)[0]?.files ?? []
+  expect(file).toMatchObject({ format: 'csv', compression: 'gz' })
+  expect(file && (await readCsvHeader(file))).toEqual(['ts', 'app_id', 'prompt_tokens'])
 })
 
 it('knows a file from one of the same size and modification time that took its place', () => {

@@ -234,12 +234,16 @@ describe('the clock', () => {
 
   it('that was far ahead for one run is made up for by retracting its snapshot', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', CSV.replaceAll(DAY, '2026-01-07'))
     await runAt(dataDir, '2926-01-07T02:00:00Z')
     const { code, stderr } = await night()
     expect(stderr).toContain('or, if it is, retract 29260107T020000Z')
     expect(code).toBe(1)
     expect((await runCommand(dataDir, 'retract', '29260107T020000Z', '--reason', 'Wrong clock')).code).toBe(0)
     await expectRight()
+    // The day that is not over was counted, and counts for nothing yet.
+    const report = readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')
+    expect(JSON.parse(report).stages[0]).toMatchObject({ stage: 'load', days: 2, days_not_completed: 1 })
   })
 
   it('that was far ahead for the only run is made up for likewise', async () => {
@@ -419,6 +423,28 @@ describe('a damaged warehouse', () => {
     const aside = readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))
     expect(aside).toEqual(['warehouse-20260106T030000Z.duckdb', 'warehouse-20260106T030001Z.duckdb'])
     expect(readFileSync(join(dataDir, aside[0] ?? ''), 'utf8')).toBe(damaged)
+  })
+
+  it('is not one that there is too little memory to open: it stays where it is', async () => {
+    const world = {
+      config: { ...readConfig({ DATA_DIR: dataDir }), memory: '100KB' },
+      progress: SILENT,
+      now: () => new Date('2026-01-06T03:00:00Z'),
+      send: () => Promise.resolve(),
+      print: () => undefined,
+    }
+    await expect(rebuild.prepare([])(world)).rejects.toThrow('takes more memory than PIPELINE_MEMORY gives')
+    expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
+  })
+
+  it('is not one that the user may not open: it stays where it is', async () => {
+    chmodSync(path(), 0o000)
+    const { code, stderr } = await startWithoutPrivilege(['pipeline/nightly.ts', 'rebuild'], {
+      DATA_DIR: dataDir,
+    }).ended
+    expect(stderr).toContain('A right is missing; give it to the user of the run, and run again')
+    expect(code).toBe(1)
+    expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
   })
 
   it('that another run holds stays where it is', async () => {

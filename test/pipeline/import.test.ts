@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { lastCompletedDay } from '../../pipeline/contract.ts'
 import { importFile } from '../../pipeline/import.ts'
 import { withMemoryDatabase } from '../../pipeline/memory-database.ts'
 import { execute } from '../../pipeline/statements.ts'
@@ -120,10 +121,14 @@ describe('import', () => {
   })
 
   it('says which days a run will pass over', async () => {
-    const rows = ['2024-12-31', '2025-01-01', '2999-01-01'].map((day) => `${day}T00:00:00Z,1,1,1,a`)
+    const yesterday = lastCompletedDay(new Date())
+    const rows = ['2024-12-31', '2025-01-01', yesterday, '2999-01-01'].map(
+      (day) => `${day}T00:00:00Z,1,1,1,a`,
+    )
     const ended = await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${rows.join('\n')}\n`))
     expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 row, before the first day of the dataset/)
     expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 row\n/)
+    expect(ended.stdout).toMatch(new RegExp(`date=${yesterday}\\S+: 1 row\n`))
     expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, a day that is not over yet/)
   })
 

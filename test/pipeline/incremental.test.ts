@@ -202,7 +202,7 @@ describe('publish', () => {
     writeRaw(
       dataDir,
       'usage/date=2026-01-07/rows.csv',
-      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,77,5,6\n',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,76,1,1\n2026-01-07,77,5,6\n',
     )
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     const runs = await queryWarehouse(

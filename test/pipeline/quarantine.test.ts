@@ -289,6 +289,13 @@ describe('the limit of 1 %', () => {
     )
   })
 
+  it('tells the commonest fault first', async () => {
+    const dataDir = folder()
+    const rows = ['a,1', '1,x', '1,x'].map((values) => `${DAY}T00:00:00Z,${values},1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/: 2 rows: prompt_tokens .*\n.*: 1 row: app_id /)
+  })
+
   it('is forgotten when the files of the day are gone', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)

@@ -84,6 +84,7 @@ it('writes nothing with --dry-run', async () => {
   const ended = await retract(SECOND, '--reason', 'Why', '--dry-run')
   expect(readdirSync(dataDir, { recursive: true })).toEqual(before)
   expect(ended.stdout).toBe(`${SECOND} would be retracted: Why\ncurrent snapshot: ${FIRST}\n`)
+  expect(ended.stderr).toBe('')
   expect(currentSnapshot(dataDir)).toContain(SECOND)
   expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
 })

@@ -10,6 +10,7 @@ import { REPOSITORY } from '../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
 const NEVER = '0 0 29 2 *'
+const FOUR_YEARS_MS = 4 * 366 * 86_400_000
 const EVERY_SECOND = '* * * * * *'
 
 const folders = new TemporaryFolders()
@@ -26,12 +27,33 @@ function folder(): string {
   return dataDir
 }
 
+/** A clock that a message puts forward or back, of which no timer hears: as when the machine has slept. */
+const MOVED_CLOCK = `
+  const Clock = Date
+  let moved = 0
+  globalThis.Date = class extends Clock {
+    constructor(...given) { given.length > 0 ? super(...given) : super(Clock.now() + moved) }
+    static now() { return Clock.now() + moved }
+  }
+  process.once('message', (ms) => { moved = ms })
+`
+const WITH_MOVED_CLOCK = [
+  process.execPath,
+  '--import',
+  `data:text/javascript,${encodeURIComponent(MOVED_CLOCK)}`,
+]
+
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
-  return startWith(process.execPath, dataDir, expression, ...args)
+  return startWith([process.execPath], dataDir, expression, ...args)
 }
 
-function startWith(node: string, dataDir: string, expression: string, ...args: readonly string[]) {
-  const child = spawn(node, [SCHEDULE, ...args], {
+function startWith(
+  [node = '', ...options]: readonly string[],
+  dataDir: string,
+  expression: string,
+  ...args: readonly string[]
+) {
+  const child = spawn(node, [...options, SCHEDULE, ...args], {
     env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
@@ -60,12 +82,49 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('leaves out the run of an hour at which the one that makes up for a night still runs', async () => {
+  it('runs as soon as the machine wakes that slept through its hour', async () => {
+    const dataDir = folder()
+    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, dataDir, NEVER, '--no-catch-up')
+    await until(() => output.stderr.includes('the next nightly run'))
+    child.send(FOUR_YEARS_MS)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('goes on at the next hour when the clock, which was ahead, is set right', async () => {
+    const { child, output, ended } = startWith(
+      WITH_MOVED_CLOCK,
+      folders.make(),
+      EVERY_SECOND,
+      '--no-catch-up',
+    )
+    const endedRuns = () => output.stderr.split('schedule: the run ended').length - 1
+    await until(() => endedRuns() > 0)
+    child.send(-FOUR_YEARS_MS)
+    // One may be under way, and one more may have been due.
+    const before = endedRuns()
+    await until(() => endedRuns() > before + 2)
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('tells how a run ended that did not go well', async () => {
+    const { child, output, ended } = start(folders.make(), NEVER)
+    await until(() => output.stderr.includes('schedule: the run ended with exit code 1\n'))
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it.each([
+    ['makes up for a night', []],
+    ['an earlier hour began', ['--no-catch-up']],
+  ])('leaves out the run of an hour at which the one that %s still runs', async (_which, options) => {
     const dataDir = folder()
     const credit = join(dataDir, 'raw', 'ATTRIBUTION')
     // Whoever reads it waits until it is written to.
     execFileSync('mkfifo', [credit])
-    const { child, output, ended } = start(dataDir, EVERY_SECOND)
+    const { child, output, ended } = start(dataDir, EVERY_SECOND, ...options)
     await until(() => /still under way; this one is left out|exit code/.test(output.stderr))
     const writing = openSync(credit, 'w')
     writeFileSync(`${credit}.new`, 'Source: somebody')
@@ -81,7 +140,7 @@ describe('npm run schedule', () => {
     const dataDir = folder()
     const node = join(folders.make(), 'node')
     copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
-    const { child, output, ended } = startWith(node, dataDir, EVERY_SECOND, '--no-catch-up')
+    const { child, output, ended } = startWith([node], dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => output.stderr.includes('the next nightly run'))
     // As while an update puts the programs in place.
     renameSync(node, `${node}.old`)
