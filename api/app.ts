@@ -11,6 +11,7 @@ import { ApiError } from './errors.ts'
 import type { Log } from './log.ts'
 import { countReplies, noteRoute } from './metrics.ts'
 import { logRequests } from './http/request-log.ts'
+import { REFERENCE_PATH } from './paths.ts'
 import { sendError } from './respond.ts'
 import { typeErrors } from './http/typed-errors.ts'
 import type { Route } from './route.ts'
@@ -115,7 +116,7 @@ function methodsOf(routes: readonly Route[]): string {
 }
 
 const unknownPath: Handler = (request) => {
-  throw new ApiError(404, `No such path: ${shorten(request.path)}`)
+  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} tells those there are`)
 }
 
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {

@@ -229,7 +229,8 @@ describe('a request that cannot be served', () => {
   it.each(['/index.html', '/api/v1', '/api/v2/status', '/nope', '//', '/api/v1/datasets'])(
     '404 of %s',
     async (path) => {
-      await fault(404, path)
+      const { envelope } = await fault(404, path)
+      expect(envelope.error.message).toContain(`No such path: ${path}; /docs`)
     },
   )
 
