@@ -33,7 +33,7 @@ it('knows endings and column names in capitals, and the names with spaces around
   writeFileSync(join(day, 'B.CSV.GZ'), gzipSync('TS, app_id ,"Prompt_Tokens "\n'))
   const [file] = listUsageDays(rawFolder)[0]?.files ?? []
   expect(file).toMatchObject({ format: 'csv', compression: 'gz' })
-  expect(file && (await readCsvHeader(file))).toEqual(['ts', 'app_id', 'prompt_tokens'])
+  expect(file && (await readCsvHeader(file)).names).toEqual(['ts', 'app_id', 'prompt_tokens'])
 })
 
 it('knows a file from one of the same size and modification time that took its place', () => {
