@@ -34,7 +34,8 @@ const pageSchema = z.preprocess(
   z.object({
     resources: z.array(z.unknown()).nullish(),
     totalresults: countSchema,
-    nextcursor: z.string().nullish().catch(undefined),
+    // Whatever else it is must not pass for none: the first page would be taken for the whole list.
+    nextcursor: z.union([z.string(), z.int().transform(String)]).nullish(),
   }),
 )
 

@@ -190,6 +190,18 @@ describe('a list by cursor', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
+  it('follows cursors that are numbers', async () => {
+    const groups = manyGroups(25)
+    await using directory = await startDirectory(groups, {
+      cursor,
+      quirk: ofList(({ query }) => {
+        const { totalResults: _dropped, nextCursor, ...list } = listOf(groups, query)
+        return { body: { ...list, ...(nextCursor === undefined ? {} : { nextCursor: Number(nextCursor) }) } }
+      }),
+    })
+    expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
+  })
+
   it('begins anew when a cursor expires', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
