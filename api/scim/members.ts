@@ -1,6 +1,7 @@
 /** The members of a group, as the directory supplies them, and the digest by which two lists are compared. */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
+import { isObject } from '../json.ts'
 import { readElements } from '../long-lists.ts'
 
 /** One member: a user or, unexpanded, another group. */
@@ -41,19 +42,31 @@ export const identifierSchema = z
     message: 'must be a text of 1 to 1024 bytes, none of its characters a control character',
   })
 
-const memberSchema = z
-  .object({
-    value: identifierSchema.nullish(),
-    $ref: z.string().nullish(),
-    type: nameSchema.nullish(),
-    display: nameSchema.nullish(),
-  })
-  .transform(({ value, $ref, type, display }, context): Member => {
-    // Some directories give the address alone, which ends in the id.
-    const id = value ?? idOfReference($ref ?? '')
-    if (id === undefined) context.addIssue({ code: 'custom', message: 'has neither value nor $ref' })
-    return { id: id ?? '', type: type ?? null, displayName: display ?? null }
-  })
+/**
+ * What the directory sent, the names of its attributes in lower case: they may be in any (RFC 7643, 2.1), and directories
+ * make use of it. Entra says `resources`.
+ */
+export function lowerCaseKeys(value: unknown): unknown {
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, content]) => [key.toLowerCase(), content]))
+}
+
+const memberSchema = z.preprocess(
+  lowerCaseKeys,
+  z
+    .object({
+      value: identifierSchema.nullish(),
+      $ref: z.string().nullish(),
+      type: nameSchema.nullish(),
+      display: nameSchema.nullish(),
+    })
+    .transform(({ value, $ref, type, display }, context): Member => {
+      // Some directories give the address alone, which ends in the id.
+      const id = value ?? idOfReference($ref ?? '')
+      if (id === undefined) context.addIssue({ code: 'custom', message: 'has neither value nor $ref' })
+      return { id: id ?? '', type: type ?? null, displayName: display ?? null }
+    }),
+)
 
 /** The members of one group in a reply of the directory. */
 export const memberListSchema = z.unknown().transform((value, context): MemberList => {
@@ -80,6 +93,8 @@ interface PlainMember {
 // control characters that it writes as they are.
 const NEEDS_CARE = /[\\\u007f-\u009f]/
 
+const PLAIN_NAMES = new Set(['value', '$ref', 'type', 'display'])
+
 // Nearly all members of nearly all directories need nothing mended, and for hundreds of thousands of them it is the
 // schema that takes the time. Undefined where there is anything for the schema to judge; otherwise the same list.
 function readPlainList(value: unknown): MemberList | undefined {
@@ -93,12 +108,19 @@ function isPlain(member: unknown): member is PlainMember {
   if (typeof member !== 'object' || member === null || !('value' in member)) return false
   const { value } = member
   return (
+    hasPlainNames(member) &&
     typeof value === 'string' &&
     fitsAsId(value) &&
     (!('type' in member) || isPlainText(member.type)) &&
     (!('display' in member) || isPlainText(member.display)) &&
     (!('$ref' in member) || typeof member.$ref === 'string')
   )
+}
+
+// Without an array of the names: there are hundreds of thousands of members.
+function hasPlainNames(member: object): boolean {
+  for (const name in member) if (!PLAIN_NAMES.has(name) && name !== name.toLowerCase()) return false
+  return true
 }
 
 function fitsAsId(text: string): boolean {

@@ -1,7 +1,7 @@
 /** What a directory says, read leniently where directories differ and strictly where it matters (RFC 7643, 7644). */
 import { z } from 'zod'
 import { SyncFailure } from './failures.ts'
-import { identifierSchema, memberListSchema, nameSchema, type MemberList } from './members.ts'
+import { identifierSchema, lowerCaseKeys, memberListSchema, nameSchema, type MemberList } from './members.ts'
 
 /** A group as the directory has it. */
 export interface TheirGroup {
@@ -28,13 +28,13 @@ const countSchema = z
   .optional()
   .catch(undefined)
 
-// Attribute names are case-insensitive (RFC 7643, 2.1), and directories make use of it: Entra says `resources`.
 const pageSchema = z.preprocess(
   lowerCaseKeys,
   z.object({
     resources: z.array(z.unknown()).nullish(),
     totalresults: countSchema,
-    nextcursor: z.string().nullish().catch(undefined),
+    // Whatever else it is must not pass for none: the first page would be taken for the whole list.
+    nextcursor: z.union([z.string(), z.int().transform(String)]).nullish(),
   }),
 )
 
@@ -58,7 +58,9 @@ const groupSchema = z.preprocess(
 
 const configSchema = z.preprocess(
   lowerCaseKeys,
-  z.object({ pagination: z.object({ cursor: z.boolean().nullish() }).nullish() }),
+  z.object({
+    pagination: z.preprocess(lowerCaseKeys, z.object({ cursor: z.boolean().nullish() })).nullish(),
+  }),
 )
 
 const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string() }))
@@ -102,9 +104,4 @@ function parse<Output>(schema: z.ZodType<Output>, body: unknown, what: string): 
   const [issue] = parsed.error.issues
   const where = issue === undefined ? '' : ` at ${issue.path.map(String).join('.')}: ${issue.message}`
   throw new SyncFailure('directory_invalid_response', `${what} is malformed${where.slice(0, 200)}`)
-}
-
-function lowerCaseKeys(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, content]) => [key.toLowerCase(), content]))
 }

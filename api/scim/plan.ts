@@ -31,7 +31,7 @@ export interface Plan {
   readonly received: number
   /** Groups present once the plan is carried out: these, and ours that may not be deleted. */
   readonly present: number
-  /** What stood before, and what of it would go: the deletion gate judges by these. */
+  /** What stood before, members only of the groups that stay: what goes is measured by it. */
   readonly before: { readonly groups: number; readonly members: number }
 }
 
@@ -53,12 +53,13 @@ export function planSync(
   const matched = new Set(pairs.map((pair) => pair.ours))
   const living = ours.filter((group) => !group.deleted)
   const absent = living.filter((group) => !matched.has(group))
+  const staying = mayDelete ? living.filter((group) => matched.has(group)) : living
   return {
     changes: pairs.filter(isChange).map((pair) => ({ ...pair, withMembers: hasNewMembers(pair) })),
     deletions: mayDelete ? absent : [],
     received: groups.length,
     present: groups.length + (mayDelete ? 0 : absent.length),
-    before: { groups: living.length, members: sum(living.map((group) => group.memberCount ?? 0)) },
+    before: { groups: living.length, members: sum(staying.map((group) => group.memberCount ?? 0)) },
   }
 }
 

@@ -75,6 +75,14 @@ describe('memberListSchema', () => {
     ])
   })
 
+  it.each([
+    { Value: 'ann', Type: 'User', Display: 'Ann' },
+    { value: 'ann', TYPE: 'User', DISPLAY: 'Ann' },
+    { $REF: 'https://a.example/Users/ann', type: 'User', display: 'Ann' },
+  ])('reads %j, for the names of attributes may be in any case', (member) => {
+    expect(digest([bob, member])).toBe(digest([bob, ann]))
+  })
+
   it('gives an empty list', () => {
     const { count, read } = memberListSchema.parse([])
     expect([count, read()]).toEqual([0, []])

@@ -124,6 +124,13 @@ describe('planSync', () => {
     expect(planSync(ours, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
   })
 
+  it('counts no members of groups that go', () => {
+    const ours = [our('1', withMembers(members('ann', 'bob'))), our('2', withMembers(members('cid')))]
+    expect(planSync(ours, [their('2')], WHOLE).before).toEqual({ groups: 2, members: 1 })
+    const unsure = { ...WHOLE, mayDelete: false }
+    expect(planSync(ours, [their('2')], unsure).before).toEqual({ groups: 2, members: 3 })
+  })
+
   it('leaves members alone that were not supplied', () => {
     const ours = [our('1', withMembers(members('ann')))]
     expect(planSync(ours, [their('1')], WHOLE).changes).toEqual([])

@@ -77,6 +77,7 @@ describe('pull of hostile or broken answers', () => {
       'members that are no list',
       { totalResults: 1, Resources: [{ id: '1', displayName: 'A', members: {} }] },
     ],
+    ['a cursor that is none', { Resources: [{ id: '1', displayName: 'A' }], nextCursor: { page: 2 } }],
     ['a member without id', { totalResults: 1, Resources: [{ id: '1', displayName: 'A', members: [{}] }] }],
   ])('fails on %s', async (_name, body) => {
     await using directory = await startDirectory([], { quirk: ofList(() => ({ body })) })

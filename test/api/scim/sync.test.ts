@@ -65,6 +65,20 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.all())['Staff']).toContain('new-0')
   })
 
+  it('measures the members that leave by the groups that stay, however large one is that goes', async () => {
+    const people = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({ value: `user-${index}` }))
+    const staff = { id: 'staff', displayName: 'Staff', members: people(60) }
+    const large = { id: 'all', displayName: 'All', members: people(1000) }
+    await using directory = await startDirectory([staff, large])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    directory.groups.splice(0, 2, { ...staff, members: people(1) })
+    expect((await acme.sync()).error_message).toBe(FAILURES.deletion_threshold_exceeded)
+    expect((await acme.all())['Staff']).toHaveLength(60)
+  })
+
   it('empties no groups when a directory stops supplying members', async () => {
     await using directory = await startDirectory(manyGroups(3))
     await using service = await startSyncApi(await fresh())

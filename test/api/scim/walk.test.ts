@@ -190,6 +190,27 @@ describe('a list by cursor', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
+  it('knows the offer of cursors under names in any case', async () => {
+    await using directory = await startDirectory(manyGroups(3), {
+      quirk: ({ path }) =>
+        path === '/ServiceProviderConfig' ? { body: { Pagination: { Cursor: true } } } : undefined,
+    })
+    await pullFrom(directory)
+    expect(listQueries(directory)[0]?.get('cursor')).toBe('')
+  })
+
+  it('follows cursors that are numbers', async () => {
+    const groups = manyGroups(25)
+    await using directory = await startDirectory(groups, {
+      cursor,
+      quirk: ofList(({ query }) => {
+        const { totalResults: _dropped, nextCursor, ...list } = listOf(groups, query)
+        return { body: { ...list, ...(nextCursor === undefined ? {} : { nextCursor: Number(nextCursor) }) } }
+      }),
+    })
+    expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
+  })
+
   it('begins anew when a cursor expires', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
