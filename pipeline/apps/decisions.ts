@@ -3,6 +3,7 @@ import { parseCommandLine } from '../command-line.ts'
 import type { Command } from '../commands/command.ts'
 import { SUBCATEGORIES } from '../contract.ts'
 import { UsageError } from '../errors.ts'
+import { readId } from './app-id.ts'
 import { decide } from './decide.ts'
 import type { AppState } from './decide.ts'
 import type { AppsWorld } from './world.ts'
@@ -13,7 +14,6 @@ const REASON = { reason: { type: 'string' } } as const
 
 /** A name or a reason stands in one line of a list. */
 const ONE_LINE = /^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$/u
-const APP_ID = /^-?\d{1,19}$/
 
 export const rename: AppsCommand = {
   usage: 'rename ID NAME --reason TEXT',
@@ -98,10 +98,4 @@ function decision(
   }
   const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
   return (world) => decide(world, wanted)
-}
-
-/** An id in its plain form, as the registry has it. */
-function readId(text: string): string {
-  if (!APP_ID.test(text)) throw new UsageError(`"${text}" is not the id of an app: list shows the ids`)
-  return BigInt(text).toString()
 }

@@ -6,6 +6,7 @@ import { JSON_OPTION, printResult } from '../commands/command.ts'
 import type { Command } from '../commands/command.ts'
 import { UsageError } from '../errors.ts'
 import { readRows } from '../statements.ts'
+import { readId } from './app-id.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
 import type { AppsWorld } from './world.ts'
 
@@ -51,8 +52,9 @@ export const history: Command<AppsWorld> = {
   summary: 'shows every row about an app, oldest first, with what was decided and why',
   prepare(args) {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
-    const [id, ...rest] = positionals
-    if (id === undefined || rest.length > 0) throw new UsageError('history takes the id of one app')
+    const [text, ...rest] = positionals
+    if (text === undefined || rest.length > 0) throw new UsageError('history takes the id of one app')
+    const id = readId(text)
     return (world) =>
       withRegistry(world.config, async (connection) => {
         const rows = await readRows(connection, 'apps/history.sql', historyRow, { id })

@@ -125,7 +125,7 @@ describe('decisions', () => {
       { action: 'hide', reason: 'first', visibility: 'hidden' },
       { action: 'show', reason: 'second', visibility: 'public' },
     ])
-    expect((await apps(dataDir, 'history', '1')).stdout.trimEnd().split('\n')).toHaveLength(4)
+    expect((await apps(dataDir, 'history', '01')).stdout.trimEnd().split('\n')).toHaveLength(4)
   })
 
   it('that change nothing write nothing', async () => {
@@ -287,6 +287,7 @@ describe('wrong use', () => {
     { args: ['alias', '1', '--of', '99', ...BECAUSE], remedy: 'unknown app 99' },
     { args: ['alias', '1', '2', '--of', '2', ...BECAUSE], remedy: '2 -> 2' },
     { args: ['history', '99'], remedy: 'list shows the ids' },
+    { args: ['history', 'One'], remedy: '"One" is not the id of an app' },
     { args: ['history'], remedy: 'id of one app' },
   ])('$args exits 2, names the remedy and writes nothing', async ({ args, remedy }) => {
     const dataDir = folder(...THREE)
