@@ -144,7 +144,7 @@ export const DATASET_OPERATIONS = {
         content: {
           'application/json': z.strictObject({
             data: z.array(snapshotEntrySchema),
-            total_count: z.int(),
+            total_count: z.int().nonnegative(),
             retracted: z.array(retractionSchema),
           }),
         },

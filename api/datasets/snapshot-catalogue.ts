@@ -10,7 +10,7 @@ import type { RetainedSnapshots } from './retained-snapshots.ts'
 const fileSchema = z.object({
   name: z.string(),
   media_type: z.string(),
-  bytes: z.int(),
+  bytes: z.int().nonnegative(),
   sha256: z.string(),
   url: z.string().describe('Path at the origin.'),
 })
@@ -23,11 +23,11 @@ export const snapshotEntrySchema = z.object({
   first_day: daySchema,
   data_through: daySchema,
   version: z.string(),
-  days_restated: z.int().describe('Days whose published figures it changed.'),
+  days_restated: z.int().nonnegative().describe('Days whose published figures it changed.'),
   publisher: z.string(),
   attribution: z.string().describe('The line to print when the data is reused.'),
   url: z.string().describe('Path at the origin.'),
-  rows: z.record(z.string(), z.int()).describe('Rows of each table that is handed out.'),
+  rows: z.record(z.string(), z.int().nonnegative()).describe('Rows of each table that is handed out.'),
   files: z.array(fileSchema),
   current: z.boolean().describe('Whether it is what the rankings answer from.'),
 })
@@ -40,11 +40,11 @@ const descriptorSchema = z.object({
     first_day: daySchema,
     data_through: daySchema,
     schema: z.string(),
-    days_restated: z.int(),
+    days_restated: z.int().nonnegative(),
     publisher: z.string(),
     attribution: z.string(),
   }),
-  resources: z.array(z.object({ name: z.string(), rows: z.int().optional() })),
+  resources: z.array(z.object({ name: z.string(), rows: z.int().nonnegative().optional() })),
 })
 
 export interface SnapshotCatalogue {

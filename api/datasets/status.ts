@@ -1,11 +1,13 @@
 /** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
 import { z } from 'zod'
-import { addDays, COVERAGE_STATUSES, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
+import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
 import type { Clock, Handler } from '../call.ts'
 import type { CronSchedule } from '../cron-schedule.ts'
 import { sendJson } from '../respond.ts'
 import type { CurrentSnapshot } from './current-snapshot.ts'
 import type { SnapshotFacts } from './snapshot.ts'
+
+const days = z.int().nonnegative()
 
 /** The body of the reply. */
 export const statusSchema = z.strictObject({
@@ -20,7 +22,7 @@ export const statusSchema = z.strictObject({
       ),
     first_day: daySchema.nullable(),
     coverage: z
-      .record(z.enum(COVERAGE_STATUSES), z.int())
+      .strictObject({ complete: days, partial: days, restated: days, missing: days })
       .nullable()
       .describe('How many days from first_day to data_through are complete, partial, restated and missing.'),
     days_missing: z

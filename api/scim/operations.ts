@@ -13,8 +13,8 @@ const jobSchema = z.strictObject({
   data: z.strictObject({
     id: z.uuid(),
     status: z.enum(['queued', 'running', 'succeeded', 'failed']),
-    synced_groups: z.int().nullable().describe('Groups present after the run; set on success.'),
-    deleted_groups: z.int().nullable().describe('Groups deleted by the run; set on success.'),
+    synced_groups: z.int().nonnegative().nullable().describe('Groups present after the run; set on success.'),
+    deleted_groups: z.int().nonnegative().nullable().describe('Groups deleted by the run; set on success.'),
     error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
     created_at: time,
     started_at: time.nullable(),
@@ -24,12 +24,16 @@ const jobSchema = z.strictObject({
 
 const groupsSchema = z.strictObject({
   data: z.array(groupRowSchema),
-  total_count: z.int(),
+  total_count: z.int().nonnegative(),
 })
 
 const membersSchema = z.object({
   data: z.array(memberRowSchema),
-  total_count: z.int().nullable().describe('Null while the directory has supplied no members of the group.'),
+  total_count: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .describe('Null while the directory has supplied no members of the group.'),
 })
 
 const PAGE: readonly ParameterDescription[] = [

@@ -70,7 +70,7 @@ async function refuseRows(target: Queries, tables: readonly Table[]): Promise<vo
   for (const { name } of tables) {
     const rows = await countRows(target, name)
     if (rows > 0) {
-      throw new OperatorError(`The target holds data already (${rows} rows in ${name}): give an empty one`)
+      throw new OperatorError(`The target holds data already (${name}: ${rows}): give an empty one`)
     }
   }
 }

@@ -97,7 +97,7 @@ describe.each(pairs)('copyStore from $from.name to $to.name', ({ from, to }) => 
     await using source = await openFilled(from)
     await using target = await openEmpty(to)
     await createKey(target.store, { account: 'here already', kind: 'inference', now })
-    await expect(copyStore(source.store, target.store)).rejects.toThrow(/holds data already \(1 rows in /)
+    await expect(copyStore(source.store, target.store)).rejects.toThrow(/holds data already \(\w+: 1\)/)
     expect(await listKeys(target.store)).toHaveLength(1)
   })
 })
