@@ -66,7 +66,7 @@ const configSchema = z.preprocess(
   }),
 )
 
-const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string() }))
+const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string().regex(/^\w{1,40}$/) }))
 
 /** Reads one page of `GET /Groups`. */
 export function readPage(body: unknown): Page {

@@ -187,6 +187,8 @@ export function checkMembers({ scimId, members }: TheirGroup, limits: SyncLimits
   throw new SyncFailure('directory_too_large', detail)
 }
 
-function unexpected({ status }: Answer): SyncFailure {
-  return new SyncFailure('directory_invalid_response', `GET /Groups: status ${status}`)
+function unexpected({ status, body }: Answer): SyncFailure {
+  const why = scimTypeOf(body)
+  const detail = `GET /Groups: status ${status}${why === undefined ? '' : ` (${why})`}`
+  return new SyncFailure('directory_invalid_response', detail)
 }
