@@ -167,7 +167,8 @@ function unreadable(scimId: string): SyncFailure {
   return new SyncFailure('directory_invalid_response', detail)
 }
 
-async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
+/** Asks for one group by its id. */
+export async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
   const { status, body } = await client.get(`/Groups/${encodeURIComponent(scimId)}`)
   if (status === 404 || status === 410) return 'gone'
   if (status !== 200) return 'untold'

@@ -255,6 +255,31 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stdout).toContain(`\npages by: ${told}`)
     })
 
+    it.each([
+      ['per_group', undefined, 'members of the first, asked for by its id: 1\n'],
+      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, asked for by its id: not told\n'],
+      ['per_group', 404, 'members of the first, asked for by its id: it cannot be read\n'],
+      ['off', undefined, ''],
+    ])('asks for members as a sync would: %s, reply %j', async (members, reply, told) => {
+      await using directory = await startDirectory(manyGroups(3), {
+        quirk: ({ path }) => {
+          if (path !== '/Groups/1' || reply === undefined) return undefined
+          return typeof reply === 'number' ? { status: reply, body: {} } : { body: reply }
+        },
+      })
+      const settings = await connected(directory.url, '--members', members)
+      const run = await directories(settings, 'test', '--account', 'acme')
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${told}$`))
+    })
+
+    it('needs no group to ask for', async () => {
+      await using directory = await startDirectory([])
+      const settings = await connected(directory.url, '--members', 'per_group')
+      const run = await directories(settings, 'test', '--account', 'acme')
+      expect(run.stdout).toMatch(/\ngroups on the first page: 0\n$/)
+    })
+
     it('exits 1 and says what is wrong', async () => {
       await using directory = await startDirectory([], { quirk: () => ({ status: 404, body: {} }) })
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
