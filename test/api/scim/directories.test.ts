@@ -169,6 +169,20 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\n$/)
     })
 
+    it.each(['test', 'sync', 'sync --dry-run'])(
+      'tells once that the directory wants to be asked more slowly: %s',
+      async (words) => {
+        const slowDown = { status: 429, headers: { 'Retry-After': '0' }, body: {} }
+        await using directory = await startDirectory(groupsNamed('1'), {
+          quirk: ({ before }) => (before < 2 ? slowDown : undefined),
+        })
+        const settings = await connected(directory.url)
+        const run = await directories(settings, ...words.split(' '), '--account', 'acme')
+        expect(run.code).toBe(0)
+        expect(run.stderr.match(/slow down/g)).toHaveLength(1)
+      },
+    )
+
     it('takes the token from a file that nobody else may read', async () => {
       await using directory = await startDirectory(groupsNamed('1'))
       const file = join(folders.make(), 'token')
