@@ -75,8 +75,9 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
     async get(path, query = {}, tries = limits.tries) {
       let failures = 0
       let slowDowns = 0
+      const request = { path: pathOf(url, path, query), what: `GET ${path}` }
       for (;;) {
-        const asked = ask(agent, { ...options, signal }, pathOf(url, path, query))
+        const asked = ask(agent, { ...options, signal }, request)
         const outcome = await observed(asked, observer)
         if (outcome.kind === 'answer') return outcome.answer
         if (outcome.kind === 'slow_down') {
@@ -84,8 +85,7 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
           await wait(slowDownMs(outcome, slowDowns, limits), signal)
         } else {
           failures += 1
-          if (failures >= tries)
-            throw new SyncFailure('directory_unreachable', `GET ${path}: ${outcome.detail}`)
+          if (failures >= tries) throw new SyncFailure('directory_unreachable', outcome.detail)
           await wait(backoffMs(failures, limits), signal)
         }
       }
@@ -97,7 +97,13 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
   }
 }
 
-async function ask(agent: Agent, options: ClientOptions, path: string): Promise<Outcome> {
+interface Request {
+  readonly path: string
+  /** What the log calls it. */
+  readonly what: string
+}
+
+async function ask(agent: Agent, options: ClientOptions, { path, what }: Request): Promise<Outcome> {
   const { url, token, limits, signal } = options
   try {
     const reply = await agent.request({
@@ -112,10 +118,10 @@ async function ask(agent: Agent, options: ClientOptions, path: string): Promise<
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
     })
-    return await judge(reply)
+    return await judge(reply, what)
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    return asOutcome(error)
+    return asOutcome(error, what)
   }
 }
 
@@ -133,28 +139,29 @@ async function observed(
   }
 }
 
-async function judge(reply: Dispatcher.ResponseData): Promise<Outcome> {
+async function judge(reply: Dispatcher.ResponseData, what: string): Promise<Outcome> {
   const { statusCode: status } = reply
-  if (status === 200) return { kind: 'answer', answer: { status, body: await readJson(reply) } }
+  if (status === 200) return { kind: 'answer', answer: { status, body: await readJson(reply, what) } }
 
   // Read to its end, so that the connection can serve the next request.
   const text = await reply.body.text()
   const waitMs = retryAfterMs(reply.headers['retry-after'])
-  if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', `status ${status}`)
-  if (status < 400) throw new SyncFailure('directory_invalid_response', `status ${status} instead of 200`)
+  const detail = `${what}: status ${status}`
+  if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', detail)
+  if (status < 400) throw new SyncFailure('directory_invalid_response', `${detail} instead of 200`)
   if (status === 429 || (status === 503 && waitMs !== undefined)) {
-    return { kind: 'slow_down', detail: `status ${status}`, waitMs }
+    return { kind: 'slow_down', detail, waitMs }
   }
-  if (status >= 500 && status !== NOT_IMPLEMENTED) return { kind: 'transient', detail: `status ${status}` }
+  if (status >= 500 && status !== NOT_IMPLEMENTED) return { kind: 'transient', detail }
   return { kind: 'answer', answer: { status, body: parseJson(text) } }
 }
 
-async function readJson({ headers, body }: Dispatcher.ResponseData): Promise<unknown> {
+async function readJson({ headers, body }: Dispatcher.ResponseData, what: string): Promise<unknown> {
   const type = shorten(String(headers['content-type']))
   const text = await body.text()
   const json = JSON_TYPE.test(type) ? parseJson(text) : undefined
   if (json === undefined) {
-    const detail = `no JSON, but ${text.length} characters of ${type}${codingOf(headers)}`
+    const detail = `${what}: no JSON, but ${text.length} characters of ${type}${codingOf(headers)}`
     throw new SyncFailure('directory_invalid_response', detail)
   }
   return json
@@ -165,14 +172,14 @@ function codingOf({ 'content-encoding': coding = 'identity' }: Dispatcher.Respon
   return coding === 'identity' ? '' : ` in the content coding ${shorten(String(coding))}, which was refused`
 }
 
-function asOutcome(error: unknown): Outcome {
+function asOutcome(error: unknown, what: string): Outcome {
   if (error instanceof SyncFailure) throw error
   if (error instanceof AddressRefused)
     throw new SyncFailure('address_refused', error.message, { cause: error })
   if (error instanceof errors.ResponseExceededMaxSizeError) {
-    throw new SyncFailure('directory_too_large', 'a reply has too many bytes', { cause: error })
+    throw new SyncFailure('directory_too_large', `${what}: the reply has too many bytes`, { cause: error })
   }
-  return { kind: 'transient', detail: describe(error) }
+  return { kind: 'transient', detail: `${what}: ${describe(error)}` }
 }
 
 function describe(error: unknown): string {
@@ -184,7 +191,7 @@ function refuseLiteralAddress(url: URL, reach: Reach): void {
   try {
     checkLiteralAddress(url, reach)
   } catch (error) {
-    asOutcome(error)
+    asOutcome(error, url.href)
   }
 }
 

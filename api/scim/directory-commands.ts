@@ -16,9 +16,10 @@ import { FAILURES, SyncFailure } from './failures.ts'
 import { lastJob, showJob } from './job-store.ts'
 import { SYNC_LIMITS } from './limits.ts'
 import { examine } from './examine.ts'
+import { UNOBSERVED, type SyncObserver } from './observer.ts'
 import { describePlan } from './plan-text.ts'
 import { PULSE } from './run-job.ts'
-import { prepareSync, type SyncOptions } from './sync.ts'
+import { prepareSync, type SyncEffects, type SyncOptions } from './sync.ts'
 import { syncNow } from './sync-now.ts'
 import { readToken, type Environment } from './token.ts'
 
@@ -141,9 +142,10 @@ function prepareRemove(args: readonly string[]): (workplace: Workplace) => Promi
 
 function prepareTest(args: readonly string[]): (workplace: Workplace) => Promise<void> {
   const account = readAccount(readOptions(args, ['account'], USAGE.test), USAGE.test)
-  return async ({ store, environment, signal, print }) => {
-    const connection = await connectionOf(store, account)
-    for (const line of await examine(connection, signal, { environment, limits: SYNC_LIMITS })) print(line)
+  return async (workplace) => {
+    const connection = await connectionOf(workplace.store, account)
+    const lines = await examine(connection, workplace.signal, effectsOf(workplace))
+    for (const line of lines) workplace.print(line)
   }
 }
 
@@ -159,12 +161,9 @@ function prepareSyncCommand(args: readonly string[]): (workplace: Workplace) => 
   }
 }
 
-async function showPlan(
-  accountId: string,
-  options: SyncOptions,
-  { store, environment, print, note }: Workplace,
-): Promise<void> {
-  const prepared = await prepareSync(store, accountId, options, { environment, limits: SYNC_LIMITS })
+async function showPlan(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
+  const { store, print, note } = workplace
+  const prepared = await prepareSync(store, accountId, options, effectsOf(workplace))
   for (const line of describePlan(prepared.plan)) print(line)
   if (!prepared.complete) note('The directory tells no total: a sync deletes nothing.')
   if (prepared.fault === undefined) return
@@ -177,12 +176,23 @@ async function runSync(accountId: string, options: SyncOptions, workplace: Workp
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const job = await syncNow(accountId, options, {
     ...workplace,
-    limits: SYNC_LIMITS,
+    ...effectsOf(workplace),
     pulse: PULSE,
     syncMs,
   })
   print(JSON.stringify(showJob(job)))
   if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
+}
+
+function effectsOf({ environment, note }: Workplace): SyncEffects {
+  let told = false
+  const directoryAsked: SyncObserver['directoryAsked'] = (outcome) => {
+    // Once: a directory that limits requests says so again and again, and may let a command wait for long.
+    if (outcome !== 'slow_down' || told) return
+    told = true
+    note('The directory asks to slow down: this takes as long as it says.')
+  }
+  return { environment, limits: SYNC_LIMITS, observer: { ...UNOBSERVED, directoryAsked } }
 }
 
 async function connectionOf(store: Store, account: string): Promise<Connection> {

@@ -1,6 +1,8 @@
 import type { Connection } from './connection-store.ts'
-import type { Query } from './directory-client.ts'
-import { discoverCursor } from './pull.ts'
+import type { DirectoryClient, Query } from './directory-client.ts'
+import type { SyncLimits } from './limits.ts'
+import type { TheirGroup } from './messages.ts'
+import { discoverCursor, readOne } from './pull.ts'
 import { connect, type SyncEffects } from './sync.ts'
 import { firstPage } from './walk.ts'
 
@@ -29,11 +31,27 @@ export async function examine(
       `pages by: ${paging}`,
       `groups in all: ${total ?? (paging === 'cursor' ? 'not told' : 'not told, so a sync deletes nothing')}`,
       `groups on the first page: ${groups.length}`,
-      `of these with a list of members: ${groups.filter((group) => group.members !== null).length}`,
+      ...(await membersOf(connection, groups, { client, limits: effects.limits })),
     ]
   } finally {
     await client.close()
   }
+}
+
+// Where a sync would take them from: a list that was asked to leave members out tells nothing of them.
+async function membersOf(
+  { members: mode }: Connection,
+  groups: readonly TheirGroup[],
+  { client, limits }: { readonly client: DirectoryClient; readonly limits: SyncLimits },
+): Promise<string[]> {
+  if (mode === 'inline') {
+    return [`of these with a list of members: ${groups.filter(({ members }) => members !== null).length}`]
+  }
+  const [first] = groups
+  if (mode === 'off' || first === undefined) return []
+  const group = await readOne(client, first.scimId, limits)
+  const told = typeof group === 'string' ? 'it cannot be read' : (group.members?.count ?? 'not told')
+  return [`members of the first, asked for by its id: ${told}`]
 }
 
 function pagingOf(query: Query, nextCursor: string | undefined): string {

@@ -1,5 +1,6 @@
 /** What a directory says, read leniently where directories differ and strictly where it matters (RFC 7643, 7644). */
 import { z } from 'zod'
+import { shorten } from '../shorten.ts'
 import { SyncFailure } from './failures.ts'
 import { identifierSchema, lowerCaseKeys, memberListSchema, nameSchema, type MemberList } from './members.ts'
 
@@ -56,6 +57,8 @@ const groupSchema = z.preprocess(
     })),
 )
 
+const idSchema = z.preprocess(lowerCaseKeys, z.object({ id: identifierSchema }))
+
 const configSchema = z.preprocess(
   lowerCaseKeys,
   z.object({
@@ -63,11 +66,11 @@ const configSchema = z.preprocess(
   }),
 )
 
-const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string() }))
+const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string().regex(/^\w{1,40}$/) }))
 
 /** Reads one page of `GET /Groups`. */
 export function readPage(body: unknown): Page {
-  const { resources, totalresults, nextcursor } = parse(pageSchema, body, 'a list of groups')
+  const { resources, totalresults, nextcursor } = parse(pageSchema, body, () => 'a list of groups')
   // An empty list may leave `Resources` out (RFC 7644, 3.4.2), but then it has to say how many there are.
   if (!resources && totalresults === undefined) {
     throw new SyncFailure(
@@ -84,7 +87,15 @@ export function readPage(body: unknown): Page {
 
 /** Reads one group. */
 export function readGroup(body: unknown): TheirGroup {
-  return parse(groupSchema, body, 'a group')
+  return parse(groupSchema, body, () => {
+    const scimId = idSchema.safeParse(body).data?.id
+    return scimId === undefined ? 'a group' : groupCalled(scimId)
+  })
+}
+
+/** A group in a message for the log. */
+export function groupCalled(scimId: string): string {
+  return `the group "${shorten(scimId)}"`
 }
 
 /** Whether a `ServiceProviderConfig` offers paging by cursor (RFC 9865). */
@@ -97,11 +108,11 @@ export function scimTypeOf(body: unknown): string | undefined {
   return errorSchema.safeParse(body).data?.scimtype
 }
 
-function parse<Output>(schema: z.ZodType<Output>, body: unknown, what: string): Output {
+function parse<Output>(schema: z.ZodType<Output>, body: unknown, what: () => string): Output {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   // The first issue alone: what the directory sent is hostile text of any length.
   const [issue] = parsed.error.issues
   const where = issue === undefined ? '' : ` at ${issue.path.map(String).join('.')}: ${issue.message}`
-  throw new SyncFailure('directory_invalid_response', `${what} is malformed${where.slice(0, 200)}`)
+  throw new SyncFailure('directory_invalid_response', `${what()} is malformed${where.slice(0, 200)}`)
 }

@@ -16,7 +16,7 @@ export interface SyncObserver {
   directoryAsked(outcome: RequestOutcome): void
 }
 
-/** Nobody looks on, as in a command. */
+/** Nobody looks on. */
 export const UNOBSERVED: SyncObserver = {
   jobFinished: () => undefined,
   groupsChanged: () => undefined,

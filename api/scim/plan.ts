@@ -63,6 +63,17 @@ export function planSync(
   }
 }
 
+/**
+ * The directory's ids of the groups that a plan takes for gone: those it deletes, and those in whose place it puts a
+ * group that was made anew.
+ */
+export function goneIn({ changes, deletions }: Plan): string[] {
+  const replaced = changes.flatMap(({ ours, theirs }) =>
+    ours === null || ours.deleted || ours.scimId === theirs.scimId ? [] : [ours],
+  )
+  return [...deletions, ...replaced].map((group) => group.scimId)
+}
+
 interface Pair {
   readonly ours: OurGroup | null
   readonly theirs: TheirGroup

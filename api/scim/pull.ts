@@ -2,7 +2,7 @@
 import type { DirectoryClient } from './directory-client.ts'
 import { SyncFailure } from './failures.ts'
 import type { SyncLimits } from './limits.ts'
-import { offersCursor, readGroup, type TheirGroup } from './messages.ts'
+import { groupCalled, offersCursor, readGroup, type TheirGroup } from './messages.ts'
 import {
   checkMembers,
   checkSize,
@@ -49,7 +49,7 @@ export async function pull(options: PullOptions): Promise<Pulled> {
     refuseIncomplete(end, groups)
   }
   const asked = new Set<string>()
-  await completeMembers(options, groups, asked)
+  await completeMembers(walking, options.members, { groups, asked })
 
   return {
     groups,
@@ -58,7 +58,7 @@ export async function pull(options: PullOptions): Promise<Pulled> {
       const told =
         scimIds.length <= options.limits.lookUps && (await lookUp(options, scimIds, { groups, asked }))
       if (!told && walks < 2) await walkGroups(walking, groups)
-      await completeMembers(options, groups, asked)
+      await completeMembers(walking, options.members, { groups, asked })
     },
   }
 }
@@ -125,39 +125,57 @@ async function lookUpOne(client: DirectoryClient, scimId: string, limits: SyncLi
   }
 }
 
-async function completeMembers(options: PullOptions, groups: Found, asked: Set<string>): Promise<void> {
-  if (options.members === 'off') {
+async function completeMembers(
+  walking: WalkOptions,
+  mode: MemberMode,
+  { groups, asked }: LookedUp,
+): Promise<void> {
+  if (mode === 'off') {
     for (const [scimId, group] of groups) groups.set(scimId, { ...group, members: null })
   }
-  if (options.members !== 'per_group') return
-  const { client, limits, progress } = options
+  if (mode !== 'per_group') return
+  const { client, limits, progress } = walking
   const open = [...groups.keys()].filter((scimId) => !asked.has(scimId))
+  const gone: string[] = []
   let memberships = 0
   await inParallel(open, limits.parallel, async (scimId) => {
     const group = await readOne(client, scimId, limits)
-    if (group === 'untold') {
-      throw new SyncFailure('directory_invalid_response', 'a group that is listed cannot be read by its id')
-    }
-    // Deleted since it was listed, and that is told as plainly as can be.
-    if (group === 'gone') groups.delete(scimId)
+    if (group === 'untold') throw unreadable(scimId)
+    if (group === 'gone') gone.push(scimId)
     else groups.set(scimId, group)
     memberships += groups.get(scimId)?.members?.count ?? 0
     checkSize(groups, memberships, limits)
     asked.add(scimId)
     progress(asked.size, groups.size)
   })
+  if (gone.length > 0) await dropDeleted(walking, gone, groups)
 }
 
-async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
+// Deleted since they were listed, if the list has them no more. One that it keeps is there, whatever its own request
+// says: proxies answer 404 to a slash in an id, and some directories to every group.
+async function dropDeleted(walking: WalkOptions, gone: readonly string[], groups: Found): Promise<void> {
+  const listed: Found = new Map()
+  await walkGroups(walking, listed)
+  for (const scimId of gone) {
+    if (listed.has(scimId)) throw unreadable(scimId)
+    groups.delete(scimId)
+  }
+}
+
+function unreadable(scimId: string): SyncFailure {
+  const detail = `${groupCalled(scimId)} is listed, and cannot be read by its id`
+  return new SyncFailure('directory_invalid_response', detail)
+}
+
+/** Asks for one group by its id. */
+export async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
   const { status, body } = await client.get(`/Groups/${encodeURIComponent(scimId)}`)
   if (status === 404 || status === 410) return 'gone'
   if (status !== 200) return 'untold'
   const group = readGroup(body)
   if (group.scimId !== scimId) {
-    throw new SyncFailure(
-      'directory_invalid_response',
-      'a group was asked for by its id and another one came',
-    )
+    const detail = `${groupCalled(scimId)} was asked for by its id, and ${groupCalled(group.scimId)} came`
+    throw new SyncFailure('directory_invalid_response', detail)
   }
   checkMembers(group, limits)
   return group

@@ -10,7 +10,7 @@ import { readOurGroups } from './group-store.ts'
 import { countLeavingMembers } from './leaving-members.ts'
 import type { SyncLimits } from './limits.ts'
 import type { SyncObserver } from './observer.ts'
-import { planSync, type Plan } from './plan.ts'
+import { goneIn, planSync, type Plan } from './plan.ts'
 import { pull } from './pull.ts'
 import { readToken, type Environment } from './token.ts'
 import type { Progress } from './walk.ts'
@@ -82,7 +82,7 @@ export async function prepareSync(
     // A directory that has nothing at all is not asked again for what it had: that alone is reason to stop.
     const first = planNow()
     if (directory.groups.size > 0 || options.allowDeletions) {
-      await directory.confirmAbsent(first.deletions.map((group) => group.scimId))
+      await directory.confirmAbsent(goneIn(first))
     }
     const plan = planNow()
     const fault = options.allowDeletions ? undefined : await faultOf(store, plan, options.signal)

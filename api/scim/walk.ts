@@ -5,7 +5,7 @@
 import type { Answer, DirectoryClient, Query } from './directory-client.ts'
 import { SyncFailure } from './failures.ts'
 import type { SyncLimits } from './limits.ts'
-import { readPage, scimTypeOf, type Page, type TheirGroup } from './messages.ts'
+import { groupCalled, readPage, scimTypeOf, type Page, type TheirGroup } from './messages.ts'
 
 /** Told after each page: groups read so far, and how many there are where the directory says so. */
 export type Progress = (read: number, total: number | undefined) => void
@@ -180,12 +180,15 @@ export function checkSize(found: Found, members: number, limits: SyncLimits): vo
  * The number of members of the group.
  * @throws {SyncFailure} when it has more than a group may have.
  */
-export function checkMembers({ members }: TheirGroup, limits: SyncLimits): number {
+export function checkMembers({ scimId, members }: TheirGroup, limits: SyncLimits): number {
   const count = members?.count ?? 0
   if (count <= limits.membersPerGroup) return count
-  throw new SyncFailure('directory_too_large', `a group has more than ${limits.membersPerGroup} members`)
+  const detail = `${groupCalled(scimId)} has more than ${limits.membersPerGroup} members`
+  throw new SyncFailure('directory_too_large', detail)
 }
 
-function unexpected({ status }: Answer): SyncFailure {
-  return new SyncFailure('directory_invalid_response', `GET /Groups: status ${status}`)
+function unexpected({ status, body }: Answer): SyncFailure {
+  const why = scimTypeOf(body)
+  const detail = `GET /Groups: status ${status}${why === undefined ? '' : ` (${why})`}`
+  return new SyncFailure('directory_invalid_response', detail)
 }

@@ -169,6 +169,20 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\n$/)
     })
 
+    it.each(['test', 'sync', 'sync --dry-run'])(
+      'tells once that the directory wants to be asked more slowly: %s',
+      async (words) => {
+        const slowDown = { status: 429, headers: { 'Retry-After': '0' }, body: {} }
+        await using directory = await startDirectory(groupsNamed('1'), {
+          quirk: ({ before }) => (before < 2 ? slowDown : undefined),
+        })
+        const settings = await connected(directory.url)
+        const run = await directories(settings, ...words.split(' '), '--account', 'acme')
+        expect(run.code).toBe(0)
+        expect(run.stderr.match(/slow down/g)).toHaveLength(1)
+      },
+    )
+
     it('takes the token from a file that nobody else may read', async () => {
       await using directory = await startDirectory(groupsNamed('1'))
       const file = join(folders.make(), 'token')
@@ -253,6 +267,31 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       })
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
       expect(run.stdout).toContain(`\npages by: ${told}`)
+    })
+
+    it.each([
+      ['per_group', undefined, 'members of the first, asked for by its id: 1\n'],
+      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, asked for by its id: not told\n'],
+      ['per_group', 404, 'members of the first, asked for by its id: it cannot be read\n'],
+      ['off', undefined, ''],
+    ])('asks for members as a sync would: %s, reply %j', async (members, reply, told) => {
+      await using directory = await startDirectory(manyGroups(3), {
+        quirk: ({ path }) => {
+          if (path !== '/Groups/1' || reply === undefined) return undefined
+          return typeof reply === 'number' ? { status: reply, body: {} } : { body: reply }
+        },
+      })
+      const settings = await connected(directory.url, '--members', members)
+      const run = await directories(settings, 'test', '--account', 'acme')
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${told}$`))
+    })
+
+    it('needs no group to ask for', async () => {
+      await using directory = await startDirectory([])
+      const settings = await connected(directory.url, '--members', 'per_group')
+      const run = await directories(settings, 'test', '--account', 'acme')
+      expect(run.stdout).toMatch(/\ngroups on the first page: 0\n$/)
     })
 
     it('exits 1 and says what is wrong', async () => {

@@ -93,7 +93,10 @@ describe('DirectoryClient.get', () => {
   it.each([401, 403])('stops at once on a %i', async (code) => {
     await using directory = await startDirectory([], { quirk: () => status(code) })
     await using client = clientOf(directory.url)
-    expect(await failureOf(client.get('/Groups'))).toEqual(['directory_unauthorized', `status ${code}`])
+    expect(await failureOf(client.get('/Groups'))).toEqual([
+      'directory_unauthorized',
+      `GET /Groups: status ${code}`,
+    ])
     expect(directory.asked).toHaveLength(1)
   })
 
@@ -110,6 +113,19 @@ describe('DirectoryClient.get', () => {
     await using client = clientOf(directory.url)
     expect((await failureOf(client.get('/Groups')))[0]).toBe('directory_invalid_response')
     expect(directory.asked).toHaveLength(1)
+  })
+
+  it.each([
+    ['a refusal of the token', status(403)],
+    ['a redirect', status(302)],
+    ['no JSON', HTML],
+    ['a pause that is too long', status(429, { 'Retry-After': '86400' })],
+    ['too many bytes', { body: { text: 'x'.repeat(5000) } }],
+    ['a server at its end', status(500)],
+  ] satisfies [string, Reply][])('names the request that was answered with %s', async (_name, reply) => {
+    await using directory = await startDirectory([], { quirk: () => reply })
+    await using client = clientOf(directory.url, { limits: { responseBytes: 4096, tries: 1 } })
+    expect((await failureOf(client.get('/Groups/a%2Fb')))[1]).toMatch(/^GET \/Groups\/a%2Fb: ./)
   })
 
   it('follows no redirect, so that the token stays where it belongs', async () => {

@@ -44,9 +44,24 @@ describe('pull and members', () => {
     'drops a group that is deleted (%i) between the list and its own request',
     async (status) => {
       await using directory = await startDirectory(manyGroups(3), {
-        quirk: ({ path }) => (path === '/Groups/2' ? { status, body: {} } : undefined),
+        quirk: ({ path }) => {
+          if (path !== '/Groups/2') return undefined
+          directory.groups.splice(1, 1)
+          return { status, body: {} }
+        },
       })
       expect((await pullFrom(directory, { members: 'per_group' })).ids).toEqual(['1', '3'])
+    },
+  )
+
+  it.each([400, 404, 410])(
+    'keeps to the list where that has a group that is %i by its id',
+    async (status) => {
+      await using directory = await startDirectory(groupsNamed('1', 'a/b', '3'), {
+        quirk: ({ path }) => (path === '/Groups/a%2Fb' ? { status, body: {} } : undefined),
+      })
+      expect(await failureOf(directory, { members: 'per_group' })).toBe('directory_invalid_response')
+      await expect(pullFrom(directory, { members: 'per_group' })).rejects.toThrow('the group "a/b" is listed')
     },
   )
 
@@ -137,6 +152,18 @@ describe('pull of hostile or broken answers', () => {
   ])('stops at its limit of %s where it asks for each group', async (_name, limits) => {
     await using directory = await startDirectory(manyGroups(25))
     expect(await failureOf(directory, { members: 'per_group', limits })).toBe('directory_too_large')
+  })
+
+  it.each([
+    ['is malformed', [{ value: 'x'.repeat(2000) }]],
+    ['has too many members', [{ value: 'ann' }, { value: 'bob' }]],
+  ])('names the group that %s', async (_name, members) => {
+    const groups = [...groupsNamed('1'), { id: '2', displayName: 'Faulty', members }]
+    await using directory = await startDirectory(groups)
+    for (const mode of ['inline', 'per_group'] as const) {
+      const pulling = pullFrom(directory, { members: mode, limits: { membersPerGroup: 1 } })
+      await expect(pulling).rejects.toThrow('the group "2"')
+    }
   })
 
   it('stops when the token is refused in the middle', async () => {

@@ -1,7 +1,14 @@
 /** What a sync writes and deletes, and where it rather does nothing. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
-import { groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import {
+  groupsNamed,
+  manyGroups,
+  startDirectory,
+  usualReply,
+  type DirectoryGroup,
+} from '../../support/faulty-directory.ts'
+import { ofList } from '../../support/pull.ts'
 import { TestStores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/sync.ts'
 
@@ -112,6 +119,40 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     const back = (await acme.groups()).data.find((group) => group.external_id === '2')
     expect(back).toMatchObject({ id: former?.id, created_at: former?.created_at, display_name: 'Back' })
     expect(await acme.all()).toMatchObject({ Back: ['eve'] })
+  })
+
+  it('gives no id away while its group is there, whoever has the same externalId', async () => {
+    const group = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
+    const other = { id: 'new', displayName: 'New', externalId: 'x', members: [{ value: 'eve' }] }
+    let listed: DirectoryGroup[] = [group]
+    await using directory = await startDirectory([group], {
+      quirk: ofList((asked) => usualReply(listed, asked)),
+    })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const [former] = (await acme.groups()).data
+
+    directory.groups.push(other)
+    listed = [other]
+    expect(await acme.sync()).toMatchObject({ synced_groups: 2, deleted_groups: 0 })
+    expect((await acme.groups()).data).toContainEqual(former)
+    expect(await acme.all()).toEqual({ Old: ['ann'], New: ['eve'] })
+
+    directory.groups.shift()
+    expect(await acme.sync()).toMatchObject({ synced_groups: 1, deleted_groups: 1 })
+  })
+
+  it('gives the id of a group that is gone to the one that was made in its place', async () => {
+    const group = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
+    await using directory = await startDirectory([group])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const [former] = (await acme.groups()).data
+    directory.groups.splice(0, 1, { ...group, id: 'new' })
+    expect(await acme.sync()).toMatchObject({ synced_groups: 1, deleted_groups: 0 })
+    expect((await acme.groups()).data).toMatchObject([{ id: former?.id, external_id: 'new' }])
   })
 
   it('brings a large group back whoever is in it now: nobody leaves a group that was deleted', async () => {

@@ -130,6 +130,17 @@ describe('a list by index', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
+  it.each([
+    ['tooMany', 'GET /Groups: status 400 (tooMany)'],
+    ['\u001b[2J', 'GET /Groups: status 400'],
+    [undefined, 'GET /Groups: status 400'],
+  ])('tells what kind of fault the directory calls a refusal: %j', async (scimType, told) => {
+    await using directory = await startDirectory([], {
+      quirk: ofList(() => ({ status: 400, body: { scimType } })),
+    })
+    await expect(pullFrom(directory)).rejects.toMatchObject({ message: told })
+  })
+
   it('takes a 404 past the end for the end once the total is reached, and not before', async () => {
     const groups = manyGroups(15)
     let known = groups.length
