@@ -7,6 +7,8 @@ export const EXIT_USAGE = 2
 
 const STDIN = 0
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
+/** npm passes a signal on within milliseconds; a person takes longer to send a second one. */
+const ECHO_MS = 1000
 
 // A message that nobody can read any more stops no work.
 process.stderr.on('error', () => undefined)
@@ -67,18 +69,20 @@ function isHelp(argument: string): boolean {
 }
 
 /**
- * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once; of a Ctrl-C, npm passes on what
- * the terminal has already sent us, so under npm the echo of a SIGINT does not count.
+ * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once. Of what was sent to npm and to us
+ * alike npm passes its own on, and under npm this echo does not count: that of a SIGINT, which a terminal sends to both,
+ * and of a SIGTERM, which systemd sends to both, but who means npm alone does not, where it comes at once.
  */
 export function onStopSignal(stop: () => void): void {
   let echoes = process.env['npm_lifecycle_event'] ? 1 : 0
-  let stopping = false
+  let stoppedAt: number | undefined
   const listener = (signal: NodeJS.Signals) => {
-    if (!stopping) {
-      stopping = true
+    if (stoppedAt === undefined) {
+      stoppedAt = performance.now()
       return stop()
     }
-    if (signal === 'SIGINT' && echoes-- > 0) return
+    const mayBeEcho = signal === 'SIGINT' || performance.now() - stoppedAt < ECHO_MS
+    if (mayBeEcho && echoes-- > 0) return
     for (const name of STOP_SIGNALS) process.off(name, listener)
     process.kill(process.pid, signal)
   }

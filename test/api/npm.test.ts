@@ -80,19 +80,23 @@ describe('SIGTERM to npm alone', () => {
   })
 })
 
-it('a Ctrl-C, which npm passes on to who has had it from the terminal, lets requests finish', async () => {
-  using program = npmRun('serve')
-  const [, origin = ''] = await said(program, 'stderr', LISTENING)
-  const idle = await untilClosing(origin)
-  const busy = await halfRequest(origin)
-  program.signalGroup('SIGINT')
-  await idle.closed
-  expect(await busy.finish()).toMatch(/^HTTP\/1\.1 200 /)
-  const { code, signal, stderr } = await program.ended
-  expect(stderr).toContain('"stopped"')
-  // What npm passes on may come when all is done and nobody listens any more, and is then what ends the process.
-  expect(signal ?? code).toBeOneOf([0, 'SIGINT'])
-})
+// A terminal sends its Ctrl-C to the whole group, and systemd its SIGTERM to the whole unit.
+it.each(['SIGINT', 'SIGTERM'] as const)(
+  'a %s to npm and the program, which npm passes on to it once more, lets requests finish',
+  async (stop) => {
+    using program = npmRun('serve')
+    const [, origin = ''] = await said(program, 'stderr', LISTENING)
+    const idle = await untilClosing(origin)
+    const busy = await halfRequest(origin)
+    program.signalGroup(stop)
+    await idle.closed
+    expect(await busy.finish()).toMatch(/^HTTP\/1\.1 200 /)
+    const { code, signal, stderr } = await program.ended
+    expect(stderr).toContain('"stopped"')
+    // What npm passes on may come when all is done and nobody listens any more, and is then what ends the process.
+    expect(signal ?? code).toBeOneOf([0, stop])
+  },
+)
 
 it.skipIf(!HAS_TERMINAL)('ends with its terminal', async () => {
   const pidFile = join(folders.make(), 'pid')

@@ -1,5 +1,6 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeKey, startProgram, startServer } from '../support/api.ts'
 import { halfRequest, untilClosing } from '../support/connections.ts'
@@ -79,6 +80,17 @@ describe('npm run serve', () => {
     for (const request of busy) expect(await request.finish()).toMatch(/^HTTP\/1\.1 200 /)
     server.child.kill('SIGINT')
     expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' })
+  })
+
+  it('under npm, ends at once on a second SIGTERM that comes too late to be passed on', async () => {
+    const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: 'serve' })
+    const idle = await untilClosing(server.origin)
+    await halfRequest(server.origin)
+    server.child.kill('SIGTERM')
+    await idle.closed
+    await sleep(1100)
+    server.child.kill('SIGTERM')
+    expect(await server.ended).toMatchObject({ code: null, signal: 'SIGTERM' })
   })
 
   it('exits with 2 and one line that names PORT when the port is taken', async () => {
