@@ -159,3 +159,9 @@ it('a stream behind a stream is read as well', async () => {
   const rows = await rowsOf(Buffer.concat(streams), ['value'])
   expect(rows.flat()).toEqual(['1', '2', '3'])
 })
+
+it('a file shorter than its end mark would be is named', async () => {
+  await expect(rowsOf(Buffer.from('ARROW'), ['value'])).rejects.toThrow(
+    'rows.arrow is not a whole Arrow IPC file: its end mark is missing',
+  )
+})

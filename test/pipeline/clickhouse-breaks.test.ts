@@ -12,7 +12,7 @@ import { connectClickHouse } from '../../pipeline/sources/clickhouse-client.ts'
 import { countOf, rejectOf, startCounting } from '../support/counting-clickhouse.ts'
 import type { Question } from '../support/counting-clickhouse.ts'
 import { collectGarbage } from '../support/garbage.ts'
-import { queryWarehouse, SILENT } from '../support/in-process.ts'
+import { fact, queryWarehouse, SILENT } from '../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../support/nightly.ts'
 
 const BROKEN = '2026-01-04'
@@ -76,6 +76,15 @@ it.each<Question>(['counts', 'rejects'])(
     ])
   },
 )
+
+it('a day is counted again when a part of the same name and number of rows was written anew', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  await runAt(dataDir, '2026-01-06T02:00:00Z')
+  expect(fact(await runAt(dataDir, '2026-01-06T03:00:00Z'), 'load', 'days_loaded')).toBe(0)
+  cluster.script.modified = '2'
+  expect(fact(await runAt(dataDir, '2026-01-06T04:00:00Z'), 'load', 'days_loaded')).toBe(2)
+})
 
 const PASSWORD = 's3cret-of-the-test'
 

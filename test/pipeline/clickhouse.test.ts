@@ -221,6 +221,8 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
       [`${day} 10:00:00`, '3', null, null, '1', 'unknown first'],
       [`${day} 11:00:00`, '4', null, null, '1', 'unknown last'],
       [`${day} 10:00:00`, '4', largest, past, '1', 'unknown last'],
+      [`${day} 10:00:00`, '9223372036854775807', '7', '7', '0', ''],
+      [`${day} 10:00:00`, '1', '7', '7', '1000000000000', ''],
       [`${day} 10:00:00`, past, '7', '7', '1', ''],
       [`${day} 10:00:00`, '1', '7', '7', past, ''],
     ]
@@ -250,6 +252,22 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ])
   })
 
+  it('a table may be partitioned by date, and lack what is optional', async () => {
+    await cluster.run(
+      'CREATE TABLE plain (ts DateTime, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ' +
+        'ENGINE = MergeTree() PARTITION BY toDate(ts) ORDER BY ts',
+    )
+    const rows = DAYS.flatMap((day) => [1, 2].map((tokens) => `('${day} 09:00:00',1,${tokens},5)`))
+    await cluster.run(`INSERT INTO plain VALUES ${rows.join(',')}`)
+    const dataDir = folders.make()
+    writeRegistry(dataDir)
+    await runAt(dataDir, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=plain'))
+    const figures = 'SELECT day, requests, prompt_tokens FROM usage_daily ORDER BY day'
+    expect(await queryWarehouse(dataDir, figures)).toEqual(
+      DAYS.map((day) => ({ day, requests: '2', prompt_tokens: '3' })),
+    )
+  })
+
   const wrong: readonly (readonly [string, (address: string) => string, string])[] = [
     ['password', (address) => address.replace(PASSWORD, 'wrong-pass'), 'cannot be counted: '],
     ['table', (address) => address.replace('usage', 'nothing'), 'There is no table default.nothing'],
@@ -258,6 +276,8 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ['partitioning', (address) => address.replace('=usage', '=monthly'), 'it must be by UTC day'],
     ['columns', (address) => address.replace('=usage', '=narrow'), 'has no column completion_tokens'],
     ['column type', (address) => address.replace('=usage', '=floating'), 'prompt_tokens is of type Float64'],
+    ['type of ts', (address) => address.replace('=usage', '=dated'), 'ts is of type Date'],
+    ['time zone', (address) => address.replace('=usage', '=local'), 'ts is in the time zone Asia/Tokyo'],
   ]
 
   it.each(wrong)(
@@ -273,6 +293,14 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
       await cluster.runOnShards(
         `CREATE TABLE IF NOT EXISTS floating (${columns} Float64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
       )
+      for (const [table, type] of [
+        ['dated', 'Date'],
+        ['local', "DateTime('Asia/Tokyo')"],
+      ]) {
+        await cluster.runOnShards(
+          `CREATE TABLE IF NOT EXISTS ${table} (ts ${type}, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
+        )
+      }
       const error = await runAt(asCluster, '2026-01-07T05:00:00Z', change(cluster.address)).catch(
         (thrown: unknown) => thrown,
       )

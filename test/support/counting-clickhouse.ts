@@ -66,15 +66,16 @@ export async function startCounting(
   days: Readonly<Record<string, Readonly<Record<Question, Rows>>>>,
   beforeAnswer: () => Promise<void>,
 ) {
-  const script: { breaking: { readonly day: string; readonly question: Question } | undefined } = {
-    breaking: undefined,
-  }
+  const script: {
+    breaking: { readonly day: string; readonly question: Question } | undefined
+    modified: string
+  } = { breaking: undefined, modified: '1' }
   const server = createServer((request, response) => {
     void text(request).then((query) => answer(query, response))
   })
 
   async function answer(query: string, response: ServerResponse): Promise<void> {
-    const standing = standingAnswer(query, Object.keys(days))
+    const standing = standingAnswer(query, Object.keys(days), script.modified)
     if (standing !== undefined) return void response.end(linesOf(standing))
     const [, day = ''] = ASKED_DAY.exec(query) ?? []
     const question: Question = query.includes('AS reason') ? 'rejects' : 'counts'
@@ -90,7 +91,7 @@ export async function startCounting(
   return {
     /** What USAGE_SOURCE names. */
     address: `clickhouse://reader:s3cret@127.0.0.1:${portOf(server)}/default?table=usage`,
-    /** The answer of `breaking` stops where it should end. */
+    /** The answer of `breaking` stops where it should end; `modified` is when every data part was written. */
     script,
     async close() {
       server.closeAllConnections()
@@ -100,13 +101,13 @@ export async function startCounting(
   }
 }
 
-function standingAnswer(query: string, days: readonly string[]): Rows | undefined {
-  if (query.includes('system.parts')) return days.map(partOf)
+function standingAnswer(query: string, days: readonly string[], modified: string): Rows | undefined {
+  if (query.includes('system.parts')) return days.map((day) => partOf(day, modified))
   return STANDING_ANSWERS.find(([words]) => words.test(query))?.[1]
 }
 
-function partOf(day: string) {
-  return { partition: day.replaceAll('-', ''), name: day, row_count: '1', modified: '1' }
+function partOf(day: string, modified: string) {
+  return { partition: day.replaceAll('-', ''), name: day, row_count: '1', modified }
 }
 
 function linesOf(rows: Rows): string {
