@@ -7,7 +7,7 @@ import {
   SNAPSHOTS_PATH,
 } from '../../pipeline/contract.ts'
 import { errorEnvelopeSchema } from '../errors.ts'
-import type { Operation, ParameterDescription } from '../openapi/operation.ts'
+import type { Operation, ParameterDescription, ReplyDescription } from '../openapi/operation.ts'
 import { jsonSchema } from '../openapi/schema.ts'
 import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
 import { FORMATS } from './formats.ts'
@@ -17,6 +17,14 @@ import { statusSchema } from './status.ts'
 
 const TAG = 'dataset'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+
+const UNCHANGED: ReplyDescription = {
+  description: 'Unchanged since the tag that was sent.',
+  headers: ['ETag', 'Cache-Control', 'Link'],
+}
+
+/** Headers of a file in every reply that is about it: whole, in part, or unchanged. */
+const FILE_HEADERS = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
 
 /** What the files of a snapshot are. */
 const FILE_TYPES = {
@@ -149,7 +157,7 @@ export const DATASET_OPERATIONS = {
           }),
         },
       },
-      '304': { description: 'Unchanged since the tag that was sent.', headers: ['ETag'] },
+      '304': UNCHANGED,
     },
   },
   snapshot: {
@@ -165,7 +173,7 @@ export const DATASET_OPERATIONS = {
         content: { 'application/json': z.strictObject({ data: snapshotEntrySchema }) },
       },
       '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
-      '304': { description: 'Unchanged since the tag that was sent.', headers: ['ETag'] },
+      '304': UNCHANGED,
       '404': NO_SUCH_SNAPSHOT,
       '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
     },
@@ -187,16 +195,16 @@ export const DATASET_OPERATIONS = {
     replies: {
       '200': {
         description: 'The file, which never changes.',
-        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Accept-Ranges', 'Repr-Digest', 'Link'],
+        headers: [...FILE_HEADERS, 'Accept-Ranges'],
         content: FILE_TYPES,
       },
       '206': {
         description: 'The range that was asked for.',
-        headers: ['ETag', 'Content-Range', 'Accept-Ranges'],
+        headers: [...FILE_HEADERS, 'Accept-Ranges', 'Content-Range'],
         content: Object.fromEntries(Object.keys(FILE_TYPES).map((type) => [type, 'binary' as const])),
       },
       '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
-      '304': { description: 'Unchanged.', headers: ['ETag'] },
+      '304': { description: 'Unchanged.', headers: FILE_HEADERS },
       '404': NO_SUCH_SNAPSHOT,
       '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
       '412': {

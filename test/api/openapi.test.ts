@@ -109,6 +109,30 @@ describe('the document', () => {
       expect(Object.keys(reply.headers ?? {})).toContain('RateLimit')
   })
 
+  it.each([
+    { part: 'whole', status: 200, asked: {} },
+    { part: 'in part', status: 206, asked: { range: 'bytes=0-9' } },
+    { part: 'unchanged', status: 304, asked: { 'if-none-match': '*' } },
+  ])('names the headers of a file, $part', async ({ status, asked }) => {
+    const { paths } = documentSchema.parse(await served())
+    const described = paths[`${SNAPSHOTS_PATH}/{id}/{file}`]?.['get']?.responses[status]?.headers ?? {}
+    const file = '/datasets/app-rankings/snapshots/20260901T020000Z/apps.csv'
+    const reply = await api.get(file, undefined, { headers: asked })
+    await reply.arrayBuffer()
+    expect(reply.status).toBe(status)
+    const ofFiles = [
+      'Accept-Ranges',
+      'Cache-Control',
+      'Content-Range',
+      'ETag',
+      'Last-Modified',
+      'Link',
+      'Repr-Digest',
+    ]
+    const sent = ofFiles.filter((name) => reply.headers.has(name))
+    expect(ofFiles.filter((name) => name in described)).toEqual(sent)
+  })
+
   it('has examples that are real replies', async () => {
     const key = await api.makeKey('management')
     const examples = await collectExamples(api.routes, api.origin, key)
