@@ -1,19 +1,17 @@
-/** The Express application: gates that every request passes, the route table, and one shape for every fault. */
-import express, { type ErrorRequestHandler, type Express, type IRoute } from 'express'
-import helmet from 'helmet'
+/** The Express application: what every request passes, the route table, and one shape for every fault. */
+import { randomUUID } from 'node:crypto'
+import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
-import { authenticate } from './accounts/authenticate.ts'
-import { createFindKey, type FindKey } from './accounts/key-store.ts'
-import { stateLimits } from './accounts/spend.ts'
-import type { CallLocals, Clock, Gate, Handler } from './call.ts'
-import { openToPages, preflight } from './http/cors.ts'
+import { createFindKey } from './accounts/key-store.ts'
+import { answerPath } from './answer-path.ts'
+import type { CallLocals, Clock, Handler, Headers, Reply } from './call.ts'
 import { ApiError } from './errors.ts'
+import { logRequest } from './http/request-log.ts'
+import { securityHeaders } from './http/security-headers.ts'
 import type { Log } from './log.ts'
-import { countReplies, noteRoute } from './metrics.ts'
-import { logRequests } from './http/request-log.ts'
+import { createReplyCounter } from './metrics.ts'
 import { REFERENCE_PATH } from './paths.ts'
 import { sendError } from './respond.ts'
-import { typeErrors } from './http/typed-errors.ts'
 import type { Route } from './route.ts'
 import { shorten } from './shorten.ts'
 import type { Store } from './store/store.ts'
@@ -37,56 +35,44 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
-  app.use(logRequests(log), countReplies(metrics), securityHeaders(), refuseBadRequestLine)
-  const findKey = createFindKey(store)
+  const security = securityHeaders()
+  const world = { findKey: createFindKey(store), clock, security }
+  app.use(beginCall({ log, metrics, security }))
+  // One layer for a path, since each request is matched with every path that comes before its own, and each layer that
+  // it passes costs more than most of what it has to pass.
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    // One layer for a path: each request is matched with every path that comes before its own.
-    const layer = app.route(path).all(noteRoute(path))
-    if (here.some((route) => route.limited === true)) layer.all(stateLimits(clock))
-    for (const route of here) addRoute(layer, route, findKey)
-    if (here.some((route) => route.openToPages === true)) layer.options(preflight(methodsOf(here)))
-    layer.all(otherMethods(here))
+    app.route(path).all(answerPath(path, here, world))
   }
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
 }
 
-function addRoute(layer: IRoute, route: Route, findKey: FindKey): void {
-  const gates: Gate[] = [authenticate(findKey, route.access)]
-  if (route.openToPages === true) gates.unshift(openToPages)
-  if (route.typedErrors === true) gates.unshift(typeErrors)
-  const method = route.method === 'GET' ? 'get' : 'post'
-  layer[method](...gates, route.handle)
-}
+type FirstLayer = (request: Request, reply: Reply, next: NextFunction) => void
 
-function securityHeaders(): Gate {
-  const secure = helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-    },
-    // Whether the origin is reached by TLS is the proxy's knowledge, and so is the promise that it will be.
-    strictTransportSecurity: false,
-    // Open data may be read from any page.
-    crossOriginResourcePolicy: { policy: 'cross-origin' },
-    // For browsers and plug-ins that are gone.
-    xDnsPrefetchControl: false,
-    xDownloadOptions: false,
-    xPermittedCrossDomainPolicies: false,
-    xPoweredBy: false,
-    xXssProtection: false,
-  })
+/** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is noted. */
+function beginCall({
+  log,
+  metrics,
+  security,
+}: Pick<AppDependencies, 'log' | 'metrics'> & { readonly security: Headers }): FirstLayer {
+  const count = createReplyCounter(metrics)
   return (request, reply, next) => {
-    // Errors and states of the moment must not be cached; replies that may be say so themselves.
-    reply.set('Cache-Control', 'no-store')
-    secure(request, reply, next)
+    reply.locals.requestId = randomUUID()
+    reply.locals.standing = security
+    const writeLine = logRequest(log, request)
+    reply.once('close', () => {
+      writeLine(reply)
+      count(request, reply)
+    })
+    refuseBadRequestLine(request)
+    next()
   }
 }
 
 // The parser is told to let a missing Host through (http/http-server.ts), since its own reply would have no body.
-const refuseBadRequestLine: Gate = (request, _reply, next) => {
+function refuseBadRequestLine(request: Request): void {
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     throw new ApiError(400, 'The Host header is missing')
   }
@@ -95,24 +81,6 @@ const refuseBadRequestLine: Gate = (request, _reply, next) => {
   } catch {
     throw new ApiError(400, 'The path is not encoded correctly: a % must be followed by UTF-8 in hexadecimal')
   }
-  next()
-}
-
-function otherMethods(routes: readonly Route[]): Handler {
-  const allow = methodsOf(routes)
-  return (request, reply) => {
-    if (request.method !== 'OPTIONS') {
-      throw new ApiError(405, `Method ${request.method} is not allowed here; allowed: ${allow}`, {
-        headers: { Allow: allow },
-      })
-    }
-    reply.status(204).set('Allow', allow).end()
-  }
-}
-
-function methodsOf(routes: readonly Route[]): string {
-  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return [...methods, 'OPTIONS'].join(', ')
 }
 
 const unknownPath: Handler = (request) => {

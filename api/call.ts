@@ -1,4 +1,4 @@
-import type { NextFunction, Request, Response } from 'express'
+import type { Request, Response } from 'express'
 import type { KeyKind } from './accounts/credentials.ts'
 
 /** Tells the time; comes in as a parameter so that tests can move it. */
@@ -11,9 +11,16 @@ export interface Caller {
   readonly kind: KeyKind
 }
 
+/** Headers by name. */
+export type Headers = Readonly<Record<string, string>>
+
 /** What is known of one request while it is being answered. */
 export type CallLocals = {
   requestId: string
+  /** Headers of every reply to this path, errors included; what answers may give others of the same name. */
+  standing: Headers
+  /** How the caller stands with the rate limits, as headers; on paths that have limits. */
+  limits?: Headers
   /** Path of the route that matched, with its parameters by name. */
   route?: string
   caller?: Caller
@@ -21,13 +28,18 @@ export type CallLocals = {
   typesErrors?: boolean
   /** What the caller wants to be told of how its request was routed. */
   routerMetadata?: () => Readonly<Record<string, unknown>>
+  /** Content type of a reply whose head was written in one piece. */
+  contentType?: string
 }
 
 /** A reply under way; `locals` carries what is known of the call. */
 export type Reply = Response<unknown, CallLocals>
 
+/** A request and the reply to it. */
+export interface Call {
+  readonly request: Request
+  readonly reply: Reply
+}
+
 /** Answers a request, or throws an ApiError. */
 export type Handler = (request: Request, reply: Reply) => void | Promise<void>
-
-/** Looks at a request and lets it pass with `next()`, or throws an ApiError. */
-export type Gate = (request: Request, reply: Reply, next: NextFunction) => void | Promise<void>

@@ -1,6 +1,7 @@
 /** Metrics in the text form of Prometheus (CONTRACT 4.6), in a registry of the service's own. */
+import type { Request } from 'express'
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
-import type { Gate, Handler, Reply } from './call.ts'
+import type { Handler, Reply } from './call.ts'
 
 /** A registry with the figures of the process: memory, processor time, event loop. */
 export function createMetricsRegistry(): Registry {
@@ -30,34 +31,23 @@ const FORMATS: Readonly<Record<string, string>> = {
   'text/plain': 'text',
 }
 
-/** Counts every reply by method, route (the pattern, never the path as sent), status and format. */
-export function countReplies(registry: Registry): Gate {
+/** Counts replies by method, route (the pattern, never the path as sent), status and format; called as each ends. */
+export function createReplyCounter(registry: Registry): (request: Request, reply: Reply) => void {
   const replies = new Counter({
     name: 'http_replies_total',
     help: 'Replies; status is aborted where the client left before the end.',
     labelNames: ['method', 'route', 'status', 'format'],
     registers: [registry],
   })
-  return (request, reply, next) => {
+  return (request, reply) => {
     const method = METHODS.includes(request.method) ? request.method : 'other'
-    reply.once('close', () => {
-      const route = reply.locals.route ?? 'unknown'
-      const status = reply.writableFinished ? String(reply.statusCode) : 'aborted'
-      replies.inc({ method, route, status, format: formatOf(reply) })
-    })
-    next()
+    const route = reply.locals.route ?? 'unknown'
+    const status = reply.writableFinished ? String(reply.statusCode) : 'aborted'
+    replies.inc({ method, route, status, format: formatOf(reply) })
   }
 }
 
 function formatOf(reply: Reply): string {
-  const type = reply.get('Content-Type')?.split(';', 1)[0]
+  const type = (reply.locals.contentType ?? reply.get('Content-Type'))?.split(';', 1)[0]
   return type === undefined ? 'none' : (FORMATS[type] ?? 'other')
-}
-
-/** Notes the route a request was matched to. */
-export function noteRoute(path: string): Gate {
-  return (_request, reply, next) => {
-    reply.locals.route = path
-    next()
-  }
 }

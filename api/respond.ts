@@ -1,6 +1,6 @@
 /** How replies are written: JSON with exact integers, and the query string before anything interprets it. */
 import type { Request } from 'express'
-import type { Reply } from './call.ts'
+import type { Headers, Reply } from './call.ts'
 import { errorEnvelope, type ApiError } from './errors.ts'
 import { typedMetadata } from './http/typed-errors.ts'
 
@@ -30,6 +30,40 @@ export function sendBody(reply: Reply, status: number, contentType: string, body
   reply.end(body)
 }
 
+/** The headers that a reply has whatever is answered: standing ones, the id of the request, and its limits. */
+export function headOf(reply: Reply): Headers {
+  const { standing, requestId, limits } = reply.locals
+  return { ...standing, 'X-Request-Id': requestId, ...limits }
+}
+
+/** A reply that was worked out before. */
+export interface ReadyReply {
+  readonly status: number
+  /** Names and values of its headers in turn, standing ones among them. */
+  readonly head: readonly string[]
+  readonly contentType?: string
+  /** Its bytes, one character for each (latin1). */
+  readonly body?: string
+}
+
+/**
+ * Ends the reply with what stands ready, adding only what is this request's own. The head is handed over in one piece,
+ * and with a body of characters it goes out in one write: header by header and with a body of bytes, the same takes a
+ * third of the time that a request has.
+ */
+export function sendReady(reply: Reply, { status, head, contentType, body }: ReadyReply): void {
+  const { locals } = reply
+  const all = [...head, 'X-Request-Id', locals.requestId]
+  for (const name in locals.limits) all.push(name, locals.limits[name] ?? '')
+  if (contentType !== undefined) {
+    all.push('Content-Type', contentType)
+    locals.contentType = contentType
+  }
+  if (body !== undefined) all.push('Content-Length', String(body.length))
+  reply.writeHead(status, all)
+  reply.end(body ?? '', 'latin1')
+}
+
 /** What is said of a representation before it turns out that there is none. */
 const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', 'Content-Encoding']
 
@@ -37,7 +71,7 @@ const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', '
 export function sendError(reply: Reply, fault: ApiError): void {
   const { caller, typesErrors, routerMetadata } = reply.locals
   for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
-  reply.set('Cache-Control', 'no-store').set(fault.headers)
+  reply.set({ ...headOf(reply), ...fault.headers })
   const { status, message } = fault
   const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }

@@ -13,6 +13,8 @@ export interface Route {
   readonly limited?: boolean
   /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
   readonly typedErrors?: boolean
+  /** Whether the handler writes the head of its replies in one piece (`sendReady`), instead of adding to it. */
+  readonly writesHead?: boolean
   /** What the OpenAPI document says of it; without it the route stays out of the document. */
   readonly operation?: Operation
   readonly handle: Handler

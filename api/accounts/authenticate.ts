@@ -1,5 +1,5 @@
 /** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
-import type { Caller, Gate } from '../call.ts'
+import type { Call, Caller } from '../call.ts'
 import { ApiError } from '../errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
 import type { FindKey } from './key-store.ts'
@@ -7,18 +7,20 @@ import type { FindKey } from './key-store.ts'
 /** Which keys a route takes: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
 
-/** Lets callers with a fitting key pass and notes who they are. */
-export function authenticate(findKey: FindKey, access: Access): Gate {
-  return async (request, reply, next) => {
-    if (access !== 'open') {
-      const caller = await identify(findKey, request.headers.authorization)
-      // Noted before the kind is judged: the caller is known even where its key does not fit.
-      reply.locals.caller = caller
-      if (access !== 'any' && caller.kind !== access) {
-        throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${caller.kind}`)
-      }
-    }
-    next()
+/**
+ * Lets callers with a fitting key pass and notes who they are.
+ * @throws {ApiError} 401 for everybody else.
+ */
+export async function authenticate(
+  findKey: FindKey,
+  access: Exclude<Access, 'open'>,
+  { request, reply }: Call,
+): Promise<void> {
+  const caller = await identify(findKey, request.headers.authorization)
+  // Noted before the kind is judged: the caller is known even where its key does not fit.
+  reply.locals.caller = caller
+  if (access !== 'any' && caller.kind !== access) {
+    throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${caller.kind}`)
   }
 }
 

@@ -1,11 +1,11 @@
-import type { Clock, Gate, Reply } from '../call.ts'
+import type { Clock, Headers, Reply } from '../call.ts'
 import { quotaHeaders, tooManyRequests } from './quota-headers.ts'
 import { fullQuotas } from './policies.ts'
 import type { RateLimiter } from './rate-limits.ts'
 
 /**
- * Settles one request with its caller's rate limits: states them in the reply's headers and counts the request,
- * unless it is free.
+ * Settles one request with its caller's rate limits: counts it, unless it is free, and notes how the limits stand, for
+ * the reply's headers.
  * @throws {ApiError} 429 when a limit is used up, for a free request too.
  */
 export type Spend = (reply: Reply, cost: 'counted' | 'free') => Promise<void>
@@ -18,20 +18,19 @@ export function createSpend(limiter: RateLimiter, clock: Clock): Spend {
     const now = clock()
     const verdict = cost === 'counted' ? limiter.take(caller, now) : limiter.peek(caller, now)
     const { quotas, exhausted } = await verdict
-    reply.set(quotaHeaders(quotas))
+    reply.locals.limits = quotaHeaders(quotas)
     if (exhausted !== undefined) throw tooManyRequests(exhausted)
   }
 }
 
-/** States the limits on replies that end before anything is counted, such as a 401: the quota is full. */
-export function stateLimits(clock: Clock): Gate {
-  let stated: { readonly second: number; readonly headers: Readonly<Record<string, string>> } | undefined
-  return (_request, reply, next) => {
+/** How the limits stand for replies that end before anything is counted, such as a 401: the quota is full. */
+export function statedLimits(clock: Clock): () => Headers {
+  let stated: { readonly second: number; readonly headers: Headers } | undefined
+  return () => {
     const now = clock()
     // What a full quota says changes with the second.
     const second = Math.floor(now.getTime() / 1000)
     if (stated?.second !== second) stated = { second, headers: quotaHeaders(fullQuotas(now)) }
-    reply.set(stated.headers)
-    next()
+    return stated.headers
   }
 }

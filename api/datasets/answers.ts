@@ -3,7 +3,7 @@
  * ask at the same time, and kept as long as there is room.
  */
 import { SORTS } from '../../pipeline/contract.ts'
-import { encode, ENCODINGS, type Encoding } from '../http/encodings.ts'
+import { encode, encodedTag, ENCODINGS, type Encoding } from '../http/encodings.ts'
 import { createByteCache } from './byte-cache.ts'
 import { encodeRankings } from './encode.ts'
 import { linkField, type Place } from './links.ts'
@@ -16,15 +16,23 @@ interface Question extends Place {
   readonly snapshot: Snapshot
 }
 
+/** One of the codings of an answer. */
+export interface Representation {
+  readonly encoding: Encoding
+  /** The entity tag, which tells it from all others: from those of other snapshots, queries, formats and codings. */
+  readonly etag: string
+}
+
 interface ReadyAnswer {
-  readonly body: Buffer
+  /** Its bytes, one character for each (latin1). */
+  readonly body: string
   /** The `Link` field that goes with it. */
   readonly link: string
 }
 
 export interface Answers {
-  /** The answer to a query; the snapshot must stay open meanwhile. */
-  get(question: Question, encoding: Encoding): Promise<ReadyAnswer>
+  /** The answer to a query, at once where it stands ready; the snapshot must stay open meanwhile. */
+  get(question: Question, representation: Representation): ReadyAnswer | Promise<ReadyAnswer>
   /** Works out what is asked first and most. */
   warm(snapshot: Snapshot): Promise<void>
 }
@@ -36,13 +44,12 @@ const KEPT_BYTES = 64 * 1024 * 1024
 export function createAnswers(): Answers {
   const { keep } = createByteCache<ReadyAnswer>(KEPT_BYTES)
 
-  async function get(question: Question, encoding: Encoding): Promise<ReadyAnswer> {
-    const key = keyOf(question)
-    const plain = () => keep(key, () => workOut(question))
-    if (encoding === 'identity') return await plain()
-    return await keep(`${key}.${encoding}`, async () => {
-      const { body, link } = await plain()
-      return { body: await encode(body, encoding), link }
+  function get(question: Question, { encoding, etag }: Representation): ReadyAnswer | Promise<ReadyAnswer> {
+    return keep(etag, async () => {
+      if (encoding === 'identity') return await workOut(question)
+      const { body, link } = await get(question, representationOf(question, 'identity'))
+      const encoded = await encode(Buffer.from(body, 'latin1'), encoding)
+      return { body: encoded.toString('latin1'), link }
     })
   }
 
@@ -51,19 +58,26 @@ export function createAnswers(): Answers {
     async warm(snapshot) {
       for (const sort of SORTS) {
         const query = resolveQuery({ sort }, snapshot.dataThrough)
-        for (const encoding of ENCODINGS) await get({ snapshot, query, format: 'json' }, encoding)
+        const question = { snapshot, query, format: 'json' } as const
+        for (const encoding of ENCODINGS) await get(question, representationOf(question, encoding))
       }
     },
   }
 }
 
+/** The answer to what is asked at this place, in this coding. */
+export function representationOf(place: Place, encoding: Encoding): Representation {
+  return { encoding, etag: encodedTag(keyOf(place), encoding) }
+}
+
 /** What tells answers apart: every part is one of a closed set, a date or a number. */
-export function keyOf({ snapshot, query, format }: Place): string {
+function keyOf({ snapshot, query, format }: Place): string {
   const { sort, category, subcategory, start, end, limit, offset } = query
   return [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset, format].join('.')
 }
 
 async function workOut(question: Question): Promise<ReadyAnswer> {
   const rows = await readRanking(question.snapshot, question.query)
-  return { body: await encodeRankings(question, rows), link: linkField(question, rows.length) }
+  const bytes = await encodeRankings(question, rows)
+  return { body: bytes.toString('latin1'), link: linkField(question, rows.length) }
 }

@@ -1,10 +1,10 @@
 /** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
 import type { Request } from 'express'
 import type { Spend } from '../accounts/spend.ts'
-import type { Handler, Reply } from '../call.ts'
+import type { Call, Handler } from '../call.ts'
 import { isNotModified } from '../http/conditional.ts'
 import { ApiError } from '../errors.ts'
-import { sendBody } from '../respond.ts'
+import { sendReady } from '../respond.ts'
 import { useSnapshot, type Snapshots } from './choose-snapshot.ts'
 import type { Answers } from './answers.ts'
 import { FORMATS } from './formats.ts'
@@ -22,29 +22,31 @@ type Answer =
 export function appRankings(snapshots: Snapshots, answers: Answers, spend: Spend): Handler {
   const planner = createPlanner()
   return async (request, reply) => {
+    const call = { request, reply }
     const parameters = refusable(() => planner.parametersOf(request))
     const asOf = parameters instanceof ApiError ? undefined : parameters.as_of
     await useSnapshot(snapshots, asOf, async (snapshot) => {
-      const answer = prepare(planner, request, parameters, snapshot)
+      const answer = prepare(planner, call, { parameters, snapshot })
       // Settled before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
       await spend(reply, isFree(request, answer) ? 'free' : 'counted')
-      await send(answers, request, reply, answer)
+      await send(answers, call, answer)
     })
   }
 }
 
-function prepare(
-  planner: Planner,
-  request: Request,
-  parameters: Parameters | ApiError,
-  snapshot: Snapshot | ApiError,
-): Answer {
+interface Asked {
+  readonly parameters: Parameters | ApiError
+  readonly snapshot: Snapshot | ApiError
+}
+
+function prepare(planner: Planner, call: Call, { parameters, snapshot }: Asked): Answer {
   if (parameters instanceof ApiError) return { kind: 'refused', fault: parameters }
   if (snapshot instanceof ApiError) return { kind: 'refused', fault: snapshot }
-  const plan = refusable(() => planner.planOf(request, parameters, snapshot))
+  const plan = refusable(() => planner.planOf(call, parameters, snapshot))
   if (plan instanceof ApiError) return { kind: 'refused', fault: plan }
-  const kind = isNotModified(request.headers, plan.validators) ? 'unchanged' : 'rows'
-  return { kind, snapshot, plan }
+  const { representation, lastModified } = plan
+  const isUnchanged = isNotModified(call.request.headers, { etag: representation.etag, lastModified })
+  return { kind: isUnchanged ? 'unchanged' : 'rows', snapshot, plan }
 }
 
 function refusable<Result>(work: () => Result): Result | ApiError {
@@ -63,21 +65,17 @@ function isFree(request: Request, answer: Answer): boolean {
   return answer.kind === 'refused' && answer.fault.status === 503
 }
 
-async function send(answers: Answers, request: Request, reply: Reply, answer: Answer): Promise<void> {
+async function send(answers: Answers, { request, reply }: Call, answer: Answer): Promise<void> {
   if (answer.kind === 'refused') throw answer.fault
-  const { query, format, encoding, headers } = answer.plan
-  if (answer.kind === 'unchanged') {
-    reply.status(304).set(headers).end()
-    return
-  }
+  const { query, format, representation, head } = answer.plan
+  if (answer.kind === 'unchanged') return sendReady(reply, { status: 304, head })
   const question = { snapshot: answer.snapshot, query, format }
   const { contentType } = FORMATS[format]
   // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
   if (request.method === 'HEAD') {
-    reply.set({ ...headers, 'Content-Type': contentType, Link: linkField(question, undefined) }).end()
-    return
+    const link = linkField(question, undefined)
+    return sendReady(reply, { status: 200, head: [...head, 'Link', link], contentType })
   }
-  const { body, link } = await answers.get(question, encoding)
-  reply.set({ ...headers, Link: link })
-  sendBody(reply, 200, contentType, body)
+  const { body, link } = await answers.get(question, representation)
+  sendReady(reply, { status: 200, head: [...head, 'Link', link], contentType, body })
 }

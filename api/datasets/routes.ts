@@ -39,6 +39,7 @@ export function datasetRoutes({
       path: RANKINGS_PATH,
       access: 'any',
       limited: true,
+      writesHead: true,
       operation: DATASET_OPERATIONS.rankings,
       handle: appRankings(snapshots, answers, spend),
     },

@@ -1,5 +1,5 @@
 /** Open data may be read by scripts of any page (CONTRACT 4.6). */
-import type { Gate, Handler, Reply } from '../call.ts'
+import type { Handler, Headers } from '../call.ts'
 
 /** Headers of replies that a script may see, also those that browsers show it anyway. */
 const EXPOSED = [
@@ -22,15 +22,14 @@ const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Ran
 const PREFLIGHT_SECONDS = 86_400
 
 /** Lets pages of every origin read the reply. */
-export const openToPages: Gate = (_request, reply, next) => {
-  allowEveryOrigin(reply)
-  next()
+export const OPEN_TO_PAGES: Headers = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': EXPOSED,
 }
 
 /** Answers the question a browser asks before it sends a request with such headers. */
 export function preflight(methods: string): Handler {
   return (_request, reply) => {
-    allowEveryOrigin(reply)
     reply
       .status(204)
       .set({
@@ -41,8 +40,4 @@ export function preflight(methods: string): Handler {
       })
       .end()
   }
-}
-
-function allowEveryOrigin(reply: Reply): void {
-  reply.set({ 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED })
 }

@@ -1,5 +1,4 @@
 /** Stable names of errors, for routes whose clients tell them apart by more than the status (CONTRACT 6). */
-import type { Gate } from '../call.ts'
 import type { ApiError } from '../errors.ts'
 
 /** Of the errors that name no type themselves, as those about providers do. */
@@ -9,12 +8,6 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   413: 'payload_too_large',
   415: 'invalid_request',
   500: 'server',
-}
-
-/** Makes every error of the route state its type. */
-export const typeErrors: Gate = (_request, reply, next) => {
-  reply.locals.typesErrors = true
-  next()
 }
 
 /** The metadata of an error with its type in it. */
