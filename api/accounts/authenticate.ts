@@ -1,5 +1,5 @@
 /** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
-import type { Call, Caller } from '../call.ts'
+import type { Call } from '../call.ts'
 import { ApiError } from '../errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
 import type { FindKey } from './key-store.ts'
@@ -16,15 +16,17 @@ export async function authenticate(
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
 ): Promise<void> {
-  const caller = await identify(findKey, request.headers.authorization)
+  const key = await findKey(tokenOf(request.headers.authorization))
+  if (key === undefined) throw unauthorized('Unknown key')
+  if (key.revoked_at !== null) throw unauthorized('This key was revoked')
   // Noted before the kind is judged: the caller is known even where its key does not fit.
-  reply.locals.caller = caller
-  if (access !== 'any' && caller.kind !== access) {
-    throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${caller.kind}`)
+  reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind }
+  if (access !== 'any' && key.kind !== access) {
+    throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
   }
 }
 
-async function identify(findKey: FindKey, header: string | undefined): Promise<Caller> {
+function tokenOf(header: string | undefined): string {
   if (header === undefined) {
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   }
@@ -33,11 +35,7 @@ async function identify(findKey: FindKey, header: string | undefined): Promise<C
     throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')
   }
   if (!isKeyForm(token)) throw unauthorized('Malformed key: what was sent is not a key of this service')
-
-  const key = await findKey(token)
-  if (key === undefined) throw unauthorized('Unknown key')
-  if (key.revoked_at !== null) throw unauthorized('This key was revoked')
-  return { accountId: key.account_id, keyId: key.id, kind: key.kind }
+  return token
 }
 
 function unauthorized(message: string): ApiError {

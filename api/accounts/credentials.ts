@@ -8,6 +8,7 @@ export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
 
 const SECRET_BYTES = 32
+const KEY_BEGINNING = 'sk-'
 const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
 const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`, 'g')
 const BEARER = /^bearer +(\S+) *$/i
@@ -37,5 +38,6 @@ export function bearerToken(header: string): string | undefined {
 
 /** The text with every key in it replaced, for logs. */
 export function hideKeys(text: string): string {
-  return text.replaceAll(KEY_ANYWHERE, 'sk-$1-[hidden]')
+  // Nearly all texts hold none, and are looked through faster this way.
+  return text.includes(KEY_BEGINNING) ? text.replaceAll(KEY_ANYWHERE, `${KEY_BEGINNING}$1-[hidden]`) : text
 }

@@ -4,12 +4,15 @@ import type { Caller } from '../call.ts'
 import type { RunStatement } from '../store/store.ts'
 import { isOpen, POLICIES, verdictOn, type Policy, type Verdict, type Window } from './policies.ts'
 
-const READ = 'SELECT window_ends, used FROM quotas WHERE policy = $1 AND subject = $2'
-const WRITE = `
-  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (policy, subject) DO UPDATE SET window_ends = excluded.window_ends, used = excluded.used`
+const READ = 'SELECT rowid AS row, window_ends, used FROM quotas WHERE policy = $1 AND subject = $2'
+const ADD = `
+  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ($1, $2, $3, $4) RETURNING rowid AS row`
+// By the number of the row, which takes half the time of finding it by policy and subject.
+const BEGIN_WINDOW = 'UPDATE quotas SET window_ends = $1, used = $2 WHERE rowid = $3'
+const GO_ON = 'UPDATE quotas SET used = $1 WHERE rowid = $2'
 
-const storedSchema = z.array(z.object({ window_ends: z.iso.datetime(), used: z.number() }))
+const storedSchema = z.array(z.object({ row: z.int(), window_ends: z.iso.datetime(), used: z.number() }))
+const addedSchema = z.tuple([z.object({ row: z.int() })])
 
 /** Subjects of a policy that are remembered, some 200 bytes each. */
 const REMEMBERED_SUBJECTS = 20_000
@@ -53,54 +56,82 @@ export class QuotaBooks {
   }
 }
 
+/** What is known of one subject. */
+interface Entry {
+  /** What was counted, or stood in the store; undefined where there is nothing. */
+  window: Window | undefined
+  /** The row in the store, and the end of the window that stands there. */
+  stored: { readonly row: number; readonly ends: number } | undefined
+}
+
 /** The windows of one policy, by subject. */
 class Book {
   readonly #policy: Policy
-  readonly #windows = new Map<string, Window | undefined>()
-  readonly #changed = new Map<string, Window>()
+  readonly #entries = new Map<string, Entry>()
+  readonly #changed = new Map<string, Entry>()
 
   constructor(policy: Policy) {
     this.#policy = policy
   }
 
   knows(caller: Caller): boolean {
-    return this.#windows.has(this.#policy.subject(caller))
+    return this.#entries.has(this.#policy.subject(caller))
   }
 
   learn(caller: Caller, run: RunStatement): void {
     const subject = this.#policy.subject(caller)
-    if (!this.#windows.has(subject)) this.#windows.set(subject, readWindow(run, this.#policy, subject))
+    if (!this.#entries.has(subject)) this.#entries.set(subject, readEntry(run, this.#policy, subject))
   }
 
   /** The window that is open at `now`. */
   find(caller: Caller, now: number): Window | undefined {
-    const window = this.#windows.get(this.#policy.subject(caller))
+    const window = this.#entries.get(this.#policy.subject(caller))?.window
     return window !== undefined && isOpen(this.#policy, window, now) ? window : undefined
   }
 
+  /** Counts a request of a caller that is known. */
   count(caller: Caller, now: number): void {
-    const { ends, used } = this.find(caller, now) ?? { ends: this.#policy.windowEnd(now), used: 0 }
     const subject = this.#policy.subject(caller)
-    const window = { ends, used: used + 1 }
-    this.#windows.set(subject, window)
-    this.#changed.set(subject, window)
+    const entry = this.#entries.get(subject)
+    if (entry === undefined) throw new RangeError(`Nothing is known of ${subject}`)
+    const { ends, used } = this.find(caller, now) ?? { ends: this.#policy.windowEnd(now), used: 0 }
+    entry.window = { ends, used: used + 1 }
+    this.#changed.set(subject, entry)
   }
 
   write(run: RunStatement): void {
-    for (const [subject, { ends, used }] of this.#changed) {
-      run(WRITE, [this.#policy.name, subject, new Date(ends).toISOString(), used])
-    }
+    for (const [subject, entry] of this.#changed) writeEntry(run, this.#policy, subject, entry)
     this.#changed.clear()
-    if (this.#windows.size > REMEMBERED_SUBJECTS) this.#windows.clear()
+    if (this.#entries.size > REMEMBERED_SUBJECTS) this.#entries.clear()
   }
 
   forget(): void {
-    this.#windows.clear()
+    this.#entries.clear()
     this.#changed.clear()
   }
 }
 
-function readWindow(run: RunStatement, policy: Policy, subject: string): Window | undefined {
-  const [row] = storedSchema.parse(run(READ, [policy.name, subject]))
-  return row && { ends: Date.parse(row.window_ends), used: row.used }
+function readEntry(run: RunStatement, policy: Policy, subject: string): Entry {
+  const [found] = storedSchema.parse(run(READ, [policy.name, subject]))
+  if (found === undefined) return { window: undefined, stored: undefined }
+  const ends = Date.parse(found.window_ends)
+  return { window: { ends, used: found.used }, stored: { row: found.row, ends } }
+}
+
+function writeEntry(run: RunStatement, policy: Policy, subject: string, entry: Entry): void {
+  const { window, stored } = entry
+  if (window === undefined) return
+  const { ends, used } = window
+  if (stored?.ends === ends) {
+    run(GO_ON, [used, stored.row])
+    return
+  }
+  const end = new Date(ends).toISOString()
+  if (stored === undefined) {
+    const [{ row }] = addedSchema.parse(run(ADD, [policy.name, subject, end, used]))
+    entry.stored = { row, ends }
+  } else {
+    run(BEGIN_WINDOW, [end, used, stored.row])
+    entry.stored = { row: stored.row, ends }
+  }
 }

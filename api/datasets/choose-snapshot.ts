@@ -18,19 +18,19 @@ const RETRY_AFTER_SECONDS = 60
  * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published or while the only one cannot be
  * opened, 400 for an unknown time, 410 for a retracted one.
  */
-export async function useSnapshot<Result>(
+export function useSnapshot<Result>(
   { current, retained }: Snapshots,
   asOf: string | undefined,
   work: (snapshot: Snapshot | ApiError) => Promise<Result>,
 ): Promise<Result> {
   const ofCurrent = () => current.use((snapshot) => work(snapshot ?? noSnapshot(current)))
-  if (asOf === undefined) return await ofCurrent()
+  if (asOf === undefined) return ofCurrent()
   const id = idAt(asOf)
-  if (id === undefined) return await work(unknownSnapshot(asOf))
-  if (id === current.facts()?.id && retained.retraction(id) === undefined) return await ofCurrent()
+  if (id === undefined) return work(unknownSnapshot(asOf))
+  if (id === current.facts()?.id && retained.retraction(id) === undefined) return ofCurrent()
   const retraction = retained.retraction(id)
-  if (retraction !== undefined) return await work(goneSnapshot(retraction))
-  return retained.ids().includes(id) ? await retained.use(id, work) : await work(unknownSnapshot(asOf))
+  if (retraction !== undefined) return work(goneSnapshot(retraction))
+  return retained.ids().includes(id) ? retained.use(id, work) : work(unknownSnapshot(asOf))
 }
 
 const PART_OF_A_SECOND = /\.\d*[1-9]/

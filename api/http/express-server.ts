@@ -14,10 +14,19 @@ import type { Express } from 'express'
  */
 export function createExpressServer(app: Express, options: ServerOptions): Server {
   class AppRequest extends IncomingMessage {}
-  class AppResponse extends ServerResponse {}
+  class AppResponse extends ServerResponse {
+    /** Express would take an object without prototype, whose members are slow to find. */
+    readonly locals = {}
+  }
   app.request = Object.setPrototypeOf(AppRequest.prototype, app.request)
   app.response = Object.setPrototypeOf(AppResponse.prototype, app.response)
-  const server = createServer({ ...options, IncomingMessage: AppRequest, ServerResponse: AppResponse })
+  const server = createServer({
+    ...options,
+    // A request without a body is whole with its head: nothing reads it, so nobody need be told of its end.
+    optimizeEmptyRequests: true,
+    IncomingMessage: AppRequest,
+    ServerResponse: AppResponse,
+  })
   const answer: RequestListener = (request, response) => {
     request.url = originForm(request.url ?? '/')
     app(request, response)

@@ -1,7 +1,7 @@
 /** The HTTP server around an application: its limits, its start and its graceful end. */
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Express } from 'express'
 import { OperatorError } from '../errors.ts'
 import { createExpressServer } from './express-server.ts'
@@ -73,7 +73,7 @@ export async function listen(
     // Refused by the application instead, in the one shape of errors.
     requireHostHeader: false,
   })
-  server.prependListener('request', (_request, response) => breakOffStalled(response, limits.stallMs))
+  breakOffStalled(server, limits.stallMs)
   answerSocketFaults(server, log)
   await bind(server, host, port)
   return {
@@ -82,13 +82,25 @@ export async function listen(
   }
 }
 
-/** Hangs up on a client that takes nothing more of its reply, which would hold an open file, or a body, for good. */
-function breakOffStalled(response: ServerResponse, stallMs: number): void {
-  // Told after a time without any byte in or out. Where none waits to be taken, it is us who are slow.
-  response.setTimeout(stallMs, () => {
-    // A stream may be long in coming and in being read; its limits are its own.
-    if (response.hasHeader('Content-Length') && response.writableLength > 0) response.destroy()
+/**
+ * Hangs up on connections that are idle, and on clients that take nothing more of their reply, which would hold an open
+ * file, or a body, for good.
+ */
+function breakOffStalled(server: Server, stallMs: number): void {
+  const latest = new WeakMap<Socket, ServerResponse>()
+  server.prependListener('request', ({ socket }, response) => latest.set(socket, response))
+  // Told after a time without any byte in or out, for a whole connection: to ask it of each reply anew would cost more.
+  server.setTimeout(stallMs, (socket) => {
+    const response = latest.get(socket)
+    const isIdle = response === undefined || response.writableFinished
+    if (isIdle || isStalled(response, socket)) socket.destroy()
   })
+}
+
+/** A stream may be long in coming and in being read; its limits are its own. Where no byte waits, it is us who are slow. */
+function isStalled(response: ServerResponse, { writableLength }: Socket): boolean {
+  const hasLength = response.writableEnded || response.hasHeader('Content-Length')
+  return hasLength && writableLength > 0
 }
 
 async function bind(server: Server, host: string, port: number): Promise<void> {

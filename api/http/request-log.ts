@@ -13,7 +13,7 @@ export function logRequest(log: Log, request: Request): (reply: Reply) => void {
   const path = hideKeys(request.path)
   return (reply) => {
     const { requestId, caller } = reply.locals
-    log.info(
+    log.infoLine(
       {
         request_id: requestId,
         method,

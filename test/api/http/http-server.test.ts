@@ -198,7 +198,7 @@ describe('a reply that its client does not take', () => {
 
   it('is waited for where nothing of it is there to be taken', async () => {
     const app = express().get('/slow', (_request, reply) => {
-      reply.set('Content-Length', '4').once('timeout', () => reply.end('late'))
+      reply.set('Content-Length', '4').once('timeout', () => setImmediate(() => reply.end('late')))
     })
     const server = await start({ stallMs: 100 }, app)
     expect(await (await fetch(`${server.origin}/slow`)).text()).toBe('late')
