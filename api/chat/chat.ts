@@ -13,11 +13,10 @@ import { ChatCall, type Ending } from './call.ts'
 import { createCallsUnderWay, type CallLimits } from './calls-under-way.ts'
 import { candidatesIn } from './candidates.ts'
 import { createChatMetrics, watchUsageLog } from './chat-metrics.ts'
-import { openClusterLog } from './records/cluster-log.ts'
 import { createFallback } from './fallback.ts'
 import { openModels, type Models } from './models.ts'
 import { createUpstream } from './upstream.ts'
-import { openUsageLog } from './records/usage-log.ts'
+import { openUsageLog, type UsageLog } from './records/usage-log.ts'
 
 /** What one request may cost. */
 export interface ChatLimits extends CallLimits {
@@ -57,6 +56,18 @@ interface ChatOptions {
 
 const MEBIBYTE = 1024 * 1024
 
+/** Where the records of usage go. */
+async function openRecords(
+  settings: Settings,
+  effects: Pick<ChatOptions, 'log' | 'clock'>,
+): Promise<UsageLog> {
+  const cluster = clusterOf(settings)
+  if (cluster === undefined) return await openUsageLog(settings.DATA_DIR, effects)
+  // Only those who have a cluster wait for its client to load.
+  const { openClusterLog } = await import('./records/cluster-log.ts')
+  return openClusterLog(settings.DATA_DIR, cluster, effects)
+}
+
 /**
  * Opens the chat service.
  * @throws {OperatorError} when the routing configuration or the registry file of apps is faulty.
@@ -66,10 +77,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const { DATA_DIR: dataDir } = settings
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const attribution = await openAttribution({ dataDir, store, visibility: settings.NEW_APPS, clock, log })
-  const cluster = clusterOf(settings)
-  const usage = cluster
-    ? openClusterLog(dataDir, cluster, { log, clock })
-    : await openUsageLog(dataDir, { log, clock })
+  const usage = await openRecords(settings, { log, clock })
   const observer = createChatMetrics(metrics)
   watchUsageLog(metrics, usage)
   const upstream = createUpstream()

@@ -4,7 +4,6 @@ import { makeDataFolder } from '../../pipeline/contract.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../errors.ts'
-import { openPostgres } from './postgres-store.ts'
 import { appliedMigrations, updateSchema } from './schema.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -59,13 +58,19 @@ async function open(
 ): Promise<Store> {
   let store: Store | undefined
   try {
-    store = isDatabaseUrl(place) ? openPostgres(place) : await openSqlite(place)
+    store = isDatabaseUrl(place) ? await openDatabase(place) : await openSqlite(place)
     await prepare(store)
     return store
   } catch (error) {
     await store?.close()
     throw unusable(name, isDatabaseUrl(place) ? error : (missingRight(place) ?? error))
   }
+}
+
+async function openDatabase(url: string): Promise<Store> {
+  // Only those who have one wait for its driver to load.
+  const { openPostgres } = await import('./postgres-store.ts')
+  return openPostgres(url)
 }
 
 /** What the system says of the file's place; SQLite says of a missing right only that it cannot open the file. */

@@ -201,7 +201,7 @@ SELECT
 FROM growth AS g
 JOIN filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
 ORDER BY rank;
-COMMENT ON MACRO TABLE trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id.';
+COMMENT ON MACRO TABLE trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. Days before 2025-01-01 and missing days (see coverage) count as zero. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id.';
 
 -- For the questions asked most; whoever wants another window asks the macros.
 

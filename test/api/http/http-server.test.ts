@@ -161,12 +161,31 @@ describe('what is no HTTP', () => {
   })
 })
 
+describe('a connection on which nothing is under way is closed', () => {
+  it('once a reply has been followed by no request for long enough', async () => {
+    const app = express().get('/', (_request, reply) => void reply.send('here'))
+    const server = await start({ idleMs: 100, stallMs: HOUR_MS }, app)
+    const socket = stubbornClient(server.origin, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').resume()
+    await once(socket, 'end')
+    socket.destroy()
+    await server.close()
+  })
+
+  it('where no request ever came', async () => {
+    const server = await start({ stallMs: 100, headersMs: HOUR_MS, requestMs: HOUR_MS })
+    const socket = stubbornClient(server.origin, '').resume()
+    await once(socket, 'end')
+    socket.destroy()
+    await server.close()
+  })
+})
+
 describe('a reply that its client does not take', () => {
   const STALL_MS = 300
   /** More than the system keeps for a connection. */
   const LARGE = Buffer.alloc(30_000_000)
 
-  /** An application that gives LARGE in three ways, and the reply that it gave last. */
+  /** An application that gives LARGE in several ways, and the reply that it gave first. */
   function largeReplies() {
     const file = join(folders.make(), 'large')
     writeFileSync(file, LARGE)
@@ -179,6 +198,10 @@ describe('a reply that its client does not take', () => {
       .get('/body', (_request, reply) => void reply.set('Content-Length', String(LARGE.length)).end(LARGE))
       .get('/file', (_request, reply) => reply.sendFile(file, () => undefined))
       .get('/stream', (_request, reply) => void reply.write(LARGE))
+      .get('/ended-stream', (_request, reply) => {
+        reply.write(LARGE)
+        reply.end()
+      })
     return { app, given: given.promise }
   }
 
@@ -187,7 +210,7 @@ describe('a reply that its client does not take', () => {
     return stubbornClient(origin, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).pause()
   }
 
-  it.each(['/body', '/file'])('is broken off: %s', async (path) => {
+  it.each(['/body', '/file', '/ended-stream'])('is broken off: %s', async (path) => {
     const { app, given } = largeReplies()
     const server = await start({ stallMs: STALL_MS, stopMs: 0 }, app)
     const client = ask(server.origin, path)
