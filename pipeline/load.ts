@@ -93,7 +93,7 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
  * @throws DataError when a day cannot be read or has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
-  const source = openSource(run.config, run.rawFolder)
+  const source = await openSource(run.config, run.rawFolder)
   try {
     return await loadFrom(run, source)
   } finally {

@@ -56,7 +56,7 @@ export async function plan(world: World, range: DayRange | undefined, json: bool
 
 /** The days that the source of usage has. */
 async function listDays(config: Config): Promise<readonly SourceDay[]> {
-  const source = openSource(config, join(config.dataDir, 'raw'))
+  const source = await openSource(config, join(config.dataDir, 'raw'))
   try {
     return await source.listDays()
   } finally {

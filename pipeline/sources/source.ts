@@ -1,7 +1,6 @@
 /** Where raw usage is counted: the interface the stage `load` speaks to, and the choice between its sources. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import { openClickHouse } from './clickhouse.ts'
 import { openDropFolder } from './files.ts'
 
 /** A UTC day of raw usage as a source knows it. */
@@ -28,6 +27,9 @@ export type UsageSource = {
 }
 
 /** Opens the source that USAGE_SOURCE names; `rawFolder` is DATA_DIR/raw. */
-export function openSource({ usageSource }: Config, rawFolder: string): UsageSource {
-  return usageSource === undefined ? openDropFolder(rawFolder) : openClickHouse(usageSource)
+export async function openSource({ usageSource }: Config, rawFolder: string): Promise<UsageSource> {
+  if (usageSource === undefined) return openDropFolder(rawFolder)
+  // Only those who have a cluster wait for its client to load.
+  const { openClickHouse } = await import('./clickhouse.ts')
+  return openClickHouse(usageSource)
 }

@@ -9,7 +9,6 @@ import { DataError, firstLineOf, isShortage } from '../errors.ts'
 import { identifier, literal } from '../sql-values.ts'
 import { countSchema, execute, readRow } from '../statements.ts'
 import { withAppender } from './appender.ts'
-import { readArrow } from './arrow-file.ts'
 import { allColumns, requireColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
 import { requireReadable } from './drop-folder.ts'
@@ -176,6 +175,8 @@ async function refuseSwallowed(
 }
 
 async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  // Whoever reads no such file, as most runs and commands, does not wait for the library to load.
+  const { readArrow } = await import('./arrow-file.ts')
   let row = 0n
   await withAppender(connection, 'staged', async (appender) => {
     for await (const batch of readArrow(file, allColumns(columns), columns.required)) {

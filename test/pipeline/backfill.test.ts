@@ -21,15 +21,15 @@ function deliver(day: string, tokens: number): void {
   )
 }
 
-beforeEach(async () => {
-  dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  for (const day of DAYS) deliver(day, 10)
-  await runAt(dataDir, AS_OF)
-})
-
 describe('a run over a range', () => {
   const range = { from: '2026-01-05', to: '2026-01-06' }
+
+  beforeEach(async () => {
+    dataDir = folders.make()
+    writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    for (const day of DAYS) deliver(day, 10)
+    await runAt(dataDir, AS_OF)
+  })
 
   it('counts each of its days again, and the same figures are no news', async () => {
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { range })

@@ -38,6 +38,8 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
+/** What the first good night leaves behind. */
+const template = folders.make()
 let parquet: Buffer
 
 beforeAll(async () => {
@@ -52,11 +54,14 @@ beforeAll(async () => {
   parquet = readFileSync(path)
 })
 
-beforeEach(async () => {
-  dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
-  await runAt(dataDir, '2026-01-06T02:00:00Z')
+beforeAll(async () => {
+  writeRaw(template, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(template, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
+  await runAt(template, '2026-01-06T02:00:00Z')
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
 })
 
 function digest(): string {

@@ -1,7 +1,7 @@
 /** Gates before publishing: what is out of the usual is blocked with its figures, and let through once by name. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 import { addDays } from '../../pipeline/contract.ts'
 import { objectionTo } from '../../pipeline/gate.ts'
@@ -24,6 +24,8 @@ const LAST = '2026-03-03'
 const WEEKS = 8
 
 let dataDir = ''
+/** What the night before leaves behind. */
+const template = folders.make()
 
 function deliver(day: string, tokens: number, apps = [1, 2]): void {
   const rows = apps.map((app) => `${day}T12:00:00Z,${app},${tokens},0`)
@@ -38,12 +40,16 @@ function register(file: string, rows: string): void {
   writeRaw(dataDir, `apps/${file}`, `app_id,app_name,visibility,alias_of,updated_at\n${rows}`)
 }
 
-beforeEach(async () => {
-  dataDir = folders.make()
+beforeAll(async () => {
+  dataDir = template
   register('one.csv', '1,One,public,,2025-01-01\n')
   register('two.csv', '2,Two,public,,2025-01-01\n')
   for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(LAST, -7 * week), 100)
   await runAt(dataDir, `${LAST}T02:00:00Z`)
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
 })
 
 /** A run of the night after LAST, as its operator sees it. */

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 import { runNightly, settleAsOf } from '../../pipeline/run.ts'
 import { fact, queryWarehouse, runAt, SILENT } from '../support/in-process.ts'
@@ -20,6 +20,8 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
+/** What the first night leaves behind. */
+const template = folders.make()
 
 function deliver(day: string, tokens: number, file = 'rows.csv'): void {
   writeRaw(
@@ -45,8 +47,8 @@ function register(row: string): void {
   )
 }
 
-beforeEach(async () => {
-  dataDir = folders.make()
+beforeAll(async () => {
+  dataDir = template
   writeRaw(
     dataDir,
     'apps/registry.csv',
@@ -57,8 +59,18 @@ beforeEach(async () => {
   await runAt(dataDir, '2026-01-07T02:00:00Z')
 })
 
+beforeEach(() => {
+  dataDir = folders.copy(template)
+})
+
+/** A run after which the copied files are known. */
+async function recount(): Promise<void> {
+  expect((await runAt(dataDir, '2026-01-07T03:00:00Z')).outcome).toBe('unchanged')
+}
+
 describe('load', () => {
   it('reads a new day and no other', async () => {
+    await recount()
     deliver('2026-01-07', 30)
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(1)
@@ -66,6 +78,7 @@ describe('load', () => {
   })
 
   it('counts a day again as a whole when a file comes late', async () => {
+    await recount()
     deliver('2026-01-05', 1, 'late.csv')
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(1)
@@ -119,6 +132,7 @@ describe('load', () => {
 
 describe('publish', () => {
   it('makes nothing new from a file that was only touched', async () => {
+    await recount()
     const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
     utimesSync(file, new Date(), new Date())
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
@@ -130,6 +144,7 @@ describe('publish', () => {
     ['of 0 bytes', 'rows.ndjson', ''],
     ['with a header alone', 'rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n'],
   ])('makes nothing new from a new day whose file is one %s', async (_, file, content) => {
+    await recount()
     for (const day of ['2026-01-04', '2026-01-07']) writeRaw(dataDir, `usage/date=${day}/${file}`, content)
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(2)

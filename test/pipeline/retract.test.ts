@@ -1,7 +1,7 @@
 /** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pointAt, recordRetraction } from '../../pipeline/snapshots.ts'
 import { openWarehouse } from '../../pipeline/warehouse.ts'
 import { runAt } from '../support/in-process.ts'
@@ -13,6 +13,8 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
+/** What two nights leave behind. */
+const template = folders.make()
 
 function deliver(day: string, tokens: number): void {
   writeRaw(
@@ -22,13 +24,17 @@ function deliver(day: string, tokens: number): void {
   )
 }
 
-beforeEach(async () => {
-  dataDir = folders.make()
+beforeAll(async () => {
+  dataDir = template
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   deliver('2026-01-06', 10)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   deliver('2026-01-07', 20)
   await runAt(dataDir, '2026-01-08T02:00:00Z')
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
 })
 
 function retract(...args: string[]) {

@@ -1,6 +1,6 @@
 /** A run that is stopped in each of its stages, kindly or not: the snapshot before stays, the next run is right. */
 import type { Readable } from 'node:stream'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../support/nightly.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/two-nights.ts'
 
@@ -12,6 +12,11 @@ const BRIEF_STAGES = ['bundle', 'publish']
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
+
+/** What the first night leaves behind. */
+const template = folders.make()
+
+beforeAll(() => publishFirstNight(template, APPS))
 
 /** Sends the signal as soon as the stage before is over; the first stage begins with the process. */
 async function stopIn(dataDir: string, stage: string, signal: NodeJS.Signals) {
@@ -39,8 +44,7 @@ async function seenOn(stream: Readable, text: string, ended: Promise<unknown>): 
  */
 async function stoppedNight(stage: string, signal: NodeJS.Signals) {
   for (;;) {
-    const dataDir = folders.make()
-    await publishFirstNight(dataDir, APPS)
+    const dataDir = folders.copy(template)
     const before = currentSnapshot(dataDir)
     const ended = await stopIn(dataDir, stage, signal)
     if (ended.signal === null) expect(ended.code).toBe(0)

@@ -22,6 +22,13 @@ export class TemporaryFolders {
     return folder
   }
 
+  /** A copy of a folder. Its files are new ones, so the first run over it counts every day again, to the same figures. */
+  copy(source: string): string {
+    const folder = this.make()
+    cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
+    return folder
+  }
+
   removeAll(): void {
     for (const folder of this.#made) rmSync(folder, { recursive: true, force: true })
   }

@@ -65,8 +65,9 @@ async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot (STORAGE_VERSION 'v1.0.0')`)
     await connection.run('USE snapshot')
     await connection.run(readFileSync(SNAPSHOT_SQL, 'utf8'))
+    await connection.run('BEGIN')
     await fill(connection, content)
-    await connection.run('CHECKPOINT snapshot; USE memory; DETACH snapshot')
+    await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')
   } finally {
     connection.closeSync()
     instance.closeSync()

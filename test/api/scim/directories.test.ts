@@ -2,7 +2,9 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
+import { readSettings } from '../../../api/config.ts'
 import { OperatorError } from '../../../api/errors.ts'
+import { createLog } from '../../../api/log.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { findConnectionByName } from '../../../api/scim/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
@@ -83,8 +85,19 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   /** The settings of a store whose account "acme" is connected to the directory. */
   async function connected(url: string, ...more: string[]): Promise<StoreSettings> {
     const settings = await withAccount()
-    const run = await directories(settings, ...SET, '--url', url, ...TOKEN, ...more)
-    if (run.code !== 0) throw new Error(run.stderr)
+    const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
+    const store = await openStore(settings, new Date())
+    await COMMANDS['set']?.prepare([...SET.slice(1), '--url', url, ...TOKEN, ...more])({
+      store,
+      settings: readSettings(environment),
+      environment,
+      signal: new AbortController().signal,
+      clock: () => new Date(),
+      log: createLog('silent'),
+      print: () => undefined,
+      note: () => undefined,
+    })
+    await store.close()
     return settings
   }
 
