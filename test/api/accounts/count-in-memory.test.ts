@@ -125,6 +125,30 @@ describe('MemoryLimiter', () => {
     expect(written).toEqual(['key', 'account', 'other key', 'other account'])
   })
 
+  it('keeps one row for each limit of a caller, which the next window takes over', async () => {
+    await using store = await closing(folders.make())
+    const rows = async () =>
+      (await store.store.query('SELECT policy, window_ends, used FROM quotas ORDER BY policy')).map(
+        (row) => ({
+          ...row,
+        }),
+      )
+    const limiter = memoryLimiter(store.store)
+    const midnight = '2026-11-21T00:00:00.000Z'
+    await limiter.take(WHO, NOON)
+    await limiter.take(WHO, NOON)
+    expect(await rows()).toEqual([
+      { policy: 'per-day', window_ends: midnight, used: 2 },
+      { policy: 'per-minute', window_ends: '2026-11-20T12:01:00.000Z', used: 2 },
+    ])
+    await limiter.take(WHO, new Date('2026-11-20T12:02:00Z'))
+    await limiter.take(WHO, new Date('2026-11-20T12:02:01Z'))
+    expect(await rows()).toEqual([
+      { policy: 'per-day', window_ends: midnight, used: 4 },
+      { policy: 'per-minute', window_ends: '2026-11-20T12:03:00.000Z', used: 2 },
+    ])
+  })
+
   it('asks the store no more for a caller past its limits', async () => {
     await using store = await closing(folders.make())
     let transactions = 0
