@@ -112,12 +112,13 @@ describe('the document', () => {
   it.each([
     { part: 'whole', status: 200, asked: {} },
     { part: 'in part', status: 206, asked: { range: 'bytes=0-9' } },
+    { part: 'elsewhere', status: 302, asked: {}, id: 'latest' },
     { part: 'unchanged', status: 304, asked: { 'if-none-match': '*' } },
-  ])('names the headers of a file, $part', async ({ status, asked }) => {
+  ])('names the headers of a file, $part', async ({ status, asked, id = '20260901T020000Z' }) => {
     const { paths } = documentSchema.parse(await served())
     const described = paths[`${SNAPSHOTS_PATH}/{id}/{file}`]?.['get']?.responses[status]?.headers ?? {}
-    const file = '/datasets/app-rankings/snapshots/20260901T020000Z/apps.csv'
-    const reply = await api.get(file, undefined, { headers: asked })
+    const file = `/datasets/app-rankings/snapshots/${id}/apps.csv`
+    const reply = await api.get(file, undefined, { headers: asked, redirect: 'manual' })
     await reply.arrayBuffer()
     expect(reply.status).toBe(status)
     const ofFiles = [
@@ -127,6 +128,7 @@ describe('the document', () => {
       'ETag',
       'Last-Modified',
       'Link',
+      'Location',
       'Repr-Digest',
     ]
     const sent = ofFiles.filter((name) => reply.headers.has(name))

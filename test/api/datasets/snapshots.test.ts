@@ -133,6 +133,8 @@ describe('the list', () => {
     // Whatever stands in the place of a name stays there.
     const strange = await api.get(`${LIST}/latest/..%2F%3Fx`, undefined, { redirect: 'manual' })
     expect(strange.headers.get('Location')).toBe(`${SNAPSHOTS_PATH}/${SECOND}/..%2F%3Fx`)
+    expect(await strange.text()).toBe('')
+    expect(strange.headers.get('Vary')).toBeNull()
   })
 })
 
