@@ -15,11 +15,35 @@ export type ClickHouse = {
 /** A day of a large cluster may take its time to count. */
 const TIMEOUT_MS = 3_600_000
 
+/** What is to be done, by the words of the cluster (new and old versions of it) and of Node. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /Authentication failed|Wrong password|Password required|Unknown user/,
+    'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
+  ],
+  [/Not enough privileges/, 'grant the user what it lacks'],
+  [/Requested cluster .* not found/, 'correct the cluster that USAGE_SOURCE names'],
+  [
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EPROTO|Parse Error|is for clickhouse-client/,
+    'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1)',
+  ],
+]
+const USUAL_REMEDY = 'run again when every shard answers'
+
+function remedyOf(reason: string): string {
+  return REMEDIES.find(([words]) => words.test(reason))?.[1] ?? USUAL_REMEDY
+}
+
 function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError) {
     return `it answered with a row of another shape: ${z.prettifyError(error).replaceAll(/\s+/g, ' ')}`
   }
-  return firstLineOf(error) || String(error)
+  return plainWords(firstLineOf(error) || String(error))
+}
+
+/** Without what old versions of the cluster put around a sentence, and the end that ours has. */
+function plainWords(text: string): string {
+  return text.replace(/\be\.displayText\(\) = /, '').replace(/(?:, e\.what\(\) = .*|\. Log: )?[.\s]*$/, '')
 }
 
 /** Opens a client; nothing is sent yet. */
@@ -51,11 +75,11 @@ export function connectClickHouse({ url, user, password }: ClickHouseAddress): C
   }
 
   function clusterError(error: unknown): DataError {
-    const text = reasonOf(error)
-    const told = password === '' ? text : text.replaceAll(password, '***')
+    const reason = reasonOf(error)
+    const told = password === '' ? reason : reason.replaceAll(password, '***')
     return new DataError(
       `The ClickHouse cluster at ${new URL(url).host} cannot be counted: ${told}. ` +
-        'Nothing is published; run again when every shard answers',
+        `Nothing is published; ${remedyOf(reason)}`,
       { cause: error },
     )
   }

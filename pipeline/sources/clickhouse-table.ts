@@ -27,6 +27,8 @@ const INTEGER = /^(?:Nullable\()?U?Int(?:8|16|32|64)\)?$/
 const TEXT = /^(?:LowCardinality\()?(?:Nullable\()?(?:String|FixedString\(\d+\)|UUID)\)*$/
 const UTC = /^(?:Etc\/)?UTC$/
 
+const EXAMPLE = 'see data/clickhouse.sql'
+
 /**
  * Looks at the table.
  * @throws DataError that says what the table must be like, where it is not.
@@ -41,13 +43,7 @@ export async function inspectTable(
   const isDistributed = asked.engine === 'Distributed'
   const local = isDistributed ? { database: localDatabase, table: localTable } : { database, table }
   const shards = isDistributed ? (cluster ?? ownCluster) : cluster
-  const { partition_key } = isDistributed ? await readEngine(clickHouse, local.database, local.table) : asked
-  if (!BY_DAY.test(partition_key)) {
-    throw new DataError(
-      `${name} is partitioned by "${partition_key}": it must be by UTC day, PARTITION BY toYYYYMMDD(ts), ` +
-        'so that unchanged days need not be counted again',
-    )
-  }
+  requireDays(name, isDistributed ? await readEngine(clickHouse, local.database, local.table) : asked)
   const onShards = (inner: string) => (shards === undefined ? inner : `cluster('${shards}', ${inner})`)
   return {
     name,
@@ -57,13 +53,26 @@ export async function inspectTable(
   }
 }
 
+function requireDays(name: string, { engine, partition_key }: z.infer<typeof tableRow>): void {
+  if (!engine.endsWith('MergeTree')) {
+    throw new DataError(`${name} is a ${engine}: expected a MergeTree, or a Distributed over one; ${EXAMPLE}`)
+  }
+  if (BY_DAY.test(partition_key)) return
+  throw new DataError(
+    `${name} is partitioned by ${partition_key || 'nothing'}: it must be by UTC day, PARTITION BY toYYYYMMDD(ts), ` +
+      'so that unchanged days need not be counted again',
+  )
+}
+
 async function readEngine(clickHouse: ClickHouse, database: string, table: string) {
   const [row] = await clickHouse.readAll(
     `SELECT engine, engine_full, partition_key FROM system.tables WHERE database = '${database}' AND name = '${table}'`,
     tableRow,
   )
   if (row !== undefined) return row
-  throw new DataError(`There is no table ${database}.${table} on the ClickHouse cluster; see data/README.md`)
+  throw new DataError(
+    `There is no table ${database}.${table} on the ClickHouse cluster that the user may see; ${EXAMPLE}`,
+  )
 }
 
 async function readColumns(
@@ -76,7 +85,7 @@ async function readColumns(
   )
   const types = new Map(rows.map((row) => [row.name, row.type]))
   const missing = USAGE_COLUMNS.required.filter((column) => !types.has(column))
-  if (missing.length > 0) throw new DataError(`${name} has no column ${missing.join(', ')}`)
+  if (missing.length > 0) throw new DataError(`${name} has no column ${missing.join(', ')}; ${EXAMPLE}`)
   await requireUtc(clickHouse, name, types.get('ts') ?? '')
   const integer = (column: string) => requireType(name, column, types.get(column), INTEGER)
   const text = requireType(name, 'request_id', types.get('request_id'), TEXT)

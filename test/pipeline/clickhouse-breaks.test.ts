@@ -111,6 +111,28 @@ it('the password is not told, even where the cluster does', async () => {
   )
 })
 
+it.each([
+  {
+    reply: 'Code: 47, e.displayText() = DB::Exception: Unknown identifier: x, e.what() = DB::Exception\n',
+    told: 'cannot be counted: Code: 47, DB::Exception: Unknown identifier: x. Nothing is published; run again',
+  },
+  {
+    reply: 'Code: 279, e.displayText() = DB::NetException: All connection tries failed. Log: \n\nCode: 210',
+    told: 'All connection tries failed. Nothing is published; run again when every shard answers',
+  },
+  {
+    reply: 'Port 9000 is for clickhouse-client program.\r\nYou must use port 8123 for HTTP.\r\n',
+    told: 'program. Nothing is published; run again when it is up; USAGE_SOURCE must name host and port',
+  },
+  {
+    reply:
+      "Code: 497. DB::Exception: reader: Not enough privileges. To execute this query, it's necessary to have the grant REMOTE ON *.*. (ACCESS_DENIED)",
+    told: 'have the grant REMOTE ON *.*. Nothing is published; grant the user what it lacks',
+  },
+])('says what the cluster says, and what is to be done: $told', async ({ reply, told }) => {
+  await expect(ask(500, reply, z.object({}))).rejects.toThrow(told)
+})
+
 it('a row of another shape is told by what is wrong with it', async () => {
   await expect(ask(200, '{"row_count":7}\n', z.object({ row_count: z.string() }))).rejects.toThrow(
     'cannot be counted: it answered with a row of another shape: ✖ Invalid input: expected string, received number → at row_count. Nothing is published',

@@ -269,12 +269,26 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
   })
 
   const wrong: readonly (readonly [string, (address: string) => string, string])[] = [
-    ['password', (address) => address.replace(PASSWORD, 'wrong-pass'), 'cannot be counted: '],
+    [
+      'password',
+      (address) => address.replace(PASSWORD, 'wrong-pass'),
+      'Nothing is published; correct the user and the password',
+    ],
     ['table', (address) => address.replace('usage', 'nothing'), 'There is no table default.nothing'],
     ['database', (address) => address.replace('/default', '/nowhere'), 'There is no table nowhere.usage'],
-    ['host', (address) => address.replace(/:\d+\//, ':1/'), 'cannot be counted: '],
+    ['port', (address) => address.replace(/:\d+\//, ':1/'), '; USAGE_SOURCE must name host and port'],
+    [
+      'cluster',
+      (address) => `${address.replace('=usage', '=usage_rows')}&cluster=nowhere`,
+      "Requested cluster 'nowhere' not found. Nothing is published; correct the cluster",
+    ],
+    ['kind of table', (address) => address.replace('=usage', '=seen'), 'default.seen is a View: expected'],
     ['partitioning', (address) => address.replace('=usage', '=monthly'), 'it must be by UTC day'],
-    ['columns', (address) => address.replace('=usage', '=narrow'), 'has no column completion_tokens'],
+    [
+      'columns',
+      (address) => address.replace('=usage', '=narrow'),
+      'no column completion_tokens; see data/cl',
+    ],
     ['column type', (address) => address.replace('=usage', '=floating'), 'prompt_tokens is of type Float64'],
     ['type of ts', (address) => address.replace('=usage', '=dated'), 'ts is of type Date'],
     ['time zone', (address) => address.replace('=usage', '=local'), 'ts is in the time zone Asia/Tokyo'],
@@ -293,6 +307,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
       await cluster.runOnShards(
         `CREATE TABLE IF NOT EXISTS floating (${columns} Float64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
       )
+      await cluster.runOnShards('CREATE VIEW IF NOT EXISTS seen AS SELECT * FROM usage')
       for (const [table, type] of [
         ['dated', 'Date'],
         ['local', "DateTime('Asia/Tokyo')"],
