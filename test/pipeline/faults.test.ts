@@ -249,6 +249,11 @@ describe('the clock', () => {
     // The day that is not over was counted, and counts for nothing yet.
     const report = readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')
     expect(JSON.parse(report).stages[0]).toMatchObject({ stage: 'load', days: 2, days_not_completed: 1 })
+    // Once it is over it counts, though nothing changed meanwhile.
+    expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+    expect(await queryCurrent(dataDir, 'SELECT data_through FROM meta')).toEqual([
+      { data_through: '2026-01-07' },
+    ])
   })
 
   it('that was far ahead for the only run is made up for likewise', async () => {

@@ -120,6 +120,12 @@ describe('load', () => {
     )
   })
 
+  it('tells how many days between the first and the last are missing', async () => {
+    deliver('2026-01-08', 30)
+    const report = await runAt(dataDir, '2026-01-09T02:00:00Z')
+    expect(fact(report, 'rank', 'days_missing')).toBe(1)
+  })
+
   it('does not read a day that is not over, nor one before the floor', async () => {
     deliver('2026-01-08', 30)
     deliver('2024-12-31', 30)
@@ -149,6 +155,21 @@ describe('publish', () => {
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(2)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it('makes nothing new from one more broken row of a day that is partial already', async () => {
+    const deliverBroken = (count: number) =>
+      writeRaw(
+        dataDir,
+        'usage/date=2026-01-07/rows.csv',
+        `ts,app_id,prompt_tokens,completion_tokens\n${'2026-01-07,1,1,1\n'.repeat(200)}${'2026-01-07,x,1,1\n'.repeat(count)}`,
+      )
+    deliverBroken(1)
+    expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+    deliverBroken(2)
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(fact(report, 'load', 'rows_rejected')).toBe(2)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })
   })
 
   it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s went away', async (day) => {
@@ -222,11 +243,11 @@ describe('publish', () => {
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     const runs = await queryWarehouse(
       dataDir,
-      "SELECT outcome, report->>'$.not_published.unregistered[0].app_id' AS app, report->>'$.not_published.unregistered[0].tokens' AS tokens FROM runs ORDER BY finished_at",
+      "SELECT outcome, report->>'$.not_published.unregistered[*].app_id' AS apps, report->>'$.not_published.unregistered[*].tokens' AS tokens FROM runs ORDER BY finished_at",
     )
     expect(runs).toEqual([
-      { outcome: 'published', app: null, tokens: null },
-      { outcome: 'published', app: '77', tokens: '11' },
+      { outcome: 'published', apps: '[]', tokens: '[]' },
+      { outcome: 'published', apps: '[77, 76]', tokens: '[11, 2]' },
     ])
   })
 })

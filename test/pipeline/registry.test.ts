@@ -171,9 +171,13 @@ describe('aliases', () => {
       '3,Canonical,public,,,2025-01-01',
       '4,Hidden,hidden,,,2025-01-01',
     )
-    await runAt(dataDir, AS_OF)
+    const report = await runAt(dataDir, AS_OF)
     expect(await queryCurrent(dataDir, 'SELECT app_id, prompt_tokens FROM app_daily')).toEqual([
       { app_id: '3', prompt_tokens: '3' },
     ])
+    expect(report.stages).toContainEqual(
+      expect.objectContaining({ stage: 'resolve', apps_registered: 4, aliases: 2, apps_public: 1 }),
+    )
+    expect(report.not_published).toMatchObject({ tokens_hidden: '1' })
   })
 })
