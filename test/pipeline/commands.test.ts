@@ -226,6 +226,37 @@ describe('diff', () => {
     })
   })
 
+  it('counts a day that only the other side has as 0', async () => {
+    expect(await json('diff', SECOND, FIRST)).toMatchObject({
+      days: [
+        { day: '2026-01-07', tokens_before: '300', tokens_after: '0', apps_changed: 2 },
+        { day: '2026-01-06' },
+        { day: '2026-01-04' },
+      ],
+    })
+  })
+
+  it('tells a day of which the requests alone changed', async () => {
+    const recounted = folders.make()
+    const deliverWith = (requests: number) =>
+      writeRaw(
+        recounted,
+        'usage/date=2026-01-06/rows.csv',
+        `ts,app_id,prompt_tokens,completion_tokens,requests\n2026-01-06,1,10,5,${requests}\n2026-01-06,2,7,8,1\n`,
+      )
+    writeRaw(
+      recounted,
+      'apps/registry.csv',
+      `${APPS_HEADER}1,One,public,2025-01-01\n2,Two,public,2025-01-01\n`,
+    )
+    deliverWith(2)
+    await runAt(recounted, '2026-01-07T02:00:00Z')
+    deliverWith(3)
+    await runAt(recounted, '2026-01-08T02:00:00Z')
+    const { stdout } = await runCommand(recounted, 'diff', FIRST, SECOND)
+    expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 1 app\n')
+  })
+
   it('tells a day on which traffic moved from one app to another, though its total is the same', async () => {
     const moved = folders.make()
     const usage = (one: number, two: number) =>
@@ -247,19 +278,21 @@ describe('diff', () => {
 
   it('tells moved ranks, the best ones first', async () => {
     const moved = folders.make()
-    const deliverTo = (...tokens: readonly number[]) =>
+    const deliverTo = (day: string, ...tokens: readonly number[]) =>
       writeRaw(
         moved,
-        'usage/date=2026-01-06/rows.csv',
-        `ts,app_id,prompt_tokens,completion_tokens\n${tokens.map((count, at) => `2026-01-06,${at + 1},${count},0\n`).join('')}`,
+        `usage/date=${day}/rows.csv`,
+        `ts,app_id,prompt_tokens,completion_tokens\n${tokens.map((count, at) => `${day},${at + 1},${count},0\n`).join('')}`,
       )
-    const names = [1, 2, 3].map((id) => `${id},App,public,2025-01-01\n`)
+    const names = [1, 2, 3, 4].map((id) => `${id},App,public,2025-01-01\n`)
     writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}${names.join('')}`)
-    deliverTo(10, 30, 20)
+    // The fourth is last in 30 days, though the first of the last 7.
+    deliverTo('2025-12-20', 100, 100, 100)
+    deliverTo('2026-01-06', 40, 30, 20, 50)
     await runAt(moved, '2026-01-07T02:00:00Z')
-    deliverTo(20, 10, 30)
+    deliverTo('2026-01-06', 20, 10, 30, 50)
     await runAt(moved, '2026-01-08T02:00:00Z')
-    const lines = ['1 -> 3 2 App', '2 -> 1 3 App', '3 -> 2 1 App']
+    const lines = ['1 -> 2 1 App', '3 -> 1 3 App', '2 -> 3 2 App']
     const sorts = ['popular ', 'trending']
     const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
     expect(stdout.split('ranks in the 30-day lists: 6\n')[1]?.split('\n')).toEqual([
