@@ -86,6 +86,14 @@ const snapshotId: ParameterDescription = {
   schema: { type: 'string', examples: ['20261120T020000Z', 'latest'] },
 }
 
+const TO_THE_NEWEST: ReplyDescription = {
+  description: 'From `latest` to the newest.',
+  headers: ['Location', 'Cache-Control'],
+}
+const RETRACTED: ReplyDescription = {
+  description: 'The snapshot was retracted; the reason is told.',
+  content: ENVELOPE,
+}
 const NO_SUCH_SNAPSHOT = {
   description: 'There is no such snapshot, or no such file in it.',
   content: ENVELOPE,
@@ -172,10 +180,10 @@ export const DATASET_OPERATIONS = {
         headers: ['ETag', 'Cache-Control', 'Link'],
         content: { 'application/json': z.strictObject({ data: snapshotEntrySchema }) },
       },
-      '302': { description: 'From `latest` to the newest.', headers: ['Location', 'Cache-Control'] },
+      '302': TO_THE_NEWEST,
       '304': UNCHANGED,
       '404': NO_SUCH_SNAPSHOT,
-      '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
+      '410': RETRACTED,
     },
   },
   file: {
@@ -203,10 +211,10 @@ export const DATASET_OPERATIONS = {
         headers: [...FILE_HEADERS, 'Accept-Ranges', 'Content-Range'],
         content: Object.fromEntries(Object.keys(FILE_TYPES).map((type) => [type, 'binary' as const])),
       },
-      '302': { description: 'From `latest` to the newest.', headers: ['Location', 'Cache-Control'] },
+      '302': TO_THE_NEWEST,
       '304': { description: 'Unchanged.', headers: FILE_HEADERS },
       '404': NO_SUCH_SNAPSHOT,
-      '410': { description: 'The snapshot was retracted; the reason is told.', content: ENVELOPE },
+      '410': RETRACTED,
       '412': {
         description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
         content: ENVELOPE,

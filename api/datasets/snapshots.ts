@@ -171,8 +171,8 @@ function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string):
   const id = current.facts()?.id
   if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
   // Without the line of text that Express would add: nobody reads it, and its form would depend on Accept.
-  reply.status(302).set({ 'Cache-Control': SOON_STALE, 'Content-Length': '0' })
-  reply.location(`${SNAPSHOTS_PATH}/${id}${rest}`).end()
+  const headers = { 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${id}${rest}` }
+  reply.status(302).set(headers).end()
 }
 
 function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id: string): SnapshotEntry {

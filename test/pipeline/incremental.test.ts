@@ -158,15 +158,11 @@ describe('publish', () => {
   })
 
   it('makes nothing new from one more broken row of a day that is partial already', async () => {
-    const deliverBroken = (count: number) =>
-      writeRaw(
-        dataDir,
-        'usage/date=2026-01-07/rows.csv',
-        `ts,app_id,prompt_tokens,completion_tokens\n${'2026-01-07,1,1,1\n'.repeat(200)}${'2026-01-07,x,1,1\n'.repeat(count)}`,
-      )
-    deliverBroken(1)
+    const folder = 'usage/date=2026-01-06'
+    for (const file of ['rows.csv', 'more.csv']) writeRaw(dataDir, `${folder}/${file}`, usage(1, 1))
+    writeRaw(dataDir, `${folder}/bad.csv`, BAD_ROW)
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
-    deliverBroken(2)
+    writeRaw(dataDir, `${folder}/worse.csv`, BAD_ROW)
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
     expect(fact(report, 'load', 'rows_rejected')).toBe(2)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })
