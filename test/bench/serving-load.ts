@@ -1,28 +1,11 @@
 /** Loads a server over many connections from a process of its own, and reports how many replies came and how fast. */
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
-import { z } from 'zod'
 import { percentile, reportMeasured } from './measure.ts'
+import { loadTaskSchema, REQUESTS_PER_KEY, WARM_UP_SHARE } from './serving-load-task.ts'
 
-const taskSchema = z.object({
-  url: z.url(),
-  connections: z.int(),
-  seconds: z.number(),
-  headers: z.record(z.string(), z.string()),
-  /** A JSON array of keys. */
-  keysFile: z.string(),
-  /** The status that every reply should have. */
-  status: z.int(),
-})
-export type LoadTask = z.input<typeof taskSchema>
-
-/** Below the limit of a minute, since what is under way when a connection takes its next key counts too. */
-const REQUESTS_PER_KEY = 25
-const WARM_UP_SHARE = 0.25
-const LIMITED = 429
-
-const task = taskSchema.parse(JSON.parse(process.argv[2] ?? ''))
-const keys = z.array(z.string()).parse(JSON.parse(readFileSync(task.keysFile, 'utf8')))
+const task = loadTaskSchema.parse(JSON.parse(process.argv[2] ?? ''))
+const keys = readFileSync(task.keysFile, 'utf8').split('\n')
 let keysTaken = 0
 
 /** Each connection takes a key of an account of its own, and the next when that one is nearly used up. */
@@ -42,7 +25,7 @@ function takeKeys(client: autocannon.Client): void {
 
 const { url, connections, status, seconds } = task
 const times: number[] = []
-const count = { limited: 0, failed: 0 }
+let failed = 0
 // The first replies compile the code and open the connections; what fails counts from the start.
 let measuring: number | undefined
 const warm = setTimeout(() => (measuring = performance.now()), seconds * WARM_UP_SHARE * 1000)
@@ -57,8 +40,7 @@ const running = autocannon(
   },
 )
 running.on('response', (_client, code, _bytes, ms) => {
-  if (code === LIMITED) count.limited += 1
-  else if (code !== status) count.failed += 1
+  if (code !== status) failed += 1
   if (measuring === undefined) return
   times.push(ms)
   last = performance.now()
@@ -71,7 +53,6 @@ reportMeasured({
   p99: percentile(times, 0.99),
   slowest: percentile(times, 1),
   replies: times.length,
-  limited: count.limited,
   // Connections that broke and requests without an answer among them.
-  failed: count.failed + errors,
+  failed: failed + errors,
 })

@@ -2,6 +2,7 @@
  * Serving's part of the bench: windows nobody asked before, ready answers, 304s and changing snapshots, each beside
  * the plainest way to do the same, over few apps and many.
  */
+import { spawnSync } from 'node:child_process'
 import { readConfig } from '../../pipeline/config.ts'
 import { addDays } from '../../pipeline/contract.ts'
 import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds } from './measure.ts'
@@ -35,6 +36,7 @@ export interface Sizes extends LoadSizes {
 }
 
 const SIZES: Sizes = {
+  loader: isInstalled('wrk') ? 'wrk' : 'autocannon',
   cases: [
     { apps: 10_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
     { apps: 100_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
@@ -45,6 +47,10 @@ const SIZES: Sizes = {
   connections: 32,
   seconds: 2,
   swaps: 5,
+}
+
+function isInstalled(program: string): boolean {
+  return spawnSync(program, ['--version']).error === undefined
 }
 
 const CASE = new URL('serving-case.ts', import.meta.url)
@@ -156,12 +162,12 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
       rows.push([`${READY[mode]}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
     }
   }
-  const swaps = await measureSwaps(service, { dataDir, ids, connections: sizes.connections })
+  const swaps = await measureSwaps(service, { dataDir, ids, sizes })
   rows.push([`d: ${figure(swaps, 'opened')} of ${ids.length} new snapshots`, ...loadCells(swaps), ''])
   print(
-    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
+    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns, loaded by ${sizes.loader}; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
   )
-  const header = ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', '429', 'ratio to bare']
+  const header = ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare']
   printTable(print, header, rows)
   print(`e: memory of the service after that: ${service.megabytes()} MB`)
 }
@@ -176,7 +182,6 @@ function loadCells(measured: Measured): string[] {
     of('p99').toFixed(2),
     of('slowest').toFixed(1),
     String(of('failed')),
-    String(of('limited')),
   ]
 }
 
