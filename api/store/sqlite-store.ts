@@ -2,6 +2,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createQueue } from '../in-turn.ts'
+import { Checkpoints } from './checkpoints.ts'
 import type { AtOnce, Queries, RunStatement, Store } from './store.ts'
 
 // How long to wait for another process that is writing, and how often to look.
@@ -11,15 +12,20 @@ const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
 
 // Single statements and what is done at once, which counts requests, spare a sync each: a power cut may lose those since
-// the log was last synced, which happens at every thousandth page of it. What is done in a transaction, keys above all,
-// is lost by none.
+// the log was last synced, which happens with each checkpoint. What is done in a transaction, keys above all, is lost by
+// none.
 const SYNC_NOW_AND_THEN = 'PRAGMA synchronous = NORMAL'
 const SYNC_EACH = 'PRAGMA synchronous = FULL'
+
+// Pages of the log from which on SQLite itself makes a checkpoint with each write: only where the thread of checkpoints
+// does not keep up.
+const LONGEST_LOG = 'PRAGMA wal_autocheckpoint = 10000'
 
 /** Opens (or creates) the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
   const database = await openDatabase(path)
   const run = createRunStatement(database)
+  const checkpoints = new Checkpoints(path)
   const queries: Queries = {
     query: async (sql, values = []) => run(sql, values),
     script: async (sql) => database.exec(sql),
@@ -33,7 +39,7 @@ export async function openSqlite(path: string): Promise<Store> {
   let ownTransactions = 0
   const transaction: Store['transaction'] = (work) =>
     inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
-  const versionAfter = (changes: number) => `${changes} ${ownTransactions}`
+  const versionAfter = createVersionText()
 
   return {
     query: (sql, values) => inTurn(() => whenFree(database, () => queries.query(sql, values))),
@@ -43,16 +49,22 @@ export async function openSqlite(path: string): Promise<Store> {
     atOnce: (kind, work) =>
       inTurn(() =>
         whenFree(database, async () =>
-          runAtOnce({ database, run }, kind, () => work(run, versionAfter(changesOfOthers()))),
+          runAtOnce({ database, run, checkpoints }, kind, (counted) =>
+            work(counted, versionAfter(changesOfOthers(), ownTransactions)),
+          ),
         ),
       ),
     version() {
       const changes = changesOfOthersThisTurn()
-      return changes === undefined ? undefined : versionAfter(changes)
+      return changes === undefined ? undefined : versionAfter(changes, ownTransactions)
     },
     // Nothing here waits for another machine.
     abandon: () => undefined,
-    close: () => inTurn(async () => database.close()),
+    close: () =>
+      inTurn(async () => {
+        await checkpoints.close()
+        database.close()
+      }),
   }
 }
 
@@ -61,7 +73,9 @@ async function openDatabase(path: string): Promise<DatabaseSync> {
   // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_NOW_AND_THEN}`))
+    await whenFree(database, async () =>
+      database.exec(`PRAGMA journal_mode = WAL; ${LONGEST_LOG}; ${SYNC_NOW_AND_THEN}`),
+    )
     return database
   } catch (error) {
     database.close()
@@ -76,6 +90,17 @@ function createOnceATurn<Answer>(ask: () => Answer): () => Answer {
     if (asked === undefined) setImmediate(() => (asked = undefined))
     asked ??= { answer: ask() }
     return asked.answer
+  }
+}
+
+/** A text for each pair of numbers; the same one while they stay, so that it is compared at once. */
+function createVersionText(): (changes: number, transactions: number) => string {
+  let last = { changes: -1, transactions: -1, text: '' }
+  return (changes, transactions) => {
+    if (changes !== last.changes || transactions !== last.transactions) {
+      last = { changes, transactions, text: `${changes} ${transactions}` }
+    }
+    return last.text
   }
 }
 
@@ -128,16 +153,28 @@ function prepare(database: DatabaseSync, sql: string): Prepared {
   }
 }
 
+interface AtOnceTools {
+  readonly database: DatabaseSync
+  readonly run: RunStatement
+  readonly checkpoints: Checkpoints
+}
+
 function runAtOnce<Result>(
-  { database, run }: { readonly database: DatabaseSync; readonly run: RunStatement },
+  { database, run, checkpoints }: AtOnceTools,
   kind: Parameters<AtOnce>[0],
-  work: () => Result,
+  work: (run: RunStatement) => Result,
 ): Result {
+  let statements = 0
+  const runCounted: RunStatement = (sql, values) => {
+    statements += 1
+    return run(sql, values)
+  }
   // Who is going to write takes the lock for it at once, so that nobody changes what it reads.
   run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN', [])
   try {
-    const result = work()
+    const result = work(runCounted)
     run('COMMIT', [])
+    if (kind === 'write') checkpoints.note(statements)
     return result
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
@@ -170,27 +207,27 @@ async function runTransaction<Result>(
 // yet. On a full disk there is room where the log can be written from its start again.
 async function whenFree<Result>(database: DatabaseSync, statement: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
-  let full = false
+  let isAnew = false
   for (;;) {
     try {
       return await statement()
     } catch (error) {
-      if (!full && isOfKind(error, SQLITE_FULL)) {
-        full = true
-        beginLogAnew(database)
-      } else if (isOfKind(error, SQLITE_BUSY) && performance.now() < deadline) await sleep(BUSY_PAUSE_MS)
-      else throw error
+      const mayHelp = isOfKind(error, SQLITE_BUSY) || (isOfKind(error, SQLITE_FULL) && !isAnew)
+      if (!mayHelp || performance.now() >= deadline) throw error
+      if (isOfKind(error, SQLITE_FULL) && beginLogAnew(database)) isAnew = true
+      else await sleep(BUSY_PAUSE_MS)
     }
   }
 }
 
 // Moves what stands in the log to its place in the file. Made while the disk has room, that gives the file the size
-// it needs, so that requests are counted on a full disk too.
-function beginLogAnew(database: DatabaseSync): void {
+// it needs, so that requests are counted on a full disk too. False while somebody else reads in the log, or moves it.
+function beginLogAnew(database: DatabaseSync): boolean {
   try {
-    database.exec('PRAGMA wal_checkpoint(RESTART)')
+    return database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.['busy'] === 0
   } catch {
-    // The log is as good as it was.
+    // The log is as good as it was, and will be.
+    return true
   }
 }
 
