@@ -6,13 +6,13 @@
 import { write, writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-/** How long a line waits for others, in ms, and how many characters go out without waiting. */
+/** How long a line waits for others, in ms, and how many bytes go out without waiting. */
 const GATHERING_MS = 10
-const GATHERED_CHARACTERS = 65_536
+const GATHERED_BYTES = 65_536
 
-/** How long to wait after a failure, in ms, and how many characters wait for a place that takes none. */
+/** How long to wait after a failure, in ms, and how many bytes wait for a place that takes none. */
 const RETRY_MS = 1000
-const WAITING_CHARACTERS = 1024 * 1024
+const WAITING_BYTES = 1024 * 1024
 
 /** The calls to the system, which tests replace. */
 export interface WriteCalls {
@@ -27,7 +27,11 @@ export interface WriteCalls {
 export class LogLines implements DestinationStream {
   readonly #fd: number
   readonly #calls: WriteCalls
-  #waiting = ''
+  /** Lines that wait, as bytes: texts would be moved around with each clearing of memory, and take longer. */
+  #waiting = Buffer.allocUnsafeSlow(WAITING_BYTES)
+  #waitingBytes = 0
+  /** Where lines wait while those in the other place are on their way. */
+  #spare = Buffer.allocUnsafeSlow(WAITING_BYTES)
   #dropped = 0
   /** What the system has not taken of the lines that are on their way. */
   #unwritten = Buffer.alloc(0)
@@ -41,18 +45,20 @@ export class LogLines implements DestinationStream {
   }
 
   write(line: string): void {
-    if (this.#waiting.length > WAITING_CHARACTERS) {
+    if (!this.#keep(line)) {
       this.#dropped += 1
       return
     }
-    this.#waiting += line
     // Lines that failed already wait for their timer.
     if (this.#unwritten.length === 0) this.#sendSoon()
   }
 
   /** The process ends: what is left goes out now, or not at all. What is being written already will be. */
   finish(): void {
-    if (this.#writing) this.#unwritten = Buffer.alloc(0)
+    if (this.#writing) {
+      this.#unwritten = Buffer.alloc(0)
+      this.#spare = Buffer.allocUnsafeSlow(WAITING_BYTES)
+    }
     try {
       for (this.#take(); this.#unwritten.length > 0; this.#take()) {
         this.#unwritten = this.#unwritten.subarray(this.#calls.writeSync(this.#fd, this.#unwritten))
@@ -62,9 +68,19 @@ export class LogLines implements DestinationStream {
     }
   }
 
+  /** Whether there was room for the line. */
+  #keep(line: string): boolean {
+    // No character takes more than three bytes.
+    const fits =
+      this.#waitingBytes + 3 * line.length <= WAITING_BYTES ||
+      this.#waitingBytes + Buffer.byteLength(line) <= WAITING_BYTES
+    if (fits) this.#waitingBytes += this.#waiting.write(line, this.#waitingBytes)
+    return fits
+  }
+
   #sendSoon(): void {
-    if (this.#waiting.length >= GATHERED_CHARACTERS) this.#send()
-    else if (this.#waiting !== '') this.#sendIn(GATHERING_MS)
+    if (this.#waitingBytes >= GATHERED_BYTES) this.#send()
+    else if (this.#waitingBytes > 0) this.#sendIn(GATHERING_MS)
   }
 
   #sendIn(ms: number): void {
@@ -87,8 +103,10 @@ export class LogLines implements DestinationStream {
 
   #take(): void {
     if (this.#unwritten.length > 0) return
-    this.#unwritten = Buffer.from(this.#waiting)
-    this.#waiting = this.#dropped === 0 ? '' : lossLine(this.#dropped)
+    this.#unwritten = this.#waiting.subarray(0, this.#waitingBytes)
+    ;[this.#waiting, this.#spare] = [this.#spare, this.#waiting]
+    this.#waitingBytes = 0
+    if (this.#dropped > 0) this.#keep(lossLine(this.#dropped))
     this.#dropped = 0
   }
 }

@@ -3,11 +3,12 @@ import type { Settings } from './config.ts'
 import { hideKeys } from './accounts/credentials.ts'
 import { LogLines } from './log-lines.ts'
 
-type PlainFields = Readonly<Record<string, string | number | boolean | null>>
-
 export interface Log extends Logger {
-  /** What `info` does with plain values, in half the time: for the line that each request leaves. */
-  infoLine(fields: PlainFields, msg: string): void
+  /**
+   * What `info` does, in a fraction of the time, with members that are JSON text already: for the line that each request
+   * leaves.
+   */
+  infoLine(members: string, msg: string): void
 }
 
 const STDERR = 2
@@ -28,10 +29,9 @@ export function createLog(
     destination,
   )
   return Object.assign(logger, {
-    infoLine(fields: PlainFields, msg: string) {
+    infoLine(members: string, msg: string) {
       if (!logger.isLevelEnabled('info')) return
-      const line = { level: 'info', time: new Date().toISOString(), ...fields, msg }
-      destination.write(`${JSON.stringify(line)}\n`)
+      destination.write(`{"level":"info","time":"${timeText()}",${members},"msg":"${msg}"}\n`)
     },
   })
 }
@@ -39,4 +39,13 @@ export function createLog(
 // An error's text may quote what a client sent, and a client may send its key anywhere.
 function describeError(error: Error): unknown {
   return JSON.parse(hideKeys(JSON.stringify(stdSerializers.err(error))))
+}
+
+/** As a text, which many lines of the same millisecond share. */
+let told = { time: 0, text: '' }
+
+function timeText(): string {
+  const time = Date.now()
+  if (time !== told.time) told = { time, text: new Date(time).toISOString() }
+  return told.text
 }
