@@ -13,8 +13,11 @@ import { execute, readRow } from './statements.ts'
 // above it too; what they take of the file is what limits them, and a running total takes nearly two app-days.
 const HEAD_RULES: HeadRules = { levels: [1000, 600, 300], share: 1 / 8, appShare: 1 / 10 }
 
-/** Days whose running totals are written in one go: few enough to be sorted in memory, and whole blocks. */
-const DAYS_AT_ONCE = 2 * BLOCK_DAYS
+/** Days whose running totals are written in one go, with so many days from one total to the next: whole blocks. */
+function daysAtOnce(step: number): number {
+  // Few enough totals to be sorted in memory, and enough of each app: it takes its time, however few they are.
+  return BLOCK_DAYS * Math.max(2, step / 2)
+}
 
 const widthRow = z.object({ wide: z.boolean() })
 
@@ -43,7 +46,7 @@ export async function fillFast(
   await connection.run(`CREATE MACRO snapshot.fast.step() AS ${step}`)
   await connection.run(`CREATE MACRO snapshot.fast.data_through() AS DATE ${literal(days.to)}`)
   await execute(connection, 'fast/marks.sql')
-  await fillRunning(connection, days)
+  await fillRunning(connection, days, step)
   await execute(connection, 'fast/tidy.sql')
   // Fewer tables to look into are less to plan, which is most of a short query.
   await execute(connection, step === 1 ? 'fast/until-day.sql' : 'fast/until-mark.sql')
@@ -51,8 +54,8 @@ export async function fillFast(
   await execute(connection, 'fast/outside.sql')
 }
 
-async function fillRunning(connection: DuckDBConnection, days: DayRange): Promise<void> {
-  for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, DAYS_AT_ONCE)) {
+async function fillRunning(connection: DuckDBConnection, days: DayRange, step: number): Promise<void> {
+  for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, daysAtOnce(step))) {
     await execute(connection, 'fast/running.sql', { first_day: from, last_day: to })
   }
 }

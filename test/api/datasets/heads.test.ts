@@ -21,7 +21,8 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 const FIRST_DAY = '2025-12-20'
-const DAYS = 120
+// Running totals are written 64 or 128 days at a time.
+const DAYS = 140
 const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 
 /** Prompt tokens of an app on a day, and as many completion tokens, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
