@@ -49,10 +49,10 @@ function methodsOf({ method }: Route): readonly string[] {
 
 function answerRoute({ access, typedErrors, writesHead, handle }: Route, findKey: FindKey): Handler {
   const answer = writesHead === true ? handle : withHead(handle)
-  return async (request, reply) => {
+  return (request, reply) => {
     if (typedErrors === true) reply.locals.typesErrors = true
-    if (access !== 'open') await authenticate(findKey, access, { request, reply })
-    await answer(request, reply)
+    const unknown = access === 'open' ? undefined : authenticate(findKey, access, { request, reply })
+    return unknown === undefined ? answer(request, reply) : unknown.then(() => answer(request, reply))
   }
 }
 

@@ -1,5 +1,7 @@
 import type { Request, Response } from 'express'
 import type { KeyKind } from './accounts/credentials.ts'
+import type { QuotaHeaders } from './accounts/quota-headers.ts'
+import type { HeadLines } from './http/ready-head.ts'
 
 /** Tells the time; comes in as a parameter so that tests can move it. */
 export type Clock = () => Date
@@ -16,11 +18,13 @@ export type Headers = Readonly<Record<string, string>>
 
 /** What is known of one request while it is being answered. */
 export type CallLocals = {
+  /** The lines that a reply's head ends with where the connection is kept; set by the server. */
+  readonly keepAlive?: HeadLines
   requestId: string
   /** Headers of every reply to this path, errors included; what answers may give others of the same name. */
   standing: Headers
   /** How the caller stands with the rate limits, as headers; on paths that have limits. */
-  limits?: Headers
+  limits?: QuotaHeaders
   /** Path of the route that matched, with its parameters by name. */
   route?: string
   caller?: Caller

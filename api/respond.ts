@@ -2,6 +2,7 @@
 import type { Request } from 'express'
 import type { Headers, Reply } from './call.ts'
 import { errorEnvelope, type ApiError } from './errors.ts'
+import { endReady, type HeadLines } from './http/ready-head.ts'
 import { typedMetadata } from './http/typed-errors.ts'
 
 declare global {
@@ -39,28 +40,25 @@ export function headOf(reply: Reply): Headers {
 /** A reply that was worked out before. */
 interface ReadyReply {
   readonly status: number
-  /** Names and values of its headers in turn, standing ones among them. */
-  readonly head: readonly string[]
+  /** Its headers, standing ones among them, but for its length. */
+  readonly lines: HeadLines
+  /** The type that the lines tell. */
   readonly contentType?: string
   /** Its bytes, one character for each (latin1). */
   readonly body?: string
 }
 
-/**
- * Ends the reply with what stands ready, adding only what is this request's own. The head is handed over in one piece,
- * since two dozen headers set one by one take twice as long, and goes out in one write with a body of characters.
- */
-export function sendReady(reply: Reply, { status, head, contentType, body }: ReadyReply): void {
+/** Ends the reply with what stands ready, adding only what is this request's own. */
+export function sendReady(reply: Reply, { status, lines, contentType, body }: ReadyReply): void {
   const { locals } = reply
-  const all = [...head, 'X-Request-Id', locals.requestId]
-  for (const name in locals.limits) all.push(name, locals.limits[name] ?? '')
-  if (contentType !== undefined) {
-    all.push('Content-Type', contentType)
-    locals.contentType = contentType
+  const { limits, keepAlive } = locals
+  if (contentType !== undefined) locals.contentType = contentType
+  let own = `X-Request-Id: ${locals.requestId}\r\n`
+  if (limits !== undefined) {
+    own += `RateLimit-Policy: ${limits['RateLimit-Policy']}\r\nRateLimit: ${limits.RateLimit}\r\n`
   }
-  if (body !== undefined) all.push('Content-Length', String(body.length))
-  reply.writeHead(status, all)
-  reply.end(body ?? '', 'latin1')
+  if (body !== undefined) own += `Content-Length: ${body.length}\r\n`
+  endReady(reply, { status, lines: lines + own, body: body ?? '' }, keepAlive)
 }
 
 /** What is said of a representation before it turns out that there is none. */

@@ -9,7 +9,10 @@ const POLICY_FIELD = POLICIES.map(
 ).join(', ')
 
 /** The headers that state the policies and what is left of them. */
-export function quotaHeaders(quotas: readonly Quota[]): Readonly<Record<string, string>> {
+export type QuotaHeaders = Readonly<Record<'RateLimit-Policy' | 'RateLimit', string>>
+
+/** How the limits stand, as headers. */
+export function quotaHeaders(quotas: readonly Quota[]): QuotaHeaders {
   return {
     'RateLimit-Policy': POLICY_FIELD,
     RateLimit: quotas

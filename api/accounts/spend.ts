@@ -1,5 +1,5 @@
-import type { Clock, Headers, Reply } from '../call.ts'
-import { quotaHeaders, tooManyRequests } from './quota-headers.ts'
+import type { Clock, Reply } from '../call.ts'
+import { quotaHeaders, tooManyRequests, type QuotaHeaders } from './quota-headers.ts'
 import { fullQuotas } from './policies.ts'
 import type { RateLimiter } from './rate-limits.ts'
 
@@ -24,8 +24,8 @@ export function createSpend(limiter: RateLimiter, clock: Clock): Spend {
 }
 
 /** How the limits stand for replies that end before anything is counted, such as a 401: the quota is full. */
-export function statedLimits(clock: Clock): () => Headers {
-  let stated: { readonly second: number; readonly headers: Headers } | undefined
+export function statedLimits(clock: Clock): () => QuotaHeaders {
+  let stated: { readonly second: number; readonly headers: QuotaHeaders } | undefined
   return () => {
     const now = clock()
     // What a full quota says changes with the second.

@@ -4,8 +4,10 @@
  */
 import { SORTS } from '../../pipeline/contract.ts'
 import { encode, encodedTag, ENCODINGS, type Encoding } from '../http/encodings.ts'
+import { headLines, type HeadLines } from '../http/ready-head.ts'
 import { createByteCache } from './byte-cache.ts'
 import { encodeRankings } from './encode.ts'
+import { FORMATS } from './formats.ts'
 import { linkField, type Place } from './links.ts'
 import { resolveQuery } from './query.ts'
 import { readRanking } from './read-ranking.ts'
@@ -23,11 +25,12 @@ export interface Representation {
   readonly etag: string
 }
 
-interface ReadyAnswer {
+/** An answer that stands ready. */
+export interface ReadyAnswer {
   /** Its bytes, one character for each (latin1). */
   readonly body: string
-  /** The `Link` field that goes with it. */
-  readonly link: string
+  /** The headers that go with it, but for its length. */
+  readonly lines: HeadLines
 }
 
 export interface Answers {
@@ -47,9 +50,9 @@ export function createAnswers(): Answers {
   function get(question: Question, { encoding, etag }: Representation): ReadyAnswer | Promise<ReadyAnswer> {
     return keep(etag, async () => {
       if (encoding === 'identity') return await workOut(question)
-      const { body, link } = await get(question, representationOf(question, 'identity'))
+      const { body, lines } = await get(question, representationOf(question, 'identity'))
       const encoded = await encode(Buffer.from(body, 'latin1'), encoding)
-      return { body: encoded.toString('latin1'), link }
+      return { body: encoded.toString('latin1'), lines }
     })
   }
 
@@ -76,8 +79,16 @@ function keyOf({ snapshot, query, format }: Place): string {
   return [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset, format].join('.')
 }
 
+/**
+ * What the head says of an answer beside its length and coding.
+ * @param rows how many rows it has; undefined where that is not known (HEAD).
+ */
+export function linesOf(place: Place, rows: number | undefined): HeadLines {
+  return headLines({ Link: linkField(place, rows), 'Content-Type': FORMATS[place.format].contentType })
+}
+
 async function workOut(question: Question): Promise<ReadyAnswer> {
   const rows = await readRanking(question.snapshot, question.query)
   const bytes = await encodeRankings(question, rows)
-  return { body: bytes.toString('latin1'), link: linkField(question, rows.length) }
+  return { body: bytes.toString('latin1'), lines: linesOf(question, rows.length) }
 }

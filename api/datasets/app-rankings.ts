@@ -6,9 +6,8 @@ import { isNotModified } from '../http/conditional.ts'
 import { ApiError } from '../errors.ts'
 import { sendReady } from '../respond.ts'
 import { useSnapshot, type Snapshots } from './choose-snapshot.ts'
-import type { Answers } from './answers.ts'
+import { linesOf, type Answers, type ReadyAnswer } from './answers.ts'
 import { FORMATS } from './formats.ts'
-import { linkField } from './links.ts'
 import type { Parameters } from './parameters.ts'
 import { createPlanner, type Plan, type Planner } from './plan.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -21,11 +20,11 @@ type Answer =
 /** Serves the rankings of the current snapshot, or of the one `as_of` names, and counts each request with `spend`. */
 export function appRankings(snapshots: Snapshots, answers: Answers, spend: Spend): Handler {
   const planner = createPlanner()
-  return async (request, reply) => {
+  return (request, reply) => {
     const call = { request, reply }
     const parameters = refusable(() => planner.parametersOf(request))
     const asOf = parameters instanceof ApiError ? undefined : parameters.as_of
-    await useSnapshot(snapshots, asOf, async (snapshot) => {
+    return useSnapshot(snapshots, asOf, async (snapshot) => {
       const answer = prepare(planner, call, { parameters, snapshot })
       // Settled before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
       await spend(reply, isFree(request, answer) ? 'free' : 'counted')
@@ -65,17 +64,18 @@ function isFree(request: Request, answer: Answer): boolean {
   return answer.kind === 'refused' && answer.fault.status === 503
 }
 
-async function send(answers: Answers, { request, reply }: Call, answer: Answer): Promise<void> {
+function send(answers: Answers, { request, reply }: Call, answer: Answer): void | Promise<void> {
   if (answer.kind === 'refused') throw answer.fault
-  const { query, format, representation, head } = answer.plan
-  if (answer.kind === 'unchanged') return sendReady(reply, { status: 304, head })
+  const { query, format, representation, lines } = answer.plan
+  if (answer.kind === 'unchanged') return sendReady(reply, { status: 304, lines })
   const question = { snapshot: answer.snapshot, query, format }
   const { contentType } = FORMATS[format]
   // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
   if (request.method === 'HEAD') {
-    const link = linkField(question, undefined)
-    return sendReady(reply, { status: 200, head: [...head, 'Link', link], contentType })
+    return sendReady(reply, { status: 200, lines: lines + linesOf(question, undefined), contentType })
   }
-  const { body, link } = await answers.get(question, representation)
-  sendReady(reply, { status: 200, head: [...head, 'Link', link], contentType, body })
+  const sendRows = (answered: ReadyAnswer) =>
+    sendReady(reply, { status: 200, lines: lines + answered.lines, contentType, body: answered.body })
+  const ready = answers.get(question, representation)
+  return ready instanceof Promise ? ready.then(sendRows) : sendRows(ready)
 }

@@ -14,7 +14,7 @@ export function lease(snapshot: Snapshot, log: Log): Lease {
   let users = 0
   let retired = false
   const closeIfUnused = async () => {
-    if (!retired || users > 0) return
+    if (users > 0) return
     try {
       await snapshot.close()
       log.info({ snapshot: snapshot.id }, 'snapshot closed')
@@ -32,7 +32,7 @@ export function lease(snapshot: Snapshot, log: Log): Lease {
       } finally {
         users -= 1
         // The answer does not wait for it.
-        void closeIfUnused()
+        if (retired) void closeIfUnused()
       }
     },
     async retire() {

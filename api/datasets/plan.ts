@@ -2,6 +2,7 @@
 import type { Request } from 'express'
 import type { Call } from '../call.ts'
 import { encodingHeader, preferredEncoding } from '../http/encodings.ts'
+import { headLines, type HeadLines } from '../http/ready-head.ts'
 import { createMemo } from '../memo.ts'
 import { queryString } from '../respond.ts'
 import { representationOf, type Representation } from './answers.ts'
@@ -17,8 +18,8 @@ export interface Plan {
   readonly format: Place['format']
   readonly representation: Representation
   readonly lastModified: Date
-  /** Names and values in turn of all headers that every such reply has, but for those of the body and the page. */
-  readonly head: readonly string[]
+  /** All headers that every such reply has, but for those of the body and the page. */
+  readonly lines: HeadLines
 }
 
 export interface Planner {
@@ -70,5 +71,5 @@ function makePlan({ request, reply }: Call, parameters: Parameters, snapshot: Sn
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),
   }
-  return { query, format, representation, lastModified, head: Object.entries(headers).flat() }
+  return { query, format, representation, lastModified, lines: headLines(headers) }
 }

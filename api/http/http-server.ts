@@ -4,7 +4,7 @@ import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Express } from 'express'
 import { OperatorError } from '../errors.ts'
-import { createExpressServer } from './express-server.ts'
+import { createExpressServer, type LatestReply } from './express-server.ts'
 import type { Log } from '../log.ts'
 import { answerSocketFaults } from './socket-faults.ts'
 import { codeOf } from '../system-errors.ts'
@@ -64,7 +64,7 @@ export async function listen(
   app: Express,
   { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
 ): Promise<HttpServer> {
-  const server = createExpressServer(app, {
+  const { server, latestReply } = createExpressServer(app, {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
@@ -73,8 +73,8 @@ export async function listen(
     // Refused by the application instead, in the one shape of errors.
     requireHostHeader: false,
   })
-  breakOffStalled(server, limits.stallMs)
-  answerSocketFaults(server, log)
+  breakOffStalled(server, latestReply, limits.stallMs)
+  answerSocketFaults(server, latestReply, log)
   await bind(server, host, port)
   return {
     origin: originOf(host, server.address()),
@@ -86,12 +86,10 @@ export async function listen(
  * Hangs up on connections that are idle, and on clients that take nothing more of their reply, which would hold an open
  * file, or a body, for good.
  */
-function breakOffStalled(server: Server, stallMs: number): void {
-  const latest = new WeakMap<Socket, ServerResponse>()
-  server.prependListener('request', ({ socket }, response) => latest.set(socket, response))
+function breakOffStalled(server: Server, latestReply: LatestReply, stallMs: number): void {
   // Told after a time without any byte in or out, for a whole connection: to ask it of each reply anew would cost more.
   server.setTimeout(stallMs, (socket) => {
-    const response = latest.get(socket)
+    const response = latestReply(socket)
     const isIdle = response === undefined || response.writableFinished
     if (isIdle || isStalled(response, socket)) socket.destroy()
   })

@@ -1,9 +1,10 @@
 /** Faults that never become a request: what the HTTP parser refuses is answered on the socket itself. */
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError, errorEnvelope } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { LatestReply } from './express-server.ts'
 
 const REFUSALS: Readonly<Record<string, ApiError>> = {
   HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
@@ -12,20 +13,13 @@ const REFUSALS: Readonly<Record<string, ApiError>> = {
 const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
 
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-}
-
 /** Answers parser errors, oversized headers and slow requests with the error envelope, and hangs up. */
-export function answerSocketFaults(server: Server, log: Log): void {
-  const underWay = new WeakMap<Duplex, Exchange>()
-  server.on('request', (request, response) => underWay.set(request.socket, { request, response }))
+export function answerSocketFaults(server: Server, latestReply: LatestReply, log: Log): void {
   server.on('connect', (_request, socket) => sayLast(socket, rawReply(NO_TUNNEL, randomUUID())))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const exchange = underWay.get(socket)
+    const latest = latestReply(socket)
     // A client that left needs no reply.
-    if (!socket.writable || isAnsweredBeforeItsEnd(exchange)) {
+    if (!socket.writable || isAnsweredBeforeItsEnd(latest)) {
       socket.destroy()
       return
     }
@@ -34,7 +28,7 @@ export function answerSocketFaults(server: Server, log: Log): void {
     log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
     const refuse = () => sayLast(socket, rawReply(fault, requestId))
     // What is malformed may follow a whole request, whose reply comes first.
-    if (isAwaitingReply(exchange)) exchange.response.once('finish', refuse)
+    if (isAwaited(latest)) latest.once('finish', refuse)
     else refuse()
   })
 }
@@ -51,12 +45,12 @@ function sayLast(socket: Duplex, reply: string): void {
 }
 
 // The reply is out or on its way, so a fault in the rest of the body can no longer be told.
-function isAnsweredBeforeItsEnd(exchange: Exchange | undefined): boolean {
-  return exchange !== undefined && !exchange.request.complete && exchange.response.headersSent
+function isAnsweredBeforeItsEnd(reply: ServerResponse | undefined): boolean {
+  return reply !== undefined && !reply.req.complete && reply.headersSent
 }
 
-function isAwaitingReply(exchange: Exchange | undefined): exchange is Exchange {
-  return exchange !== undefined && exchange.request.complete && !exchange.response.writableFinished
+function isAwaited(reply: ServerResponse | undefined): reply is ServerResponse {
+  return reply !== undefined && reply.req.complete && !reply.writableFinished
 }
 
 function rawReply(fault: ApiError, requestId: string): string {
