@@ -37,6 +37,7 @@ export async function fillFast(
   days: DayRange,
   { rules = HEAD_RULES, settled }: Options = {},
 ): Promise<void> {
+  await execute(connection, 'array-bits.sql')
   await execute(connection, 'fast/schema.sql')
   const { wide } = await readRow(connection, 'fast/width.sql', widthRow)
   await execute(connection, wide ? 'fast/widen.sql' : 'fast/narrow.sql')

@@ -9,7 +9,7 @@ import { piecesOf } from './days.ts'
 import type { DayRange } from './days.ts'
 import type { SettledDays } from './settled.ts'
 import { dateValue } from './sql-values.ts'
-import { countSchema, execute, readRow, sqlFile } from './statements.ts'
+import { countSchema, execute, readRow, setVariables, sqlFile } from './statements.ts'
 
 /** How the heads are chosen. */
 export type HeadRules = {
@@ -73,11 +73,14 @@ async function findTops({ connection, days, settled }: Search, level: number): P
   const first = blockOf(isKnown ? addDays(settled.through, 1) : days.from)
   // Bounds stand for whole blocks, the last one too, whatever day the data ends on.
   const blocks = piecesOf({ from: first, to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }, BLOCK_DAYS)
+  await setVariables(connection, { block_days: BLOCK_DAYS })
+  await execute(connection, 'fast/array.sql')
   for (const { from, to } of blocks) {
     const block = { first_day: from, last_day: to }
     await execute(connection, BLOCK_FILE, block)
     await execute(connection, TOPS_FILE, { ...block, level })
   }
+  await execute(connection, 'fast/no-array.sql')
   await execute(connection, 'fast/heads.sql')
   if (settled?.isNew === true)
     await execute(connection, 'fast/save-tops.sql', { level, through: settled.through })

@@ -1,0 +1,1 @@
+RESET perfect_ht_threshold;
