@@ -2,6 +2,7 @@ import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
 import type { Settings } from './config.ts'
 import { hideKeys } from './accounts/credentials.ts'
 import { LogLines } from './log-lines.ts'
+import { createOncePer } from './once-per.ts'
 
 export interface Log extends Logger {
   /**
@@ -31,7 +32,7 @@ export function createLog(
   return Object.assign(logger, {
     infoLine(members: string, msg: string) {
       if (!logger.isLevelEnabled('info')) return
-      destination.write(`{"level":"info","time":"${timeText()}",${members},"msg":"${msg}"}\n`)
+      destination.write(`{"level":"info","time":"${timeText(Date.now())}",${members},"msg":"${msg}"}\n`)
     },
   })
 }
@@ -41,11 +42,5 @@ function describeError(error: Error): unknown {
   return JSON.parse(hideKeys(JSON.stringify(stdSerializers.err(error))))
 }
 
-/** As a text, which many lines of the same millisecond share. */
-let told = { time: 0, text: '' }
-
-function timeText(): string {
-  const time = Date.now()
-  if (time !== told.time) told = { time, text: new Date(time).toISOString() }
-  return told.text
-}
+/** ISO 8601; many lines share their millisecond. */
+const timeText = createOncePer(1, (time) => new Date(time).toISOString())

@@ -1,4 +1,5 @@
 import type { Clock, Reply } from '../call.ts'
+import { createOncePer } from '../once-per.ts'
 import { quotaHeaders, tooManyRequests, type QuotaHeaders } from './quota-headers.ts'
 import { fullQuotas } from './policies.ts'
 import type { RateLimiter } from './rate-limits.ts'
@@ -25,12 +26,7 @@ export function createSpend(limiter: RateLimiter, clock: Clock): Spend {
 
 /** How the limits stand for replies that end before anything is counted, such as a 401: the quota is full. */
 export function statedLimits(clock: Clock): () => QuotaHeaders {
-  let stated: { readonly second: number; readonly headers: QuotaHeaders } | undefined
-  return () => {
-    const now = clock()
-    // What a full quota says changes with the second.
-    const second = Math.floor(now.getTime() / 1000)
-    if (stated?.second !== second) stated = { second, headers: quotaHeaders(fullQuotas(now)) }
-    return stated.headers
-  }
+  // What a full quota says changes with the second.
+  const statedAt = createOncePer(1000, (time) => quotaHeaders(fullQuotas(new Date(time))))
+  return () => statedAt(clock().getTime())
 }

@@ -1,6 +1,7 @@
 /** Replies whose head stands ready as text: what is the same for many requests is checked and put together once. */
 import { STATUS_CODES, validateHeaderName, validateHeaderValue, type ServerResponse } from 'node:http'
 import type { Headers } from '../call.ts'
+import { createOncePer } from '../once-per.ts'
 
 declare module 'node:http' {
   interface OutgoingMessage {
@@ -44,7 +45,7 @@ export function endReady(reply: ServerResponse, ready: ReadyReply, keepAlive: He
   if (keepAlive !== undefined && isPlain(reply)) {
     reply.statusCode = status
     // oxlint-disable-next-line no-underscore-dangle -- the name is Node's
-    reply._header = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}${dateLine()}${keepAlive}\r\n`
+    reply._header = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}${dateLine(Date.now())}${keepAlive}\r\n`
   } else {
     reply.writeHead(status, namesAndValues(lines))
   }
@@ -66,12 +67,4 @@ function namesAndValues(lines: HeadLines): string[] {
     })
 }
 
-const SECOND_MS = 1000
-let told = { second: 0, line: '' }
-
-function dateLine(): string {
-  const second = Math.floor(Date.now() / SECOND_MS)
-  if (second !== told.second)
-    told = { second, line: `Date: ${new Date(second * SECOND_MS).toUTCString()}\r\n` }
-  return told.line
-}
+const dateLine = createOncePer(1000, (time) => `Date: ${new Date(time).toUTCString()}\r\n`)

@@ -1,14 +1,13 @@
 /** A thread that moves what stands in the log of an SQLite file to its place in the file, whenever it is asked to. */
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { z } from 'zod'
 
 /** Pages of the log from which on it is begun anew: writers wait for that, but only for what came meanwhile. */
 const LONG_LOG_PAGES = 4000
 const BUSY_TIMEOUT_MS = 1000
 
-const { path } = z.object({ path: z.string() }).parse(workerData)
-const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+// The path of the file.
+const database = new DatabaseSync(String(workerData), { timeout: BUSY_TIMEOUT_MS })
 const move = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
 const moveAndBeginAnew = database.prepare('PRAGMA wal_checkpoint(RESTART)')
 

@@ -42,7 +42,7 @@ export class Checkpoints {
   }
 
   #start(): Worker {
-    const thread = new Worker(THREAD, { workerData: { path: this.#path } })
+    const thread = new Worker(THREAD, { workerData: this.#path })
     thread.on('message', () => (this.#isBusy = false))
     // It stays busy then: SQLite itself makes checkpoints, once the log is long (sqlite-store.ts).
     thread.on('error', () => undefined)
