@@ -3,10 +3,15 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import { DEFAULT_PORT, DEFAULT_SCHEDULE, publicUrlSchema, usageSourceSettings } from '../pipeline/contract.ts'
+import {
+  DEFAULT_PORT,
+  DEFAULT_SCHEDULE,
+  publicUrlSchema,
+  usageSourceSettings,
+} from '../pipeline/contract/settings.ts'
 import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
-import { OperatorError } from './errors.ts'
+import { OperatorError } from './http/errors.ts'
 
 /** How much the log tells, from most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const

@@ -1,8 +1,15 @@
 /** Entry of `npm run serve`: the API alone. */
-import { settingsHelp } from '../pipeline/contract.ts'
+import { settingsHelp } from '../pipeline/contract/settings.ts'
 import { readSettings, SETTINGS } from './config.ts'
-import { EXIT_USAGE, failureText, note, onReloadSignal, onStopSignal, takeNoArguments } from './entry.ts'
-import { createLog } from './log.ts'
+import {
+  EXIT_USAGE,
+  failureText,
+  note,
+  onReloadSignal,
+  onStopSignal,
+  takeNoArguments,
+} from './process/entry.ts'
+import { createLog } from './process/log.ts'
 import { serve } from './serve.ts'
 
 const USAGE = `npm run serve: the API over what was published, without a run of the pipeline.

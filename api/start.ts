@@ -2,10 +2,10 @@
  * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
  * nightly schedule beside it, and a first request to try.
  */
-import { settingsHelp } from '../pipeline/contract.ts'
-import { createFirstKey } from './accounts/key-store.ts'
-import { keepRunning, runProgram, type Ending } from './child-processes.ts'
-import { readConfiguration } from './chat/configuration.ts'
+import { settingsHelp } from '../pipeline/contract/settings.ts'
+import { createFirstKey } from './accounts/keys/key-store.ts'
+import { keepRunning, runProgram, type Ending } from './process/child-processes.ts'
+import { readConfiguration } from './chat/routing/configuration.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import {
   EXIT_USAGE,
@@ -15,8 +15,8 @@ import {
   onStopSignal,
   print,
   takeNoArguments,
-} from './entry.ts'
-import { createLog, type Log } from './log.ts'
+} from './process/entry.ts'
+import { createLog, type Log } from './process/log.ts'
 import { BASE_PATH } from './paths.ts'
 import { serve } from './serve.ts'
 

@@ -1,9 +1,9 @@
 /** Entry of `npm run apps`: the app registry, shown and decided about (CONTRACT 9). */
-import { alias, hide, rename, show, tag } from './apps/decisions.ts'
-import { history, list } from './apps/show-registry.ts'
-import type { AppsWorld } from './apps/world.ts'
+import { alias, hide, rename, show, tag } from './registry/decisions.ts'
+import { history, list } from './registry/show-registry.ts'
+import type { AppsWorld } from './registry/world.ts'
 import type { Command } from './commands/command.ts'
-import { asksForHelp, commandNamed, note, print } from './command-line.ts'
+import { asksForHelp, commandNamed, note, print } from './terminal/command-line.ts'
 import { readConfig } from './config.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 

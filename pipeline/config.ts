@@ -2,8 +2,9 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { clusterOf, DEFAULT_SCHEDULE, localUrl, publicUrlSchema, usageSourceSettings } from './contract.ts'
-import type { ClickHouseAddress } from './contract.ts'
+import { clusterOf } from './contract/clickhouse-address.ts'
+import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema, usageSourceSettings } from './contract/settings.ts'
+import type { ClickHouseAddress } from './contract/clickhouse-address.ts'
 import { UsageError } from './errors.ts'
 
 /** DuckDB's share of the memory of a run. */

@@ -1,5 +1,5 @@
 /** What a run may do to the world besides its files: read the clock and tell the operator. */
-import type { Progress } from './progress.ts'
+import type { Progress } from './terminal/progress.ts'
 
 export type Effects = {
   /** The present; tests and `--as-of` set it. */

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { wholeSeconds } from './contract.ts'
-import { writeInOneStep } from './durable-file.ts'
-import { OUTCOMES } from './stage.ts'
+import { wholeSeconds } from './contract/calendar.ts'
+import { writeInOneStep } from './snapshot/durable-file.ts'
+import { OUTCOMES } from './stages/stage.ts'
 
 const LAST_RUN_FILE = 'last-run.json'
 

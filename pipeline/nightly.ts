@@ -1,5 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
-import { asksForHelp, commandNamed, onStopSignal, print } from './command-line.ts'
+import { asksForHelp, commandNamed, onStopSignal, print } from './terminal/command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
@@ -11,10 +11,10 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { pipelineSettings, readConfig } from './config.ts'
-import { settingsHelp } from './contract.ts'
+import { settingsHelp } from './contract/settings.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
-import { createProgress } from './progress.ts'
+import { createProgress } from './terminal/progress.ts'
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   run,

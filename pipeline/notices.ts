@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Config } from './config.ts'
 import { BlockedError, isExpected, messageOf } from './errors.ts'
-import type { Progress } from './progress.ts'
+import type { Progress } from './terminal/progress.ts'
 import type { Report } from './run.ts'
 
 /** What is worth a look: no new snapshot, changed history, or data that ends before the last completed day. */

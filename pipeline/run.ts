@@ -1,39 +1,32 @@
 /** One nightly run: the stages in order, timed and reported. */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bundle } from './bundle.ts'
-import { check } from './check.ts'
+import { bundle } from './stages/bundle.ts'
+import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
-import {
-  FLOOR_DATE,
-  SNAPSHOTS_FOLDER,
-  asOfFromId,
-  lastCompletedDay,
-  makeDataFolder,
-  snapshotId,
-  wholeSeconds,
-} from './contract.ts'
+import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
+import { SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import type { Effects } from './effects.ts'
 import { BlockedError, DataError, UsageError, explained, firstLineOf, messageOf } from './errors.ts'
-import { gate } from './gate.ts'
-import { load } from './load.ts'
-import { publish } from './publish.ts'
-import { rank } from './rank.ts'
-import { resolve } from './resolve.ts'
+import { gate } from './stages/gate.ts'
+import { load } from './stages/load.ts'
+import { publish } from './stages/publish.ts'
+import { rank } from './stages/rank.ts'
+import { resolve } from './stages/resolve.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
-import { forgetSettledFiles } from './settled.ts'
+import { forgetSettledFiles } from './snapshot/settled.ts'
 import {
   BUILD_PREFIX,
   currentSnapshot,
   listRetractions,
   listSnapshots,
   removeUnfinished,
-} from './snapshots.ts'
-import { dateValue, timeValue } from './sql-values.ts'
-import type { Outcome, Run, Stage, StageResult } from './stage.ts'
-import { execute, setVariables } from './statements.ts'
-import { openWarehouse } from './warehouse.ts'
+} from './snapshot/list.ts'
+import { dateValue, timeValue } from './duckdb/sql-values.ts'
+import type { Outcome, Run, Stage, StageResult } from './stages/stage.ts'
+import { execute, setVariables } from './duckdb/statements.ts'
+import { openWarehouse } from './duckdb/warehouse.ts'
 
 const STAGES: readonly Stage[] = [
   { name: 'load', run: load },

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { note, onStopSignal, parseCommandLine, print } from './command-line.ts'
+import { note, onStopSignal, parseCommandLine, print } from './terminal/command-line.ts'
 import { readConfig } from './config.ts'
 import { isExpected, messageOf, stackOf } from './errors.ts'
 

@@ -35,17 +35,19 @@ it('the pipeline may not import the API', () => {
 
 it('the API may import the contract of the pipeline and nothing else of it', () => {
   const of = (name: string) => `import { one } from '../../pipeline/${name}.ts'\nexport const two = one + 1\n`
-  const files = { 'pipeline/contract.ts': ONE, 'pipeline/run.ts': ONE }
+  const files = { 'pipeline/contract/calendar.ts': ONE, 'pipeline/run.ts': ONE }
   expect(lint({ ...files, 'api/datasets/two.ts': of('run') })).toContain(
-    'api/ may import one file of the pipeline',
+    'api/ may import one folder of the pipeline',
   )
-  expect(lint({ ...files, 'api/datasets/two.ts': of('contract') })).toContain('Found 0 warnings and 0 errors')
+  expect(lint({ ...files, 'api/datasets/two.ts': of('contract/calendar') })).toContain(
+    'Found 0 warnings and 0 errors',
+  )
 })
 
-it('the contract imports nothing of ours', () => {
-  const text = "import { one } from './one.ts'\nexport const two = one + 1\n"
-  expect(lint({ 'pipeline/one.ts': ONE, 'pipeline/contract.ts': text })).toContain(
-    'contract.ts imports nothing of ours',
+it('the contract imports nothing but its own files', () => {
+  const text = "import { one } from '../one.ts'\nexport const two = one + 1\n"
+  expect(lint({ 'pipeline/one.ts': ONE, 'pipeline/contract/calendar.ts': text })).toContain(
+    'The contract imports nothing but its own files',
   )
 })
 

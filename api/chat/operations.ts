@@ -1,9 +1,9 @@
 /** What the OpenAPI document says of chat (CONTRACT 6). */
 import { z } from 'zod'
-import { errorEnvelopeSchema } from '../errors.ts'
+import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation } from '../openapi/operation.ts'
 import { MODELS_PATH } from '../paths.ts'
-import { chatRequestSchema } from './request.ts'
+import { chatRequestSchema } from './protocol/request.ts'
 
 const TAG = 'chat'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }

@@ -1,14 +1,14 @@
 /** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
-import type { Handler } from '../call.ts'
-import { jsonReader } from '../http/json-body.ts'
+import type { Handler } from '../http/call.ts'
+import { jsonReader } from '../http/protocol/json-body.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
-import { sendJson } from '../respond.ts'
-import type { Route } from '../route.ts'
-import { STATUS_LEFT } from './call.ts'
-import { candidatesFor } from './candidates.ts'
+import { sendJson } from '../http/respond.ts'
+import type { Route } from '../http/route.ts'
+import { STATUS_LEFT } from './chat-call.ts'
+import { candidatesFor } from './routing/candidates.ts'
 import type { Chat } from './chat.ts'
 import { CHAT_OPERATIONS } from './operations.ts'
-import { readChatRequest } from './request.ts'
+import { readChatRequest } from './protocol/request.ts'
 
 /** The routes of chat. */
 export function chatRoutes(chat: Chat): Route[] {

@@ -1,6 +1,6 @@
 /** Metrics of the dataset that is served. */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { SnapshotFacts } from './snapshot.ts'
+import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
 /** What is told to the metrics of the dataset. */
 export interface DatasetMetrics {

@@ -1,18 +1,14 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
-import {
-  rankingMetaSchema,
-  rankingRowSchema,
-  retractionSchema,
-  SNAPSHOTS_PATH,
-} from '../../pipeline/contract.ts'
-import { errorEnvelopeSchema } from '../errors.ts'
+import { rankingMetaSchema, rankingRowSchema } from '../../pipeline/contract/dataset.ts'
+import { retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, ParameterDescription, ReplyDescription } from '../openapi/operation.ts'
 import { jsonSchema } from '../openapi/schema.ts'
 import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
-import { FORMATS } from './formats.ts'
-import { PARAMETERS } from './parameters.ts'
-import { snapshotEntrySchema } from './snapshot-catalogue.ts'
+import { FORMATS } from './formats/formats.ts'
+import { PARAMETERS } from './rankings/parameters.ts'
+import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import { statusSchema } from './status.ts'
 
 const TAG = 'dataset'

@@ -1,11 +1,11 @@
 /** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
 import { z } from 'zod'
-import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract.ts'
-import type { Clock, Handler } from '../call.ts'
-import type { CronSchedule } from '../cron-schedule.ts'
-import { sendJson } from '../respond.ts'
-import type { CurrentSnapshot } from './current-snapshot.ts'
-import type { SnapshotFacts } from './snapshot.ts'
+import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import type { Clock, Handler } from '../http/call.ts'
+import type { CronSchedule } from '../process/cron-schedule.ts'
+import { sendJson } from '../http/respond.ts'
+import type { CurrentSnapshot } from './snapshots/current.ts'
+import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
 const days = z.int().nonnegative()
 

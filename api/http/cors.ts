@@ -1,5 +1,5 @@
 /** Open data may be read by scripts of any page (CONTRACT 4.6). */
-import type { Handler, Headers } from '../call.ts'
+import type { Handler, Headers } from './call.ts'
 
 /** Headers of replies that a script may see, also those that browsers show it anyway. */
 const EXPOSED = [

@@ -1,7 +1,7 @@
 /** Replies whose head stands ready as text: what is the same for many requests is checked and put together once. */
 import { STATUS_CODES, validateHeaderName, validateHeaderValue, type ServerResponse } from 'node:http'
-import type { Headers } from '../call.ts'
-import { createOncePer } from '../once-per.ts'
+import type { Headers } from './call.ts'
+import { createOncePer } from '../process/once-per.ts'
 
 declare module 'node:http' {
   interface OutgoingMessage {

@@ -1,7 +1,7 @@
 import type { Request } from 'express'
-import { hideKeys } from '../accounts/credentials.ts'
-import type { Reply } from '../call.ts'
-import type { Log } from '../log.ts'
+import { hideKeys } from '../accounts/keys/credentials.ts'
+import type { Reply } from './call.ts'
+import type { Log } from '../process/log.ts'
 
 /**
  * Begins the log line of a request; what it gives writes it, once the reply has ended. The query and the headers stay

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import helmet from 'helmet'
-import type { Headers } from '../call.ts'
+import type { Headers } from './call.ts'
 
 /** What a reply that says nothing else tells browsers and caches to do with it. */
 export function securityHeaders(): Headers {

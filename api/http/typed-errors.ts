@@ -1,5 +1,5 @@
 /** Stable names of errors, for routes whose clients tell them apart by more than the status (CONTRACT 6). */
-import type { ApiError } from '../errors.ts'
+import type { ApiError } from './errors.ts'
 
 /** Of the errors that name no type themselves, as those about providers do. */
 const BY_STATUS: Readonly<Record<number, string>> = {

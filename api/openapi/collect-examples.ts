@@ -1,6 +1,6 @@
 /** Asks a service over the bundled sample for the replies that stand in the document as examples. */
 import { z } from 'zod'
-import type { Route } from '../route.ts'
+import type { Route } from '../http/route.ts'
 
 /** Replies by `operationId status`. */
 export type Examples = Readonly<Record<string, unknown>>

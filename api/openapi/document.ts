@@ -1,9 +1,9 @@
 /** The OpenAPI 3.1 document, made from the route table and the schemas that validate (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract.ts'
-import { errorEnvelopeSchema } from '../errors.ts'
-import type { Route } from '../route.ts'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { errorEnvelopeSchema } from '../http/errors.ts'
+import type { Route } from '../http/route.ts'
 import type { Examples } from './collect-examples.ts'
 import { HEADERS, type HeaderName } from './headers.ts'
 import type { Operation, ReplyDescription } from './operation.ts'

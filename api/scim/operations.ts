@@ -1,9 +1,9 @@
 /** What the OpenAPI document says of directory sync (CONTRACT 5). */
 import { z } from 'zod'
-import { errorEnvelopeSchema } from '../errors.ts'
+import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, ParameterDescription } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
-import { groupRowSchema, memberRowSchema } from './group-store.ts'
+import { groupRowSchema, memberRowSchema } from './groups/group-store.ts'
 
 const TAG = 'directory sync'
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }

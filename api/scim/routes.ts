@@ -1,22 +1,22 @@
 /** Directory sync over HTTP (CONTRACT 5): jobs are started and read, and the groups they brought are listed. */
 import type { Request } from 'express'
 import { z } from 'zod'
-import type { Caller, Handler, Reply } from '../call.ts'
-import { ApiError } from '../errors.ts'
+import type { Caller, Handler, Reply } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 import {
   badRequest,
   readParameters,
   wholeNumber,
   type ParameterTable,
   type Values,
-} from '../http/query-parameters.ts'
+} from '../http/protocol/query-parameters.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
-import { queryString, sendJson } from '../respond.ts'
-import type { Route } from '../route.ts'
+import { queryString, sendJson } from '../http/respond.ts'
+import type { Route } from '../http/route.ts'
 import type { Store } from '../store/store.ts'
-import { listGroups, listMembers, type PageWanted } from './group-store.ts'
-import { findJob, showJob, type Job } from './job-store.ts'
-import type { SyncJobs } from './jobs.ts'
+import { listGroups, listMembers, type PageWanted } from './groups/group-store.ts'
+import { findJob, showJob, type Job } from './jobs/job-store.ts'
+import type { SyncJobs } from './jobs/jobs.ts'
 import { SCIM_OPERATIONS } from './operations.ts'
 
 const PAGE = {

@@ -1,6 +1,6 @@
 /** Copies a whole store into an empty one: every table that the migrations make, whichever those are. */
 import { z } from 'zod'
-import { OperatorError } from '../errors.ts'
+import { OperatorError } from '../http/errors.ts'
 import { appliedMigrations, LEDGER, migrationFiles, updateSchema } from './schema.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Queries, Store } from './store.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
-import { createQueue } from '../in-turn.ts'
+import { createQueue } from '../process/serial-queue.ts'
 import type { Queries, Store } from './store.ts'
 
 // Nothing may hang for ever, whatever happens to the server, the network or another process that holds a lock.

@@ -1,7 +1,7 @@
 /** The store in one SQLite file, through the SQLite that is built into Node. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createQueue } from '../in-turn.ts'
+import { createQueue } from '../process/serial-queue.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { AtOnce, Queries, RunStatement, Store } from './store.ts'
 

@@ -1,5 +1,5 @@
-import type { CronSchedule } from '../cron-schedule.ts'
-import type { SnapshotFacts } from '../datasets/snapshot.ts'
+import type { CronSchedule } from '../process/cron-schedule.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
 import { isOverdue, isStale } from '../datasets/status.ts'
 
 /**

@@ -1,6 +1,6 @@
 /** Charts drawn as SVG on the server: nothing to load, nothing to run, and they print. */
 import type { Band, Column } from './columns.ts'
-import type { DateWindow } from '../datasets/window.ts'
+import type { DateWindow } from '../datasets/rankings/window.ts'
 import { eachDay, inWords } from './days.ts'
 import { html, isolated, type Html } from './html.ts'
 import { compact } from './numbers.ts'

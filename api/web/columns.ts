@@ -1,5 +1,5 @@
 /** What the columns of the chart stand for: days, or whole weeks where days would be too narrow. */
-import type { DateWindow } from '../datasets/window.ts'
+import type { DateWindow } from '../datasets/rankings/window.ts'
 import { eachDay } from './days.ts'
 import type { DailyTokens } from './page-data.ts'
 

@@ -1,5 +1,5 @@
-import { addDays } from '../../pipeline/contract.ts'
-import type { DateWindow } from '../datasets/window.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import type { DateWindow } from '../datasets/rankings/window.ts'
 
 /** The days of a window, in order. */
 export function eachDay({ start, end }: DateWindow): string[] {

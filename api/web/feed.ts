@@ -1,12 +1,12 @@
 /** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per restatement. */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
-import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract.ts'
-import type { Handler } from '../call.ts'
-import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
-import { isNotModified } from '../http/conditional.ts'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import type { Handler } from '../http/call.ts'
+import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import { isNotModified } from '../http/protocol/conditional.ts'
 import { FEED_PATH } from '../paths.ts'
-import { sendBody } from '../respond.ts'
+import { sendBody } from '../http/respond.ts'
 import { html, type Html } from './html.ts'
 import { counted } from './numbers.ts'
 

@@ -1,7 +1,8 @@
 /** Days that the data does not have, told apart from days without usage. */
-import { addDays, SNAPSHOTS_PATH } from '../../pipeline/contract.ts'
-import type { SnapshotFacts } from '../datasets/snapshot.ts'
-import type { DateWindow } from '../datasets/window.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import type { DateWindow } from '../datasets/rankings/window.ts'
 import { eachDay, inWords } from './days.ts'
 import { html, type Html } from './html.ts'
 import { counted } from './numbers.ts'

@@ -1,12 +1,13 @@
 /** Everything the page shows of a ranking, asked of one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { addDays, type RankingRow, type Sort } from '../../pipeline/contract.ts'
-import { MAX_OFFSET } from '../datasets/parameters.ts'
-import type { RankingsQuery } from '../datasets/query.ts'
-import { readRanking } from '../datasets/read-ranking.ts'
-import type { ReadableSnapshot, SnapshotFacts } from '../datasets/snapshot.ts'
-import { daysOf, type DateWindow } from '../datasets/window.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { type RankingRow, type Sort } from '../../pipeline/contract/dataset.ts'
+import { MAX_OFFSET } from '../datasets/rankings/parameters.ts'
+import type { RankingsQuery } from '../datasets/rankings/query.ts'
+import { readRanking } from '../datasets/rankings/read-ranking.ts'
+import type { ReadableSnapshot, SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import { daysOf, type DateWindow } from '../datasets/rankings/window.ts'
 import { missingDays } from './gaps.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
@@ -42,7 +43,7 @@ export interface PageData {
 /** Days of the small lines. */
 const RECENT_DAYS = 30
 
-const sql = (name: string) => readFileSync(new URL(`${name}.sql`, import.meta.url), 'utf8')
+const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
 const TOTALS = sql('totals')
 const EARLIER: Readonly<Record<Sort, string>> = {
   popular: sql('earlier-popular'),

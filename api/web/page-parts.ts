@@ -1,18 +1,13 @@
 /** The parts of the page for people, from top to bottom. */
-import {
-  CATEGORIES,
-  COMPARABILITY_NOTE,
-  LICENCE,
-  SNAPSHOTS_PATH,
-  SORTS,
-  subcategoriesOf,
-} from '../../pipeline/contract.ts'
-import { FORMAT_NAMES } from '../datasets/formats.ts'
-import { pageBefore, pinnedAddress } from '../datasets/links.ts'
-import type { RankingsQuery } from '../datasets/query.ts'
-import type { SnapshotFacts } from '../datasets/snapshot.ts'
-import type { SnapshotEntry } from '../datasets/snapshot-catalogue.ts'
-import { daysOf, type DateWindow } from '../datasets/window.ts'
+import { COMPARABILITY_NOTE, LICENCE, SORTS } from '../../pipeline/contract/dataset.ts'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
+import { FORMAT_NAMES } from '../datasets/formats/formats.ts'
+import { pageBefore, pinnedAddress } from '../datasets/rankings/links.ts'
+import type { RankingsQuery } from '../datasets/rankings/query.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import { daysOf, type DateWindow } from '../datasets/rankings/window.ts'
 import type { Age } from './age.ts'
 import { sparkline, stackedColumns } from './charts.ts'
 import { columnsOf, type Band } from './columns.ts'

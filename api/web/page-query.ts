@@ -1,14 +1,14 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { z } from 'zod'
-import { addDays } from '../../pipeline/contract.ts'
-import { contradictions, PARAMETERS, type Parameters } from '../datasets/parameters.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { contradictions, PARAMETERS, type Parameters } from '../datasets/rankings/parameters.ts'
 import {
   badRequest,
   invalid,
   readParameters,
   type ParameterTable,
   type Values,
-} from '../http/query-parameters.ts'
+} from '../http/protocol/query-parameters.ts'
 
 /** Windows the page offers, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const

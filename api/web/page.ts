@@ -1,6 +1,6 @@
 /** The page for people at the origin (CONTRACT 4.6): rendered here, whole without a script, open to everybody. */
-import { LICENCE } from '../../pipeline/contract.ts'
-import type { RankingsQuery } from '../datasets/query.ts'
+import { LICENCE } from '../../pipeline/contract/dataset.ts'
+import type { RankingsQuery } from '../datasets/rankings/query.ts'
 import { FEED_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { html, raw, type Html } from './html.ts'
 import { chart, downloads, filters, header, snapshotPicker, table, type PageView } from './page-parts.ts'

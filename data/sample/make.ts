@@ -6,7 +6,8 @@
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { addDays, SUBCATEGORIES } from '../../pipeline/contract.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 
 const USAGE = 'Usage: npm run sample -- PATH_TO_REFERENCE_FOLDER [OUTPUT_FOLDER]'
 

@@ -4,9 +4,10 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { SNAPSHOTS_PATH, snapshotId } from '../contract.ts'
-import { identifier } from '../sql-values.ts'
-import { countSchema, queryRows, readRow, readRows } from '../statements.ts'
+import { snapshotId } from '../contract/calendar.ts'
+import { SNAPSHOTS_PATH } from '../contract/files.ts'
+import { identifier } from '../duckdb/sql-values.ts'
+import { countSchema, queryRows, readRow, readRows } from '../duckdb/statements.ts'
 import { BUNDLED_TABLES } from './tables.ts'
 import type { BundledTable } from './tables.ts'
 

@@ -1,8 +1,8 @@
 /** The tables of a snapshot as Parquet and CSV files. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
-import { SPREADSHEET_FORMULA } from '../contract.ts'
-import { identifier, literal } from '../sql-values.ts'
+import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
+import { identifier, literal } from '../duckdb/sql-values.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { fileName } from './tables.ts'
 import type { FileFormat } from './tables.ts'

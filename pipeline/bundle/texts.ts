@@ -1,5 +1,5 @@
 /** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
-import { addDays } from '../contract.ts'
+import { addDays } from '../contract/calendar.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
 import { fileName } from './tables.ts'

@@ -1,8 +1,8 @@
 /** What a command of `npm run nightly` is. */
 import type { Config } from '../config.ts'
 import type { Send } from '../notices.ts'
-import { printable } from '../printable.ts'
-import type { Progress } from '../progress.ts'
+import { printable } from '../terminal/printable.ts'
+import type { Progress } from '../terminal/progress.ts'
 
 /** What a command may use of the world. */
 export type World = {

@@ -1,10 +1,10 @@
 /** `diff`: what changed between two snapshots. */
 import { z } from 'zod'
-import { parseCommandLine } from '../command-line.ts'
-import { counted } from '../counted.ts'
+import { parseCommandLine } from '../terminal/command-line.ts'
+import { counted } from '../terminal/pluralize.ts'
 import { UsageError } from '../errors.ts'
-import { withSnapshots } from '../snapshot-reader.ts'
-import { countSchema, readRows } from '../statements.ts'
+import { withSnapshots } from '../snapshot/reader.ts'
+import { countSchema, readRows } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

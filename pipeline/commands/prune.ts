@@ -1,10 +1,10 @@
 /** `prune`: removes old snapshots and keeps those that somebody may have cited. */
-import { parseCommandLine } from '../command-line.ts'
-import { addDays, asOfFromId, utcDay } from '../contract.ts'
-import { counted } from '../counted.ts'
+import { parseCommandLine } from '../terminal/command-line.ts'
+import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
+import { counted } from '../terminal/pluralize.ts'
 import { UsageError } from '../errors.ts'
-import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshots.ts'
-import { underLock } from '../warehouse.ts'
+import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
+import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

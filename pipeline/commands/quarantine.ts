@@ -1,12 +1,12 @@
 /** `quarantine`: the rejected rows with file, row and reason, so that who delivers them can mend them (CONTRACT 7). */
 import { z } from 'zod'
-import { parseCommandLine } from '../command-line.ts'
-import { daySchema } from '../contract.ts'
-import { counted } from '../counted.ts'
+import { parseCommandLine } from '../terminal/command-line.ts'
+import { daySchema } from '../contract/calendar.ts'
+import { counted } from '../terminal/pluralize.ts'
 import { UsageError } from '../errors.ts'
-import { countSchema, readRows } from '../statements.ts'
-import { formatTable } from '../table-text.ts'
-import { openWarehouseToRead } from '../warehouse.ts'
+import { countSchema, readRows } from '../duckdb/statements.ts'
+import { formatTable } from '../terminal/table-text.ts'
+import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

@@ -1,9 +1,9 @@
 /** `retract`: withdraws a published snapshot; its data goes, the reason stays for whoever asks (CONTRACT 4.6). */
-import { asOfFromId, snapshotId, wholeSeconds } from '../contract.ts'
-import type { Retraction } from '../contract.ts'
-import { parseCommandLine } from '../command-line.ts'
+import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
+import type { Retraction } from '../contract/files.ts'
+import { parseCommandLine } from '../terminal/command-line.ts'
 import { UsageError } from '../errors.ts'
-import { isWhole } from '../published.ts'
+import { isWhole } from '../snapshot/attach.ts'
 import {
   listRetractions,
   listSnapshots,
@@ -12,8 +12,8 @@ import {
   removeUnfinished,
   rightfulCurrent,
   unfinishedRetractions,
-} from '../snapshots.ts'
-import { underLock } from '../warehouse.ts'
+} from '../snapshot/list.ts'
+import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, World } from './command.ts'
 

@@ -1,7 +1,7 @@
 /** Asks a ClickHouse cluster; what goes wrong is told without any credentials. */
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract.ts'
+import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
 import { DataError, firstLineOf } from '../errors.ts'
 
 export type ClickHouse = {

@@ -4,7 +4,7 @@
  * sql/load/judgement.sql and sql/load/surplus.sql; the tests compare both ways row by row. No alias has the name of
  * a column: ClickHouse would put the one in the place of the other.
  */
-import { addDays } from '../contract.ts'
+import { addDays } from '../contract/calendar.ts'
 import type { ClickHouseTable } from './clickhouse-table.ts'
 
 /** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */

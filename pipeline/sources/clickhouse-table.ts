@@ -1,6 +1,6 @@
 /** The table of raw usage on a cluster: how it is asked as a whole, where its parts lie, how its columns are read. */
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract.ts'
+import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
 import { DataError } from '../errors.ts'
 import type { ClickHouse } from './clickhouse-client.ts'
 import { USAGE_COLUMNS } from './columns.ts'

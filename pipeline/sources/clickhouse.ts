@@ -5,10 +5,10 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract.ts'
+import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
 import { DataError } from '../errors.ts'
-import { execute } from '../statements.ts'
-import { withAppender } from './appender.ts'
+import { execute } from '../duckdb/statements.ts'
+import { withAppender } from '../duckdb/appender.ts'
 import { connectClickHouse } from './clickhouse-client.ts'
 import type { ClickHouse } from './clickhouse-client.ts'
 import {

@@ -6,7 +6,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
-import { execute, readRow, setVariables } from '../statements.ts'
+import { execute, readRow, setVariables } from '../duckdb/statements.ts'
 import { USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'

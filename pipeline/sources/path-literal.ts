@@ -1,5 +1,5 @@
 import { DataError } from '../errors.ts'
-import { literal } from '../sql-values.ts'
+import { literal } from '../duckdb/sql-values.ts'
 import type { RawFile } from './drop-folder.ts'
 
 const WILDCARDS = /[[*?]/g

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readSettings, SETTINGS } from '../../api/config.ts'
 import { pipelineSettings } from '../../pipeline/config.ts'
-import { OperatorError } from '../../api/errors.ts'
+import { OperatorError } from '../../api/http/errors.ts'
 
 describe('readSettings', () => {
   it('has a default for every setting', () => {

@@ -3,9 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { SUBCATEGORIES, addDays } from '../../pipeline/contract.ts'
-import { dateValue, literal } from '../../pipeline/sql-values.ts'
-import { openWarehouse } from '../../pipeline/warehouse.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
+import { dateValue, literal } from '../../pipeline/duckdb/sql-values.ts'
+import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
 
 /** The day raw files are made for; earlier days are history. */
 export const DAY = '2026-12-31'

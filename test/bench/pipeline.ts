@@ -5,7 +5,8 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../pipeline/config.ts'
-import { SNAPSHOT_FILE, addDays } from '../../pipeline/contract.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
 import {
   figure,
   inTemporaryFolder,

@@ -1,9 +1,10 @@
 /** A warehouse and a registry of any size for serving's part of the bench; app ids run from 1. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { SUBCATEGORIES, addDays } from '../../pipeline/contract.ts'
-import { dateValue, literal } from '../../pipeline/sql-values.ts'
-import { openWarehouse } from '../../pipeline/warehouse.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
+import { dateValue, literal } from '../../pipeline/duckdb/sql-values.ts'
+import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
 
 /** The last day of the data. */
 export const LAST_DAY = '2026-12-31'

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { readConfig } from '../../pipeline/config.ts'
-import { addDays } from '../../pipeline/contract.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
 import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds } from './measure.ts'
 import type { Measured, Print } from './measure.ts'
 import type { Task } from './serving-case.ts'

@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDays } from '../../pipeline/contract.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
 import {
   copyRaw,
   currentSnapshot,

@@ -4,11 +4,11 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { daySchema } from '../../pipeline/contract.ts'
-import { createKey } from '../../api/accounts/key-store.ts'
-import type { KeyKind } from '../../api/accounts/credentials.ts'
-import { HTTP_LIMITS, type HttpLimits } from '../../api/http/http-server.ts'
-import { createLog } from '../../api/log.ts'
+import { daySchema } from '../../pipeline/contract/calendar.ts'
+import { createKey } from '../../api/accounts/keys/key-store.ts'
+import type { KeyKind } from '../../api/accounts/keys/credentials.ts'
+import { HTTP_LIMITS, type HttpLimits } from '../../api/http/server/http-server.ts'
+import { createLog } from '../../api/process/log.ts'
 import { BASE_PATH } from '../../api/paths.ts'
 import { readSettings } from '../../api/config.ts'
 import { serve, type ServeEffects } from '../../api/serve.ts'
@@ -156,7 +156,7 @@ export async function startAll(environment: Readonly<Record<string, string>>) {
 /** A new inference key, made by `npm run keys`. */
 export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
   const args = ['create', '--account', 'a', '--kind', 'inference']
-  return (await startProgram('accounts/keys.ts', args, environment).ended).stdout.trim()
+  return (await startProgram('commands/keys.ts', args, environment).ended).stdout.trim()
 }
 
 /** Waits until `probe` gives something other than undefined or false; the test's own time limit bounds it. */

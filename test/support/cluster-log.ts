@@ -2,7 +2,7 @@
 import { globSync, readFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { CLUSTER_LOG_LIMITS, openClusterLog } from '../../api/chat/records/cluster-log.ts'
-import type { ClickHouseAddress } from '../../pipeline/contract.ts'
+import type { ClickHouseAddress } from '../../pipeline/contract/clickhouse-address.ts'
 import { memoryLog } from './api.ts'
 import { usageRecord } from './usage-records.ts'
 

@@ -1,8 +1,8 @@
 /** Groups pulled from a directory whose faults a test chooses, without a store around them. */
-import { createDirectoryClient } from '../../api/scim/directory-client.ts'
+import { createDirectoryClient } from '../../api/scim/directory/client.ts'
 import { SyncFailure } from '../../api/scim/failures.ts'
-import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/limits.ts'
-import { pull, type MemberMode } from '../../api/scim/pull.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
+import { pull, type MemberMode } from '../../api/scim/directory/pull.ts'
 import { DIRECTORY_TOKEN, type DirectoryGroup, type Quirk, type startDirectory } from './faulty-directory.ts'
 
 interface PullOptions {

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClusterLog } from '../../api/chat/records/cluster-log.ts'
 import { openUsageLog } from '../../api/chat/records/usage-log.ts'
-import { createLog } from '../../api/log.ts'
+import { createLog } from '../../api/process/log.ts'
 import { usageRecord } from './usage-records.ts'
 
 const [dataDir = '', cluster] = process.argv.slice(2)

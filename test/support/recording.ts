@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { ClickHouseAddress } from '../../pipeline/contract.ts'
+import type { ClickHouseAddress } from '../../pipeline/contract/clickhouse-address.ts'
 
 const PROGRAM = fileURLToPath(new URL('recording-program.ts', import.meta.url))
 

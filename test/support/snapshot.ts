@@ -2,20 +2,10 @@
 import { mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import {
-  addDays,
-  CATEGORIES,
-  COMPARABILITY_NOTE,
-  CURRENT_POINTER,
-  DATASET_VERSION,
-  LICENCE,
-  SNAPSHOT_FILE,
-  snapshotId,
-  SNAPSHOTS_FOLDER,
-  subcategoriesOf,
-  wholeSeconds,
-  type Subcategory,
-} from '../../pipeline/contract.ts'
+import { addDays, snapshotId, wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../pipeline/contract/files.ts'
+import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../pipeline/contract/taxonomy.ts'
 
 const SNAPSHOT_SQL = new URL('../../pipeline/sql/snapshot.sql', import.meta.url)
 

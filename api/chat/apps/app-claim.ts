@@ -1,6 +1,6 @@
 /** What the headers of a request say about the app that sent it (CONTRACT 6). */
 import { isIP } from 'node:net'
-import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract.ts'
+import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 
 /** An app as a request names it. Anybody may claim anything: nothing here is proved. */
 export interface AppClaim {

@@ -3,7 +3,8 @@
  * processes gives it.
  */
 import { z } from 'zod'
-import { SUBCATEGORIES, utcDay, type Subcategory } from '../../../pipeline/contract.ts'
+import { utcDay } from '../../../pipeline/contract/calendar.ts'
+import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import type { Queries, Store } from '../../store/store.ts'
 import type { AppClaim } from './app-claim.ts'
 

@@ -1,8 +1,9 @@
 /** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
-import { UNATTRIBUTED_APP_ID, utcDay } from '../../../pipeline/contract.ts'
-import type { Clock } from '../../call.ts'
-import type { Log } from '../../log.ts'
-import { createMemo } from '../../memo.ts'
+import { utcDay } from '../../../pipeline/contract/calendar.ts'
+import { UNATTRIBUTED_APP_ID } from '../../../pipeline/contract/dataset.ts'
+import type { Clock } from '../../http/call.ts'
+import type { Log } from '../../process/log.ts'
+import { createMemo } from '../../process/memo.ts'
 import type { Store } from '../../store/store.ts'
 import { appHeaders, readAppClaim, type AppClaim, type RequestHeaders } from './app-claim.ts'
 import {

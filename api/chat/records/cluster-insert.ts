@@ -1,8 +1,8 @@
 /** Inserts usage records into the table of a ClickHouse cluster (data/clickhouse.sql). */
 import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../../../pipeline/contract.ts'
-import { codeOf } from '../../system-errors.ts'
+import type { ClickHouseAddress } from '../../../pipeline/contract/clickhouse-address.ts'
+import { codeOf } from '../../process/system-errors.ts'
 
 export interface ClusterTable {
   /**

@@ -12,9 +12,9 @@
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ClickHouseAddress } from '../../../pipeline/contract.ts'
-import type { Clock } from '../../call.ts'
-import type { Log } from '../../log.ts'
+import type { ClickHouseAddress } from '../../../pipeline/contract/clickhouse-address.ts'
+import type { Clock } from '../../http/call.ts'
+import type { Log } from '../../process/log.ts'
 import { openClusterTable } from './cluster-insert.ts'
 import { createSender } from './cluster-sender.ts'
 import { openSpool } from './cluster-spool.ts'

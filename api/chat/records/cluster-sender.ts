@@ -1,6 +1,6 @@
 /** Inserts the files of a spool into a cluster, one at a time, and tells in the log what hinders it. */
-import { parseJson } from '../../json.ts'
-import type { Log } from '../../log.ts'
+import { parseJson } from '../../untrusted/json.ts'
+import type { Log } from '../../process/log.ts'
 import { ClusterAway, usageRowSchema, type UsageRow } from './cluster-insert.ts'
 import type { Spool } from './cluster-spool.ts'
 

@@ -9,9 +9,9 @@
  */
 import { readFile, readdir, rename, rmdir, stat, unlink, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { addDays, utcDay } from '../../../pipeline/contract.ts'
-import type { Clock } from '../../call.ts'
-import { codeOf } from '../../system-errors.ts'
+import { addDays, utcDay } from '../../../pipeline/contract/calendar.ts'
+import type { Clock } from '../../http/call.ts'
+import { codeOf } from '../../process/system-errors.ts'
 import { dayFilesIn, newDayFileName, type FinishedFile } from './day-files.ts'
 import { moveAside, QUIET_MS } from './torn-tails.ts'
 

@@ -7,8 +7,8 @@ import { stat } from 'node:fs'
 import { mkdir, open, readdir, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Clock } from '../../call.ts'
-import { codeOf } from '../../system-errors.ts'
+import type { Clock } from '../../http/call.ts'
+import { codeOf } from '../../process/system-errors.ts'
 
 /** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
 export interface DayFiles {

@@ -6,9 +6,9 @@
  * synced once a second. What cannot be written is kept in memory and tried again; what memory cannot hold, and
  * what is left at the end, goes into the log as it is.
  */
-import type { Clock } from '../../call.ts'
-import { createQueue, type InTurn } from '../../in-turn.ts'
-import type { Log } from '../../log.ts'
+import type { Clock } from '../../http/call.ts'
+import { createQueue, type InTurn } from '../../process/serial-queue.ts'
+import type { Log } from '../../process/log.ts'
 import { createDayFiles, type DayFiles, type FinishedFile } from './day-files.ts'
 import type { RecordUsage, UsageRecord } from './usage-record.ts'
 import { createWaitingRecords, type WaitingRecords } from './waiting-records.ts'

@@ -5,8 +5,8 @@
  */
 import { open, writeFile, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Log } from '../../log.ts'
-import { codeOf } from '../../system-errors.ts'
+import type { Log } from '../../process/log.ts'
+import { codeOf } from '../../process/system-errors.ts'
 import { dayFilesIn } from './day-files.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Writes usage records into the drop folder, for the next night to count (CONTRACT 6, 7). */
 import { join } from 'node:path'
-import type { Clock } from '../../call.ts'
-import type { Log } from '../../log.ts'
+import type { Clock } from '../../http/call.ts'
+import type { Log } from '../../process/log.ts'
 import { createRecordWriter, WRITER_LIMITS, type WriterLimits } from './record-writer.ts'
 import { QUIET_MS, sealTornTails } from './torn-tails.ts'
 import type { RecordUsage } from './usage-record.ts'

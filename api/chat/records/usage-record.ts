@@ -20,7 +20,7 @@ export interface UsageRecord {
   readonly ts: string
   /** Unique over all processes: the duplicate rule of the pipeline goes by it. */
   readonly request_id: string
-  /** The app the request is attributed to; UNATTRIBUTED_APP_ID (pipeline/contract.ts) without attribution. */
+  /** The app the request is attributed to; UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) without attribution. */
   readonly app_id: number
   /** Tokens as the serving provider counted them; both null when it told none. */
   readonly prompt_tokens: number | null

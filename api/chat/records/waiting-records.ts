@@ -1,5 +1,5 @@
 /** Usage records that could not be written yet: kept in memory up to a limit, and told in the log once. */
-import type { Log } from '../../log.ts'
+import type { Log } from '../../process/log.ts'
 
 /** The log line that carries a record for which there was no other place, in `usage_record`. */
 export const LAST_RESORT = 'a usage record could not be written; this is all that is left of it'

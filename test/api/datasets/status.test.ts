@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { cronSchedule } from '../../../api/cron-schedule.ts'
+import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { isStale } from '../../../api/datasets/status.ts'
 import { startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import express from 'express'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createExpressServer } from '../../../api/http/express-server.ts'
+import { createExpressServer } from '../../../api/http/server/express-server.ts'
 import { endReady, headLines } from '../../../api/http/ready-head.ts'
 import { sendRaw } from '../../support/api.ts'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/keys/key-store.ts'
 import { copyStore } from '../../../api/store/copy-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -127,7 +127,7 @@ describe.each(stores.kinds)('copyStore from $name', (kind) => {
 })
 
 function migrate(...args: string[]) {
-  return startProgram('store/migrate.ts', args, {}).ended
+  return startProgram('commands/copy-store.ts', args, {}).ended
 }
 
 describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to }) => {

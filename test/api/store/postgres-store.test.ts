@@ -1,7 +1,7 @@
 /** What PostgreSQL brings with it: servers that cannot be reached, refuse, or go away in the middle. */
 import dns from 'node:dns'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { OperatorError } from '../../../api/errors.ts'
+import { OperatorError } from '../../../api/http/errors.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { openPostgres } from '../../../api/store/postgres-store.ts'
 import { startMutableProxy } from '../../support/mutable-proxy.ts'
@@ -94,7 +94,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
   it('takes the password from PGPASSWORD where the address has none', async () => {
     const { url } = await database((address) => (address.password = ''))
     const run = (environment: Readonly<Record<string, string>>) =>
-      startProgram('accounts/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
+      startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
     expect(await run({ PGPASSWORD: PASSWORD })).toMatchObject({ code: 0 })
     expect(await run({ PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
   })

@@ -1,6 +1,6 @@
 /** What the page says of the age of the data. */
 import { expect, it } from 'vitest'
-import { cronSchedule } from '../../../api/cron-schedule.ts'
+import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { ageOf } from '../../../api/web/age.ts'
 
 // Runs at two at night, and has an hour to publish.

@@ -1,7 +1,7 @@
 /** A real cluster of two shards has every record, which the pipeline counts once, and never half an insert. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../../pipeline/config.ts'
-import { clusterOf, type ClickHouseAddress } from '../../../../pipeline/contract.ts'
+import { clusterOf, type ClickHouseAddress } from '../../../../pipeline/contract/clickhouse-address.ts'
 import { runNightly } from '../../../../pipeline/run.ts'
 import { USUAL_RUN } from '../../../../pipeline/run-options.ts'
 import { until } from '../../../support/api.ts'

@@ -4,7 +4,7 @@ import { rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { createDayFiles } from '../../../../api/chat/records/day-files.ts'
-import { addDays } from '../../../../pipeline/contract.ts'
+import { addDays } from '../../../../pipeline/contract/calendar.ts'
 import { TemporaryFolders } from '../../../support/nightly.ts'
 
 const folders = new TemporaryFolders()

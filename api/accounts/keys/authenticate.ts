@@ -1,0 +1,47 @@
+/** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
+import type { Call, Reply } from '../../http/call.ts'
+import { ApiError } from '../../http/errors.ts'
+import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
+import type { FindKey, StoredKey } from './key-store.ts'
+
+/** Which keys a route takes: none needed, any valid one, or one kind. */
+export type Access = 'open' | 'any' | KeyKind
+
+/**
+ * Lets callers with a fitting key pass and notes who they are, at once where the key is known already.
+ * @throws {ApiError} 401 for everybody else.
+ */
+export function authenticate(
+  findKey: FindKey,
+  access: Exclude<Access, 'open'>,
+  { request, reply }: Call,
+): void | Promise<void> {
+  const key = findKey(tokenOf(request.headers.authorization))
+  return key instanceof Promise ? key.then((found) => admit(found, access, reply)) : admit(key, access, reply)
+}
+
+function admit(key: StoredKey | undefined, access: Exclude<Access, 'open'>, reply: Reply): void {
+  if (key === undefined) throw unauthorized('Unknown key')
+  if (key.revoked_at !== null) throw unauthorized('This key was revoked')
+  // Noted before the kind is judged: the caller is known even where its key does not fit.
+  reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind }
+  if (access !== 'any' && key.kind !== access) {
+    throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
+  }
+}
+
+function tokenOf(header: string | undefined): string {
+  if (header === undefined) {
+    throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
+  }
+  const token = bearerToken(header)
+  if (token === undefined) {
+    throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')
+  }
+  if (!isKeyForm(token)) throw unauthorized('Malformed key: what was sent is not a key of this service')
+  return token
+}
+
+function unauthorized(message: string): ApiError {
+  return new ApiError(401, message, { headers: { 'WWW-Authenticate': 'Bearer' } })
+}

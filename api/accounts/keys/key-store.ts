@@ -1,0 +1,107 @@
+/** Keys in the store: created, found by their hash, listed, revoked. The secret itself is never kept. */
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Queries, Store } from '../../store/store.ts'
+import { hashKey, KEY_KINDS, makeKey, type KeyKind } from './credentials.ts'
+
+const storedKeySchema = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  account: z.string(),
+  kind: z.enum(KEY_KINDS),
+  key_end: z.string(),
+  created_at: z.string(),
+  revoked_at: z.string().nullable(),
+})
+
+/** What is known of a key once its secret was handed out; times are ISO 8601 UTC. */
+export type StoredKey = z.infer<typeof storedKeySchema>
+
+const SELECT_KEYS = `
+  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_end, k.created_at, k.revoked_at
+  FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
+const FIND = `${SELECT_KEYS} WHERE k.key_hash = $1`
+const LIST = `${SELECT_KEYS} ORDER BY k.created_at, k.id`
+const ANY_KEY = 'SELECT 1 AS found FROM api_keys LIMIT 1'
+const ADD_ACCOUNT = `
+  INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
+const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
+const ADD_KEY = `
+  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
+const REVOKE = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING id'
+
+const KEY_END_CHARACTERS = 4
+
+interface NewKey {
+  readonly account: string
+  readonly kind: KeyKind
+  readonly now: Date
+}
+
+/** Makes a key, and its account where the name is new. The secret it resolves to is shown nowhere else. */
+export async function createKey(store: Store, wanted: NewKey): Promise<string> {
+  return await store.transaction((queries) => addKey(queries, wanted))
+}
+
+/** As createKey, but only in a service that has no key at all, revoked ones included; undefined otherwise. */
+export async function createFirstKey(store: Store, wanted: NewKey): Promise<string | undefined> {
+  return await store.transaction(async (queries) => {
+    const keys = await queries.query(ANY_KEY)
+    return keys.length === 0 ? await addKey(queries, wanted) : undefined
+  })
+}
+
+async function addKey(queries: Queries, { account, kind, now }: NewKey): Promise<string> {
+  const time = now.toISOString()
+  await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
+  const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
+  const accountId = z.object({ id: z.string() }).parse(found).id
+  const key = makeKey(kind)
+  const keyEnd = key.slice(-KEY_END_CHARACTERS)
+  await queries.query(ADD_KEY, [randomUUID(), accountId, kind, hashKey(key), keyEnd, time])
+  return key
+}
+
+/** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */
+export async function findKey(store: Store, key: string): Promise<StoredKey | undefined> {
+  const [row] = await store.query(FIND, [hashKey(key)])
+  return row === undefined ? undefined : storedKeySchema.parse(row)
+}
+
+/** Finds keys as findKey does, at once where nothing can have changed since it was asked before. */
+export type FindKey = (key: string) => StoredKey | undefined | Promise<StoredKey | undefined>
+
+/** Keys that are remembered: a few hundred bytes each. */
+const REMEMBERED_KEYS = 10_000
+
+/** The FindKey of a store. A key that is revoked, in whatever process, is found revoked from then on. */
+export function createFindKey(store: Store): FindKey {
+  const known = new Map<string, StoredKey>()
+  let version: string | undefined
+
+  async function look(key: string, current: string | undefined): Promise<StoredKey | undefined> {
+    const found = await findKey(store, key)
+    // What was asked of an older version may be out of date.
+    if (found !== undefined && current !== undefined && current === version) known.set(hashKey(key), found)
+    return found
+  }
+
+  return (key) => {
+    const current = store.version()
+    if (current !== version || known.size >= REMEMBERED_KEYS) known.clear()
+    version = current
+    return known.get(hashKey(key)) ?? look(key, current)
+  }
+}
+
+/** All keys, oldest first, revoked ones included. */
+export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
+  return z.array(storedKeySchema).parse(await store.query(LIST))
+}
+
+/** Revokes the key with this id, for good; false when there is none. A second time changes nothing. */
+export async function revokeKey(store: Store, id: string, now: Date): Promise<boolean> {
+  // In a transaction, so that no power cut brings the key back.
+  const rows = await store.transaction((queries) => queries.query(REVOKE, [id, now.toISOString()]))
+  return rows.length > 0
+}

@@ -1,0 +1,126 @@
+/** Counts requests with one statement each, where the database is reached over a connection. */
+import { z } from 'zod'
+import type { Caller } from '../../http/call.ts'
+import type { Store } from '../../store/store.ts'
+import { latestEnd, POLICIES, verdictOn, type Policy, type Verdict } from './policies.ts'
+import type { RateLimiter } from './rate-limits.ts'
+
+/** The places of a policy's values in COUNT, after the time of the request. */
+const PLACES = POLICIES.map(({ name, limit }, index) => {
+  const first = 3 * index + 2
+  return { name, limit, subject: `$${first}`, windowEnds: `$${first + 1}`, latest: `$${first + 2}` }
+})
+const ASKED = PLACES.map(
+  ({ name, limit, subject, windowEnds, latest }) =>
+    `('${name}', ${subject}, ${windowEnds}, ${latest}, ${limit})`,
+)
+const ALLOWED = PLACES.map(({ name, limit }) => `WHEN '${name}' THEN ${limit}`)
+const LATEST_END = PLACES.map(({ name, latest }) => `WHEN '${name}' THEN ${latest}`)
+const IS_OVER = `(quotas.window_ends <= $1 OR quotas.window_ends > CASE excluded.policy ${LATEST_END.join(' ')} END)`
+
+// One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted:
+// against all limits, or, where one is used up, against none.
+const COUNT = `
+  WITH asked (policy, subject, window_ends, latest_end, allowed) AS (VALUES ${ASKED.join(', ')})
+  INSERT INTO quotas (policy, subject, window_ends, used)
+  SELECT a.policy, a.subject, a.window_ends, 1 FROM asked AS a
+  WHERE NOT EXISTS (
+    SELECT 1 FROM asked AS b JOIN quotas AS q ON q.policy = b.policy AND q.subject = b.subject
+    WHERE q.window_ends > $1 AND q.window_ends <= b.latest_end AND q.used >= b.allowed
+  )
+  ON CONFLICT (policy, subject) DO UPDATE SET
+    used = CASE WHEN ${IS_OVER} THEN 1 ELSE quotas.used + 1 END,
+    window_ends = CASE WHEN ${IS_OVER} THEN excluded.window_ends ELSE quotas.window_ends END
+    WHERE ${IS_OVER} OR quotas.used < CASE excluded.policy ${ALLOWED.join(' ')} END
+  RETURNING policy, window_ends, used`
+const GIVE_BACK = `
+  UPDATE quotas SET used = used - 1 WHERE policy = $1 AND subject = $2 AND window_ends = $3`
+const SUBJECTS = POLICIES.map(
+  ({ name }, index) =>
+    `policy = '${name}' AND subject = $${2 * index + 2} AND window_ends <= $${2 * index + 3}`,
+)
+const PEEK = `
+  SELECT policy, window_ends, used FROM quotas WHERE window_ends > $1 AND (${SUBJECTS.join(' OR ')})`
+
+const windowsSchema = z.array(
+  z.object({ policy: z.string(), window_ends: z.iso.datetime(), used: z.number() }),
+)
+type StoredWindow = z.infer<typeof windowsSchema>[number]
+
+/** How many callers are remembered as refused. */
+const REMEMBERED_CALLERS = 10_000
+
+/** The rate limiter over any store. */
+export function createStatementLimiter(store: Store): RateLimiter {
+  // Callers that were refused last: they are looked at first, so that a client past its limits costs no writing.
+  const refused = new Set<string>()
+  const suspect = ({ keyId }: Caller) => {
+    if (refused.size >= REMEMBERED_CALLERS) refused.clear()
+    refused.add(keyId)
+  }
+  return {
+    peek: (caller, now) => peekAll(store, caller, now),
+    async take(caller, now) {
+      for (;;) {
+        if (refused.has(caller.keyId)) {
+          const verdict = await peekAll(store, caller, now)
+          if (verdict.exhausted !== undefined) return verdict
+        }
+        const verdict = await countAll(store, caller, now)
+        if (verdict !== undefined) {
+          refused.delete(caller.keyId)
+          return verdict
+        }
+        suspect(caller)
+      }
+    },
+  }
+}
+
+// Undefined when a limit is used up.
+async function countAll(store: Store, caller: Caller, now: Date): Promise<Verdict | undefined> {
+  const places = POLICIES.flatMap((policy) => [
+    policy.subject(caller),
+    timeText(policy.windowEnd(now.getTime())),
+    latestEndText(policy, now),
+  ])
+  const windows = windowsSchema.parse(await store.query(COUNT, [now.toISOString(), ...places]))
+  // The last place may just have been taken.
+  if (windows.length === POLICIES.length) return { ...verdictOf(windows, now), exhausted: undefined }
+  // Others write at the same time: one of them may have used up a limit since the statement looked. A process that
+  // dies before it gives back what it counted leaves one request too many there, until the window ends.
+  for (const policy of POLICIES) {
+    const window = windowOf(windows, policy)
+    if (window !== undefined) await giveBack(store, policy, caller, window)
+  }
+  return undefined
+}
+
+async function giveBack(store: Store, policy: Policy, caller: Caller, window: StoredWindow): Promise<void> {
+  await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
+}
+
+async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
+  const subjects = POLICIES.flatMap((policy) => [policy.subject(caller), latestEndText(policy, now)])
+  return verdictOf(windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects])), now)
+}
+
+function verdictOf(stored: readonly StoredWindow[], now: Date): Verdict {
+  const windows = POLICIES.map((policy) => {
+    const window = windowOf(stored, policy)
+    return window && { ends: Date.parse(window.window_ends), used: window.used }
+  })
+  return verdictOn(windows, now.getTime())
+}
+
+function windowOf(windows: readonly StoredWindow[], { name }: Policy): StoredWindow | undefined {
+  return windows.find((window) => window.policy === name)
+}
+
+function latestEndText(policy: Policy, now: Date): string {
+  return timeText(latestEnd(policy, now.getTime()))
+}
+
+function timeText(time: number): string {
+  return new Date(time).toISOString()
+}

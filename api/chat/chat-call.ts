@@ -1,0 +1,133 @@
+/** One chat request from its arrival to its record. */
+import type { AppOf } from './apps/attribution.ts'
+import type { Attempt } from './routing/attempt.ts'
+import { AttemptFailure } from './routing/failure.ts'
+import type { Candidate } from './observer.ts'
+import type { AttemptRecord, RecordUsage, UsageRecord } from './records/usage-record.ts'
+import type { Usage } from './protocol/usage.ts'
+
+interface CallFacts {
+  readonly requestId: string
+  readonly accountId: string
+  readonly arrivedAt: Date
+  /** Gives the app it is attributed to, once it is known whether a provider served it. */
+  readonly appId: AppOf
+}
+
+/** How a request ended. */
+export interface Ending {
+  readonly outcome: UsageRecord['outcome']
+  /** HTTP status the caller was given. */
+  readonly status: number
+  /** Who served it, whole or in part. */
+  readonly served?: Candidate
+  readonly usage?: Usage | undefined
+  /** Why the reply of who served it is not whole. */
+  readonly failure?: AttemptFailure | undefined
+}
+
+/** What is noted as the status of a caller that left before it was given one. */
+export const STATUS_LEFT = 499
+
+export class ChatCall {
+  readonly requestId: string
+  readonly arrivedAt: Date
+  isStream = false
+  readonly #facts: CallFacts
+  readonly #record: RecordUsage
+  readonly #began = performance.now()
+  readonly #attempts: AttemptRecord[] = []
+  #appId: Promise<number> | undefined
+  #current: Attempt | undefined
+  #firstTokenMs: number | null = null
+  #hasLeft = false
+  #isAbandoned = false
+  #isRecorded = false
+
+  constructor(facts: CallFacts, record: RecordUsage) {
+    this.requestId = facts.requestId
+    this.arrivedAt = facts.arrivedAt
+    this.#facts = facts
+    this.#record = record
+  }
+
+  get attempts(): readonly AttemptRecord[] {
+    return this.#attempts
+  }
+
+  /** Milliseconds since it arrived. */
+  get elapsedMs(): number {
+    return Math.round(performance.now() - this.#began)
+  }
+
+  /** Whether the caller hung up: nobody waits for another attempt. */
+  get hasLeft(): boolean {
+    return this.#hasLeft
+  }
+
+  /** The caller hung up. What is under way goes on, so that its usage is known. */
+  leave(): void {
+    this.#hasLeft = true
+  }
+
+  /** Ends what is under way. */
+  abandon(): void {
+    this.#isAbandoned = true
+    this.#current?.abort(new AttemptFailure('abandoned'))
+  }
+
+  began(attempt: Attempt): void {
+    this.#current = attempt
+    if (this.#isAbandoned) this.abandon()
+  }
+
+  /** The first meaningful token is here: a provider serves the request, and its app is settled while that goes on. */
+  reachedFirstToken(): void {
+    this.#firstTokenMs ??= this.elapsedMs
+    this.#appId ??= this.#facts.appId(true)
+  }
+
+  /** An attempt is over; gives its record. */
+  ended(attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
+    const record = attempt.end(failure)
+    this.#attempts.push(record)
+    this.#current = undefined
+    return record
+  }
+
+  /** Leaves the one record of this request; resolves when it is written. A second time does nothing. */
+  async finish(ending: Ending): Promise<UsageRecord | undefined> {
+    if (this.#isRecorded) return undefined
+    this.#isRecorded = true
+    const { served, usage } = ending
+    const record: UsageRecord = {
+      ts: this.arrivedAt.toISOString(),
+      request_id: this.requestId,
+      app_id: await (this.#appId ?? this.#facts.appId(served !== undefined)),
+      prompt_tokens: usage?.promptTokens ?? null,
+      completion_tokens: usage?.completionTokens ?? null,
+      requests: served === undefined ? 0 : 1,
+      model: served?.model ?? null,
+      provider: served?.provider ?? null,
+      account_id: this.#facts.accountId,
+      stream: this.isStream,
+      status: ending.status,
+      outcome: ending.outcome,
+      usage_missing: this.#usageMissing(ending),
+      first_token_ms: this.#firstTokenMs,
+      duration_ms: this.elapsedMs,
+      attempts: this.#attempts,
+    }
+    await this.#record(record)
+    return record
+  }
+
+  #usageMissing({ served, usage, failure }: Ending): string | null {
+    if (usage !== undefined) return null
+    if (served === undefined) return 'no provider served the request'
+    if (failure === undefined) return 'the provider told none'
+    if (failure.kind !== 'abandoned') return `the provider ${failure.message}`
+    const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
+    return `${end}, and the reply was not read to its end`
+  }
+}

@@ -1,0 +1,100 @@
+/** Server-sent events: read from a provider under a cap, written to a client. */
+import type { Readable } from 'node:stream'
+import { createParser } from 'eventsource-parser'
+import type { Reply } from '../../http/call.ts'
+import type { JsonObject } from '../../untrusted/json.ts'
+import { AttemptFailure } from '../routing/failure.ts'
+
+/** Characters that one event of a provider may have: models that make images send a whole one in base64. */
+const EVENT_CHARACTERS = 16 * 1024 * 1024
+
+/** The data of the events in `body`, those of one read together. The body is left as it is when reading stops. */
+export async function* readEvents(body: Readable): AsyncGenerator<readonly string[], void> {
+  let events: string[] = []
+  let tooLarge = false
+  const parser = createParser({
+    maxBufferSize: EVENT_CHARACTERS,
+    onEvent: ({ data }) => void events.push(data),
+    onError: ({ type }) => (tooLarge ||= type === 'max-buffer-size-exceeded'),
+  })
+  const decoder = new TextDecoder()
+  const take = () => {
+    if (tooLarge) throw new AttemptFailure('invalidReply', { status: 200, code: 'event_too_large' })
+    const taken = events
+    events = []
+    return taken
+  }
+  for await (const part of body.iterator({ destroyOnReturn: false })) {
+    parser.feed(decoder.decode(part, { stream: true }))
+    yield take()
+  }
+  // Some servers end without the blank line that ends an event.
+  parser.feed('\n\n')
+  yield take()
+}
+
+export interface EventStream {
+  /**
+   * Sends these chunks together; a promise where the client has to be waited for: it reads slowly. It rejects with the
+   * reason of `signal` when that ends the waiting.
+   */
+  send(chunks: readonly JsonObject[], signal: AbortSignal): Promise<void> | undefined
+  /** Whether anything went out: the status cannot be changed any more. */
+  hasBegun(): boolean
+  /**
+   * Sends what is left, [DONE] after it when the stream is whole, and ends the reply. Where it is not whole, a client
+   * that has not read what came before is cut off instead.
+   */
+  end(last: JsonObject, isWhole: boolean): void
+  /** Stops the comments of a stream that comes to nothing. */
+  stop(): void
+}
+
+/**
+ * The reply as a stream. Its head goes out with the first chunk, so that until then an error may have a status of
+ * its own; or with a comment when a client has waited for `silenceMs`, since proxies hang up on silence.
+ */
+export function openEventStream(reply: Reply, silenceMs: number): EventStream {
+  const timer = setInterval(() => write(': waiting for the provider\n\n'), silenceMs).unref()
+  reply.once('close', () => clearInterval(timer))
+
+  function write(text: string): boolean {
+    if (reply.destroyed) return true
+    if (!reply.headersSent) {
+      reply.status(200).set({
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'X-Accel-Buffering': 'no',
+      })
+    }
+    timer.refresh()
+    return reply.write(text)
+  }
+
+  return {
+    send: (chunks, signal) =>
+      chunks.length === 0 || write(textOf(chunks)) ? undefined : untilDrained(reply, signal),
+    hasBegun: () => reply.headersSent,
+    end(last, isWhole) {
+      clearInterval(timer)
+      if (!isWhole && reply.writableNeedDrain) return void reply.destroy()
+      write(textOf([last]) + (isWhole ? 'data: [DONE]\n\n' : ''))
+      reply.end()
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+function textOf(chunks: readonly JsonObject[]): string {
+  return chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')
+}
+
+async function untilDrained(reply: Reply, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const goOn = () => resolve()
+  reply.once('drain', goOn).once('close', goOn)
+  signal.addEventListener('abort', goOn)
+  if (!signal.aborted) await promise
+  reply.off('drain', goOn).off('close', goOn)
+  signal.removeEventListener('abort', goOn)
+  signal.throwIfAborted()
+}

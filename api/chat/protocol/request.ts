@@ -1,0 +1,122 @@
+/** What a caller may ask (CONTRACT 6), checked before any provider is. */
+import { z } from 'zod'
+import { ApiError } from '../../http/errors.ts'
+import type { JsonObject } from '../../untrusted/json.ts'
+import { longList } from '../../untrusted/long-lists.ts'
+import { shorten } from '../../untrusted/shorten.ts'
+
+/** A chat request that is in order. */
+export interface ChatRequest {
+  /** Models in the order in which they are to be tried, each once. */
+  readonly models: readonly string[]
+  readonly stream: boolean
+  /** The request as it was sent, for the providers. */
+  readonly body: JsonObject
+}
+
+const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
+  error: 'Expected a text, or a list of parts with a type each',
+})
+const toolCallSchema = z.looseObject({ id: z.string(), type: z.string() })
+
+// Shapes that no provider takes are refused here; what only some take is theirs to judge.
+const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
+    z.looseObject({
+      role: z.literal('assistant'),
+      content: contentSchema.nullish(),
+      tool_calls: longList(toolCallSchema).nullish(),
+    }),
+    z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+    z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
+  ],
+  { error: 'Expected an object whose role is system, developer, user, assistant, tool or function' },
+)
+
+const functionSchema = z.looseObject({
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: z.looseObject({}).nullish(),
+})
+
+const toolSchema = z
+  .looseObject({ type: z.string(), function: functionSchema.optional() })
+  .refine((tool) => tool.type !== 'function' || tool.function !== undefined, {
+    path: ['function'],
+    error: 'Expected an object with the name of the function',
+  })
+
+const model = z.string().min(1)
+const count = z.int().min(1)
+
+/** The fields this service knows; all others pass through unseen. */
+export const chatRequestSchema = z.looseObject({
+  model: model.nullish().describe('`author/slug`; tried first.'),
+  models: longList(model)
+    .nullish()
+    .describe('Models to fall back to, in order: ten at most, unless the operator sets another limit.'),
+  messages: longList(messageSchema)
+    .refine((list) => list.length > 0, 'Expected at least one message')
+    .meta({ minItems: 1 }),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({}).nullish(),
+  tools: longList(toolSchema).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({})], { error: 'Expected a text or an object' }).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  max_tokens: count.nullish(),
+  max_completion_tokens: count.nullish(),
+  n: count.nullish(),
+  stop: z
+    .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
+    .nullish(),
+  // Of 64 bits in the format of OpenAI: more than a number keeps, and refusing those would help nobody.
+  seed: z.number().multipleOf(1, 'Expected a whole number').nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  response_format: z.looseObject({ type: z.string() }).nullish(),
+})
+
+/**
+ * Reads the body of a request.
+ * @throws {ApiError} 400 that names each fault with its place.
+ */
+export function readChatRequest(body: unknown): ChatRequest {
+  const parsed = chatRequestSchema.safeParse(body)
+  if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
+  const { model: first, models, stream } = parsed.data
+  const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
+  if (wanted.length === 0)
+    throw invalidRequest('model is missing: name one in "model", or several in "models"')
+  return { models: wanted, stream: stream === true, body: parsed.data }
+}
+
+/** A refusal of what the caller asked. */
+export function invalidRequest(message: string): ApiError {
+  return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
+}
+
+const FAULTS_TOLD = 5
+
+function describe(error: z.ZodError, body: unknown): string {
+  const faults = error.issues.slice(0, FAULTS_TOLD).map(({ path, message }) => {
+    const place = z.core.toDotPath(path)
+    return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
+  })
+  // How many there are is not known: lists are looked at no further.
+  const more = error.issues.length > FAULTS_TOLD ? '; and more' : ''
+  return `Invalid chat request: ${faults.join('; ')}${more}`
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    body,
+  )
+}
+
+function sent(value: unknown): string {
+  return value === undefined ? '; it is missing' : `; sent: ${shorten(JSON.stringify(value))}`
+}

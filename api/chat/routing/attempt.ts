@@ -1,0 +1,76 @@
+/** One try of one provider: its deadlines, and what is noted of it. */
+import type { Trial } from './breaker.ts'
+import type { Target } from './candidates.ts'
+import { AttemptFailure } from './failure.ts'
+import type { AttemptRecord } from '../records/usage-record.ts'
+
+export class Attempt {
+  readonly target: Target
+  readonly trial: Trial
+  readonly #controller = new AbortController()
+  readonly #began = performance.now()
+  readonly #total: NodeJS.Timeout
+  #silence: NodeJS.Timeout | undefined
+  #status: number | null = null
+  #wasSuspended = false
+  readonly #isCutShort: boolean
+
+  /** Begins the attempt; `leftMs` is what the request has left for it. */
+  constructor(target: Target, trial: Trial, leftMs: number) {
+    this.target = target
+    this.trial = trial
+    const { totalMs } = target.upstream.timeouts
+    this.#isCutShort = leftMs < totalMs
+    this.#total = setTimeout(() => this.abort(this.#outOfTime()), Math.min(totalMs, leftMs))
+  }
+
+  /** Ends what is under way; its reason is the failure. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(failure: AttemptFailure): void {
+    this.#controller.abort(failure)
+  }
+
+  /** A reply has begun. */
+  answered(status: number): void {
+    this.#status = status
+  }
+
+  /** From now on a stream may be silent for `ms`: until its first token, or between two parts. */
+  expectWithin(ms: number): void {
+    clearTimeout(this.#silence)
+    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout')), ms)
+  }
+
+  /** The stream went on. */
+  progressed(): void {
+    this.#silence?.refresh()
+  }
+
+  /** The stream is not being read, since the client is slow: its silence says nothing. */
+  suspend(): void {
+    clearTimeout(this.#silence)
+    this.#wasSuspended = true
+  }
+
+  /** The attempt is over; the record of it. */
+  end(failure: AttemptFailure | undefined): AttemptRecord {
+    clearTimeout(this.#total)
+    clearTimeout(this.#silence)
+    return {
+      model: this.target.model,
+      provider: this.target.provider,
+      status: failure?.status ?? this.#status,
+      error_type: failure?.errorType ?? null,
+      duration_ms: Math.round(performance.now() - this.#began),
+    }
+  }
+
+  /** Time that a client took to read, or other attempts before it, is not the provider's. */
+  #outOfTime(): AttemptFailure {
+    if (this.#wasSuspended) return new AttemptFailure('notRead')
+    return new AttemptFailure(this.#isCutShort ? 'outOfTime' : 'timeout')
+  }
+}

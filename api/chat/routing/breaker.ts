@@ -1,0 +1,183 @@
+/**
+ * Circuit breakers, one per provider and model: a candidate that keeps failing is tried last for a while, never
+ * left out. So a request still gets its answer when all of them are open. Last means after the other providers of
+ * its model: in which order the models are tried is the caller's to say (CONTRACT 6).
+ */
+import type { ChatObserver, Candidate } from '../observer.ts'
+
+interface BreakerRules {
+  /** Time that is looked back on, in milliseconds. */
+  readonly windowMs: number
+  /** Attempts in that time that are needed for a judgement. */
+  readonly minimum: number
+  /** Share of failures that opens. */
+  readonly failedShare: number
+  /** Failures in a row that open at once. */
+  readonly inARow: number
+  /** How long a breaker stays open, unless the provider says how long; and how long that may be. */
+  readonly openMs: number
+  readonly openMsAtMost: number
+}
+
+/** The rules in force unless a test brings its own. */
+export const BREAKER_RULES: BreakerRules = {
+  windowMs: 30_000,
+  minimum: 5,
+  failedShare: 0.5,
+  inARow: 3,
+  openMs: 30_000,
+  openMsAtMost: 300_000,
+}
+
+/** How an attempt ended, for the breaker: `neutral` says nothing of the provider. */
+export type Verdict = 'served' | 'failed' | 'neutral'
+
+/** An attempt, as the breaker of its candidate knows it. */
+export interface Trial {
+  readonly candidate: Candidate
+  /** How often the breaker had opened when the attempt began. */
+  readonly openings: number
+}
+
+export interface Breakers {
+  /** The candidates in the order in which to try them: of each model, those that are open last. */
+  order<Item extends Candidate>(candidates: readonly Item[]): readonly Item[]
+  /** An attempt begins; gives what `ended` takes. */
+  began(candidate: Candidate): Trial
+  /** It ended. `retryAfterSeconds` is what the provider asked for. */
+  ended(trial: Trial, verdict: Verdict, retryAfterSeconds?: number): void
+  /** Forgets all other candidates, which are no longer configured; what was open of them is told to be closed. */
+  keepOnly(candidates: readonly Candidate[]): void
+}
+
+/** Breakers over all candidates. `now` gives milliseconds of a clock that never goes back. */
+export function createBreakers(
+  observer: Pick<ChatObserver, 'breakerChanged'>,
+  { rules = BREAKER_RULES, now = () => performance.now() }: { rules?: BreakerRules; now?: () => number } = {},
+): Breakers {
+  const breakers = new Map<string, Breaker>()
+
+  function breakerOf(candidate: Candidate): Breaker {
+    const key = keyOf(candidate)
+    const breaker = breakers.get(key) ?? new Breaker(candidate, rules)
+    breakers.set(key, breaker)
+    return breaker
+  }
+
+  function tell({ model, provider }: Candidate, open: boolean): void {
+    observer.breakerChanged({ model, provider, open })
+  }
+
+  return {
+    order(candidates) {
+      const last = new Set(candidates.filter((candidate) => breakerOf(candidate).isLast(now())))
+      if (last.size === 0) return candidates
+      const models = [...Map.groupBy(candidates, ({ model }) => model).values()]
+      return models.flatMap((providers) => [
+        ...providers.filter((candidate) => !last.has(candidate)),
+        ...providers.filter((candidate) => last.has(candidate)),
+      ])
+    },
+    began: (candidate) => breakerOf(candidate).began(candidate, now()),
+    ended(trial, verdict, retryAfterSeconds) {
+      const breaker = breakers.get(keyOf(trial.candidate))
+      if (breaker === undefined) return
+      const wasOpen = breaker.isOpen
+      breaker.ended(trial, now(), { verdict, retryAfterSeconds })
+      if (breaker.isOpen !== wasOpen) tell(breaker.candidate, breaker.isOpen)
+    },
+    keepOnly(candidates) {
+      const kept = new Set(candidates.map(keyOf))
+      for (const [key, breaker] of breakers) {
+        if (kept.has(key)) continue
+        breakers.delete(key)
+        if (breaker.isOpen) tell(breaker.candidate, false)
+      }
+    },
+  }
+}
+
+// Neither name can hold a space.
+function keyOf({ model, provider }: Candidate): string {
+  return `${provider} ${model}`
+}
+
+/** Attempts of one second. */
+interface Second {
+  readonly second: number
+  served: number
+  failed: number
+}
+
+/** How an attempt ended. */
+interface Outcome {
+  readonly verdict: Verdict
+  readonly retryAfterSeconds: number | undefined
+}
+
+/** One provider of one model. Times are milliseconds of the same clock. */
+class Breaker {
+  readonly candidate: Candidate
+  readonly #rules: BreakerRules
+  #seconds: Second[] = []
+  #failedInARow = 0
+  /** Undefined while it is closed. Afterwards one attempt at a time probes whether it may close. */
+  #openUntil: number | undefined
+  #probe: Trial | undefined
+  #openings = 0
+
+  constructor({ model, provider }: Candidate, rules: BreakerRules) {
+    this.candidate = { model, provider }
+    this.#rules = rules
+  }
+
+  get isOpen(): boolean {
+    return this.#openUntil !== undefined
+  }
+
+  isLast(now: number): boolean {
+    return this.#openUntil !== undefined && (this.#probe !== undefined || now < this.#openUntil)
+  }
+
+  began(candidate: Candidate, now: number): Trial {
+    const trial = { candidate, openings: this.#openings }
+    if (this.#openUntil !== undefined && now >= this.#openUntil) this.#probe ??= trial
+    return trial
+  }
+
+  ended(trial: Trial, now: number, { verdict, retryAfterSeconds }: Outcome): void {
+    if (trial === this.#probe) this.#probe = undefined
+    if (verdict === 'neutral') return
+    if (verdict === 'failed' && retryAfterSeconds !== undefined) {
+      return this.#open(now, retryAfterSeconds * 1000)
+    }
+    // What began before it opened, a long stream for instance, tells of a provider as it was then.
+    if (trial.openings !== this.#openings) return
+    this.#count(now, verdict)
+    if (verdict === 'served') this.#openUntil = undefined
+    else if (this.isOpen || this.#isFailing) this.#open(now, this.#rules.openMs)
+  }
+
+  #open(now: number, ms: number): void {
+    this.#openUntil = now + Math.min(ms, this.#rules.openMsAtMost)
+    this.#openings += 1
+    this.#seconds = []
+  }
+
+  #count(now: number, verdict: 'served' | 'failed'): void {
+    const second = Math.floor(now / 1000)
+    const last = this.#seconds.at(-1)
+    if (last?.second === second) last[verdict] += 1
+    else this.#seconds.push({ second, served: 0, failed: 0, [verdict]: 1 })
+    const oldest = second - Math.ceil(this.#rules.windowMs / 1000)
+    while ((this.#seconds[0]?.second ?? second) < oldest) this.#seconds.shift()
+    this.#failedInARow = verdict === 'failed' ? this.#failedInARow + 1 : 0
+  }
+
+  get #isFailing(): boolean {
+    if (this.#failedInARow >= this.#rules.inARow) return true
+    const failed = this.#seconds.reduce((sum, second) => sum + second.failed, 0)
+    const all = this.#seconds.reduce((sum, second) => sum + second.failed + second.served, 0)
+    return all >= this.#rules.minimum && failed / all >= this.#rules.failedShare
+  }
+}

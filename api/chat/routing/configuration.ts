@@ -1,0 +1,213 @@
+/** The routing configuration (CONTRACT 6): which models there are, and which providers serve them. */
+import { open } from 'node:fs/promises'
+import { z } from 'zod'
+import { OperatorError } from '../../http/errors.ts'
+
+/** How long a provider may take, in milliseconds. */
+interface Timeouts {
+  /** To the first meaningful token of a stream. */
+  readonly firstTokenMs: number
+  /** Between two parts of a stream after that. */
+  readonly idleMs: number
+  /** For one reply as a whole. */
+  readonly totalMs: number
+}
+
+/** One provider of one model. */
+export interface Provider {
+  readonly name: string
+  /** Where completions are posted to. */
+  readonly url: URL
+  /** What the provider calls the model. */
+  readonly model: string
+  /** Headers of each request, the key among them: for this provider alone. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeouts: Timeouts
+  /** Whether a stream may be asked for its usage: some providers refuse the option. */
+  readonly includeUsage: boolean
+}
+
+export interface Configuration {
+  /** Providers that can be asked, by model, in the order of the file. */
+  readonly models: ReadonlyMap<string, readonly Provider[]>
+  /** How long one request may take with all its attempts, in milliseconds. */
+  readonly totalMs: number
+  /** How many models a request may name in `models`. */
+  readonly modelsPerRequest: number
+  /** When the file was written last, in seconds of Unix time. */
+  readonly writtenAt: number
+  /** What is configured and yet cannot be used, a sentence each. */
+  readonly warnings: readonly string[]
+}
+
+/** Headers that are ours to set, or the connection's. */
+const RESERVED_HEADERS = [
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+const milliseconds = z.int().min(1).max(86_400_000)
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
+const headerValue = z.string().regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+
+const baseUrl = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  .refine((text) => !/[?#]/.test(text), 'must end with its path: a query or fragment has no place in it')
+  .refine((text) => !URL.canParse(text) || new URL(text).username === '', {
+    error: 'must hold no user or password: name the variable of the key in api_key_env',
+  })
+
+const headersSchema = z.record(
+  z
+    .string()
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is no header name')
+    .refine((name) => !RESERVED_HEADERS.includes(name.toLowerCase()), 'is set by the service itself'),
+  z.union([headerValue, z.strictObject({ env: variable })]),
+)
+
+const providerSchema = z.strictObject({
+  name: z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, underscores or dashes'),
+  base_url: baseUrl,
+  model: z.string().min(1),
+  api_key_env: variable.optional(),
+  headers: headersSchema.optional(),
+  timeouts: z
+    .strictObject({
+      first_token_ms: milliseconds.optional(),
+      idle_ms: milliseconds.optional(),
+      total_ms: milliseconds.optional(),
+    })
+    .optional(),
+  include_usage: z.boolean().default(true),
+})
+
+const fileSchema = z.strictObject({
+  models: z.record(
+    z.string().regex(/^[^\s/]+\/\S+$/, 'must have the form author/slug'),
+    z.strictObject({
+      providers: z
+        .array(providerSchema)
+        .min(1, 'must name at least one provider')
+        .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, {
+          error: 'must name each provider once',
+        }),
+    }),
+  ),
+  limits: z
+    .strictObject({
+      total_ms: milliseconds.optional(),
+      models_per_request: z.int().min(1).max(100).optional(),
+    })
+    .optional(),
+})
+
+const DEFAULT_TIMEOUTS: Timeouts = { firstTokenMs: 60_000, idleMs: 60_000, totalMs: 300_000 }
+const DEFAULT_TOTAL_MS = 600_000
+const DEFAULT_MODELS_PER_REQUEST = 10
+
+/**
+ * Reads the configuration; keys and secret headers come from `environment`.
+ * @throws {OperatorError} that lists every fault of the file at once.
+ */
+export async function readConfiguration(
+  path: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<Configuration> {
+  const { json, writtenAt } = await readJsonFile(path)
+  const parsed = fileSchema.safeParse(json)
+  if (!parsed.success) throw faulty(path, describe(parsed.error))
+  const { models, limits } = parsed.data
+  const warnings: string[] = []
+  const usable = Object.entries(models).map(([model, { providers }]) => {
+    const found = providers.map((provider) => toProvider(model, provider, environment, warnings))
+    return [model, found.filter((provider) => provider !== undefined)] as const
+  })
+  return {
+    models: new Map(usable),
+    totalMs: limits?.total_ms ?? DEFAULT_TOTAL_MS,
+    modelsPerRequest: limits?.models_per_request ?? DEFAULT_MODELS_PER_REQUEST,
+    writtenAt,
+    warnings,
+  }
+}
+
+/** What the file says, and when it was written, in seconds of Unix time. */
+async function readJsonFile(path: string): Promise<{ readonly json: unknown; readonly writtenAt: number }> {
+  try {
+    // Both of one handle: the file may be replaced or removed at any moment.
+    await using file = await open(path)
+    const { mtimeMs } = await file.stat()
+    return { json: JSON.parse(await file.readFile('utf8')), writtenAt: Math.floor(mtimeMs / 1000) }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw faulty(path, error instanceof SyntaxError ? `it is no JSON: ${reason}` : reason, error)
+  }
+}
+
+/** All faults, a line or two each; of a key that is wrong, what is wrong with it. */
+function describe(error: z.ZodError): string {
+  const issues = error.issues.flatMap((issue) =>
+    issue.code === 'invalid_key' ? issue.issues.map((inner) => ({ ...inner, path: issue.path })) : [issue],
+  )
+  return z.prettifyError({ issues })
+}
+
+function faulty(path: string, reason: string, cause?: unknown): OperatorError {
+  return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
+}
+
+/** The provider as it is asked; undefined, with a warning, when a secret it needs is not there. */
+function toProvider(
+  model: string,
+  {
+    name,
+    base_url,
+    model: upstreamModel,
+    api_key_env,
+    headers = {},
+    timeouts,
+    include_usage,
+  }: z.infer<typeof providerSchema>,
+  environment: NodeJS.ProcessEnv,
+  warnings: string[],
+): Provider | undefined {
+  const missing: string[] = []
+  const secret = (variableName: string) => {
+    const value = environment[variableName]?.trim()
+    if (!value || !headerValue.safeParse(value).success) missing.push(variableName)
+    return value ?? ''
+  }
+  const all: Record<string, string> = {}
+  if (api_key_env !== undefined) all['authorization'] = `Bearer ${secret(api_key_env)}`
+  for (const [header, value] of Object.entries(headers)) {
+    all[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
+  }
+  if (missing.length > 0) {
+    warnings.push(
+      `${name} of ${model} is left out: ${missing.join(', ')} is not set, or is no text for a header`,
+    )
+    return undefined
+  }
+  return {
+    name,
+    url: new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`),
+    model: upstreamModel,
+    headers: all,
+    timeouts: {
+      firstTokenMs: timeouts?.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
+      idleMs: timeouts?.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
+      totalMs: timeouts?.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
+    },
+    includeUsage: include_usage,
+  }
+}

@@ -1,0 +1,87 @@
+/** Asks one provider after another until one serves the request. */
+import type { Log } from '../../process/log.ts'
+import { Attempt } from './attempt.ts'
+import type { Breakers } from './breaker.ts'
+import type { ChatCall } from '../chat-call.ts'
+import type { Target } from './candidates.ts'
+import type { AttemptFailure } from './failure.ts'
+import { noneServed, type FailedAttempt } from './no-provider.ts'
+import type { ChatObserver } from '../observer.ts'
+import { asFailure } from '../protocol/upstream.ts'
+
+interface FallbackTools {
+  readonly breakers: Breakers
+  readonly observer: ChatObserver
+  readonly log: Log
+}
+
+/** A request with those who may serve it. */
+export interface Routed {
+  readonly call: ChatCall
+  readonly targets: readonly Target[]
+  /** How long it may take with all its attempts, in milliseconds. */
+  readonly totalMs: number
+}
+
+/** How an attempt is made: resolves once the provider serves, or throws. `isLastModel`: no other one is left. */
+type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
+
+export interface Fallback {
+  /**
+   * The first attempt that serves, which the caller ends with `ended`.
+   * @throws {ApiError} when none does.
+   */
+  firstServing<Served>(routed: Routed, serve: Serve<Served>): Promise<readonly [Attempt, Served]>
+  /** An attempt that served is over: `failure` where it was cut on the way. */
+  ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void
+}
+
+/** The loop over candidates, with its breakers and what it tells of its work. */
+export function createFallback({ breakers, observer, log }: FallbackTools): Fallback {
+  function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
+    const { model, provider } = attempt.target
+    const record = call.ended(attempt, failure)
+    const verdict = failure === undefined ? 'served' : failure.rule.harmless ? 'neutral' : 'failed'
+    breakers.ended(attempt.trial, verdict, failure?.retryAfterSeconds)
+    observer.attemptFinished({
+      model,
+      provider,
+      outcome: failure?.errorType ?? 'served',
+      ms: record.duration_ms,
+    })
+    if (failure === undefined || failure.kind === 'abandoned') return
+    const { kind, status, code, cause } = failure
+    const facts = { request_id: call.requestId, model, provider, kind, status, code, ms: record.duration_ms }
+    log.warn(cause === undefined ? facts : { ...facts, err: cause }, 'provider did not serve')
+  }
+
+  function begin(call: ChatCall, target: Target, totalMs: number): Attempt {
+    const attempt = new Attempt(target, breakers.began(target), totalMs - call.elapsedMs)
+    call.began(attempt)
+    return attempt
+  }
+
+  return {
+    ended,
+    async firstServing({ call, targets, totalMs }, serve) {
+      const failed: FailedAttempt[] = []
+      let open = breakers.order(targets)
+      for (let target = open[0]; target !== undefined; target = open[0]) {
+        if (call.hasLeft || call.elapsedMs >= totalMs) break
+        const { model, provider } = target
+        const others = open.filter((other) => other.model !== model)
+        const attempt = begin(call, target, totalMs)
+        try {
+          return [attempt, await serve(attempt, others.length === 0)]
+        } catch (error) {
+          const failure = asFailure(error, attempt.signal)
+          ended(call, attempt, failure)
+          failed.push({ candidate: { model, provider }, failure })
+          open = failure.rule.endsModel ? others : open.slice(1)
+          if (open.length > 0) observer.fellBack({ model, provider })
+        }
+      }
+      throw noneServed(failed)
+    },
+  }
+}

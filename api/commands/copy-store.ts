@@ -1,0 +1,80 @@
+/** Entry of `npm run migrate`: moves an installation from one store to another. Summary on stdout, notes on stderr. */
+import { existsSync, realpathSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { copyStore } from '../store/copy-store.ts'
+import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'
+import { EXIT_USAGE, failureText, note, print } from '../process/entry.ts'
+import { OperatorError } from '../http/errors.ts'
+import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
+
+const USAGE = 'npm run -s migrate -- --from STORE --to STORE'
+const HELP = [
+  `Usage: ${USAGE}`,
+  '',
+  'Copies every table of one store into an empty one, in one transaction; the first stays as it is.',
+  'Stop the service before: what it writes afterwards is not moved.',
+  '',
+  `A STORE is an SQLite file, data/service.sqlite for instance, or ${DATABASE_URL_FORM}`,
+  '(the password may come from PGPASSWORD or ~/.pgpass instead).',
+].join('\n')
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  note(failureText(error))
+  process.exitCode = EXIT_USAGE
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const { from, to, help } = readOptions(args)
+  if (help === true) {
+    print(HELP)
+    return
+  }
+  if (from === undefined || to === undefined) throw new OperatorError(`Say from where and where to: ${USAGE}`)
+  checkPlaces(from, to)
+  await move(from, to)
+}
+
+async function move(from: string, to: string): Promise<void> {
+  await using closing = new AsyncDisposableStack()
+  const source = await openStoreAsItIs(from)
+  closing.defer(() => source.close())
+  const target = await openStoreAt(to, new Date())
+  closing.defer(() => target.close())
+  const tables = await copyStore(source, target)
+  print(['table\trows', ...tables.map(({ name, rows }) => `${name}\t${rows}`)].join('\n'))
+  const use = isDatabaseUrl(to)
+    ? 'with DATABASE_URL set to it'
+    : 'as service.sqlite in DATA_DIR, without DATABASE_URL'
+  note(`Copied ${describePlace(from)} to ${describePlace(to)}; the service uses the copy ${use}.`)
+}
+
+function checkPlaces(from: string, to: string): void {
+  for (const place of [from, to]) {
+    if (place.includes('://') && !isDatabaseUrl(place)) {
+      throw new OperatorError(`The address of a database must be ${DATABASE_URL_FORM}`)
+    }
+  }
+  if (!isDatabaseUrl(from) && !existsSync(from)) throw new OperatorError(`There is no file "${from}"`)
+  if (samePlace(from, to)) throw new OperatorError('--from and --to name the same store')
+}
+
+function samePlace(from: string, to: string): boolean {
+  if (isDatabaseUrl(from) || isDatabaseUrl(to)) return from === to
+  return existsSync(to) && realpathSync(from) === realpathSync(to)
+}
+
+function readOptions(args: readonly string[]): { from?: string; to?: string; help?: boolean } {
+  try {
+    const options = {
+      from: { type: 'string' },
+      to: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    } as const
+    return parseArgs({ args: [...args], options }).values
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new OperatorError(`${message}\nSay ${USAGE}`, { cause: error })
+  }
+}

@@ -1,0 +1,215 @@
+/** The commands of `npm run directories`. Data goes to `print`, messages to `note`. */
+import type { Clock } from '../http/call.ts'
+import type { Settings } from '../config.ts'
+import { OperatorError } from '../http/errors.ts'
+import type { Log } from '../process/log.ts'
+import type { Store } from '../store/store.ts'
+import {
+  findConnectionByName,
+  listConnections,
+  putConnection,
+  removeConnection,
+  type Connection,
+} from '../scim/directory/connection-store.ts'
+import { readAccount, readConnection, readOptions } from './directory-options.ts'
+import { FAILURES, SyncFailure } from '../scim/failures.ts'
+import { lastJob, showJob } from '../scim/jobs/job-store.ts'
+import { SYNC_LIMITS } from '../scim/directory/limits.ts'
+import { examine } from '../scim/directory/examine.ts'
+import { UNOBSERVED, type SyncObserver } from '../scim/observer.ts'
+import { describePlan } from '../scim/sync/plan-text.ts'
+import { PULSE } from '../scim/jobs/run-job.ts'
+import { prepareSync, type SyncEffects, type SyncOptions } from '../scim/sync/sync.ts'
+import { syncNow } from '../scim/jobs/sync-now.ts'
+import { readToken, type Environment } from '../scim/directory/token.ts'
+
+/** What a command works with. */
+interface Workplace {
+  readonly store: Store
+  readonly settings: Settings
+  readonly environment: Environment
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  readonly log: Log
+  readonly print: (line: string) => void
+  readonly note: (line: string) => void
+}
+
+interface Command {
+  readonly usage: string
+  readonly summary: string
+  /** Checks the arguments, before anything is opened, and returns what is to be done. */
+  prepare(args: readonly string[]): (workplace: Workplace) => Promise<void>
+}
+
+const USAGE = {
+  set:
+    'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH) [--members inline|per_group|off] ' +
+    '[--schedule CRON] [--allow-private] [--allow-loopback]',
+  list: 'list',
+  remove: 'remove --account NAME',
+  test: 'test --account NAME',
+  sync: 'sync --account NAME [--dry-run] [--allow-deletions]',
+} as const
+
+// Each page would be too many lines for a directory of thousands.
+const TOLD_EVERY = 1000
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  set: {
+    usage: USAGE.set,
+    summary: 'connects the account to its directory, in place of any former connection',
+    prepare: prepareSet,
+  },
+  list: {
+    usage: USAGE.list,
+    summary: 'lists the connections, tab-separated, with their last sync; tokens are not known to it',
+    prepare: prepareList,
+  },
+  remove: {
+    usage: USAGE.remove,
+    summary: 'removes the connection; the groups stay as they were synced last',
+    prepare: prepareRemove,
+  },
+  test: {
+    usage: USAGE.test,
+    summary: 'asks the directory for its first groups and tells what it can do; writes nothing',
+    prepare: prepareTest,
+  },
+  sync: {
+    usage: USAGE.sync,
+    summary:
+      'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
+      'lets this one run delete what the directory no longer has, however much that is',
+    prepare: prepareSyncCommand,
+  },
+}
+
+export const HELP = [
+  'Usage: npm run -s directories -- COMMAND',
+  '',
+  ...Object.values(COMMANDS).map(({ usage, summary }) => `  ${usage}\n      ${summary}`),
+  '',
+  'Tokens are read from the environment of the service, or from a file with mode 0600, at each sync.',
+  'The connections lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
+  'Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash.',
+].join('\n')
+
+function prepareSet(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+  const given = readOptions(
+    args,
+    ['account', 'url', 'token-env', 'token-file', 'members', 'schedule', 'allow-loopback', 'allow-private'],
+    USAGE.set,
+  )
+  const account = readAccount(given, USAGE.set)
+  const connection = readConnection(given, new Date())
+  return async ({ store, environment, clock, note }) => {
+    if (!(await putConnection(store, account, connection, clock()))) {
+      throw new OperatorError(
+        `There is no account "${account}": npm run -s keys -- create --account … --kind management makes it, with a key`,
+      )
+    }
+    note(`Connected account "${account}" to ${connection.url.href}.`)
+    try {
+      readToken(connection.token, environment)
+    } catch (error) {
+      if (!(error instanceof SyncFailure)) throw error
+      note(`The token cannot be read from here, and the service will need it. ${error.message}.`)
+    }
+  }
+}
+
+function prepareList(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+  readOptions(args, [], USAGE.list)
+  return async ({ store, print }) => {
+    print('account\turl\ttoken\tmembers\tschedule\tnext_sync_at\tlast_status\tlast_finished_at')
+    for (const connection of await listConnections(store)) {
+      const { account, url, token, members, schedule, nextSyncAt, accountId } = connection
+      const last = await lastJob(store, accountId)
+      const columns = [account, url.href, `${token.kind}:${token.source}`, members, schedule, nextSyncAt]
+      print([...columns, last?.status, last?.finished_at].map((column) => column ?? '').join('\t'))
+    }
+  }
+}
+
+function prepareRemove(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+  const account = readAccount(readOptions(args, ['account'], USAGE.remove), USAGE.remove)
+  return async ({ store, note }) => {
+    if (!(await removeConnection(store, account))) throw notConnected(account)
+    note(`Removed the connection of account "${account}"; its groups stay as they were synced last.`)
+  }
+}
+
+function prepareTest(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+  const account = readAccount(readOptions(args, ['account'], USAGE.test), USAGE.test)
+  return async (workplace) => {
+    const connection = await connectionOf(workplace.store, account)
+    const lines = await examine(connection, workplace.signal, effectsOf(workplace))
+    for (const line of lines) workplace.print(line)
+  }
+}
+
+function prepareSyncCommand(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+  const given = readOptions(args, ['account', 'dry-run', 'allow-deletions'], USAGE.sync)
+  const account = readAccount(given, USAGE.sync)
+  const allowDeletions = given['allow-deletions'] ?? false
+  return async (workplace) => {
+    const { accountId } = await connectionOf(workplace.store, account)
+    const options = { signal: workplace.signal, allowDeletions, progress: tellProgress(workplace.note) }
+    if (given['dry-run'] === true) await showPlan(accountId, options, workplace)
+    else await runSync(accountId, options, workplace)
+  }
+}
+
+async function showPlan(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
+  const { store, print, note } = workplace
+  const prepared = await prepareSync(store, accountId, options, effectsOf(workplace))
+  for (const line of describePlan(prepared.plan)) print(line)
+  if (!prepared.complete) note('The directory tells no total: a sync deletes nothing.')
+  if (prepared.fault === undefined) return
+  note(`A sync would stop here. ${FAILURES[prepared.fault.failure]} (${prepared.fault.message})`)
+  note('To let one run do it all the same: sync --allow-deletions.')
+}
+
+async function runSync(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
+  const { settings, print } = workplace
+  const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
+  const job = await syncNow(accountId, options, {
+    ...workplace,
+    ...effectsOf(workplace),
+    pulse: PULSE,
+    syncMs,
+  })
+  print(JSON.stringify(showJob(job)))
+  if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
+}
+
+function effectsOf({ environment, note }: Workplace): SyncEffects {
+  let told = false
+  const directoryAsked: SyncObserver['directoryAsked'] = (outcome) => {
+    // Once: a directory that limits requests says so again and again, and may let a command wait for long.
+    if (outcome !== 'slow_down' || told) return
+    told = true
+    note('The directory asks to slow down: this takes as long as it says.')
+  }
+  return { environment, limits: SYNC_LIMITS, observer: { ...UNOBSERVED, directoryAsked } }
+}
+
+async function connectionOf(store: Store, account: string): Promise<Connection> {
+  const connection = await findConnectionByName(store, account)
+  if (connection === undefined) throw notConnected(account)
+  return connection
+}
+
+function notConnected(account: string): OperatorError {
+  return new OperatorError(`Account "${account}" has no directory: list shows the connections, set makes one`)
+}
+
+function tellProgress(note: (line: string) => void): SyncOptions['progress'] {
+  let told = 0
+  return (read, total) => {
+    if (read === told || (read < told + TOLD_EVERY && read !== total)) return
+    told = read
+    note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)
+  }
+}

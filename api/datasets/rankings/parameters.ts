@@ -1,0 +1,69 @@
+/** The query parameters of the app rankings (CONTRACT 4.1): read strictly, and all faults told at once. */
+import { z } from 'zod'
+import { daySchema, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
+import {
+  badRequest,
+  invalid,
+  readParameters,
+  wholeNumber,
+  type Fault,
+  type ParameterTable,
+  type Values,
+} from '../../http/protocol/query-parameters.ts'
+import { FORMAT_NAMES } from '../formats/formats.ts'
+
+const MAX_LIMIT = 100
+/** The largest offset: with the largest limit, the end of what can be reached. */
+export const MAX_OFFSET = 100
+
+/** Every parameter with its check. */
+export const PARAMETERS = {
+  category: { schema: z.enum(CATEGORIES), allowed: `one of ${CATEGORIES.join(', ')}` },
+  subcategory: { schema: z.enum(SUBCATEGORIES), allowed: `one of ${SUBCATEGORIES.join(', ')}` },
+  sort: { schema: z.enum(SORTS), allowed: `one of ${SORTS.join(', ')}` },
+  start_date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
+  end_date: {
+    schema: daySchema.refine((day) => day >= FLOOR_DATE),
+    allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
+  },
+  limit: wholeNumber(1, MAX_LIMIT),
+  offset: wholeNumber(0, MAX_OFFSET),
+  as_of: {
+    schema: z.iso.datetime({ offset: true }),
+    allowed: 'the time of a snapshot, ISO 8601, such as 2026-11-20T02:00:00Z',
+  },
+  format: { schema: z.enum(FORMAT_NAMES), allowed: `one of ${FORMAT_NAMES.join(', ')}` },
+} as const satisfies ParameterTable
+
+/** The parameters as sent, checked one by one and against each other. */
+export type Parameters = Values<typeof PARAMETERS>
+
+/**
+ * Reads the query string (what follows the `?`, still encoded).
+ * @throws {ApiError} 400 that lists every fault.
+ */
+export function parseParameters(query: string): Parameters {
+  const { values, faults } = readParameters(PARAMETERS, query)
+  const parameters: Parameters = values
+  faults.push(...contradictions(parameters))
+  if (faults.length > 0) throw badRequest(faults)
+  return parameters
+}
+
+/** Where parameters that are right one by one do not fit each other. */
+export function contradictions({ category, subcategory, start_date, end_date }: Parameters): Fault[] {
+  const faults: Fault[] = []
+  if (category !== undefined && subcategory !== undefined) {
+    const inside = subcategoriesOf(category)
+    if (!inside.includes(subcategory)) {
+      const allowed = `with category ${category} one of ${inside.join(', ')}`
+      faults.push(invalid('subcategory', subcategory, allowed))
+    }
+  }
+  if (start_date !== undefined && end_date !== undefined && start_date > end_date) {
+    faults.push(invalid('start_date', start_date, `a date not after end_date, ${end_date}`))
+  }
+  return faults
+}

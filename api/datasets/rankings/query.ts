@@ -1,0 +1,36 @@
+import type { Sort } from '../../../pipeline/contract/dataset.ts'
+import type { Category, Subcategory } from '../../../pipeline/contract/taxonomy.ts'
+import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
+import type { Parameters } from './parameters.ts'
+import { resolveWindow, type DateWindow } from './window.ts'
+
+/** What is answered once defaults and clamps are applied: requests that mean the same resolve to the same. */
+export type RankingsQuery = DateWindow & {
+  readonly sort: Sort
+  readonly category: Category | null
+  readonly subcategory: Subcategory | null
+  readonly limit: number
+  readonly offset: number
+}
+
+const DEFAULT_LIMIT = 50
+
+/**
+ * Applies the rules of CONTRACT 4.1 to parameters that are valid one by one.
+ * @throws {ApiError} 400 when the window would start after it ends.
+ */
+export function resolveQuery(parameters: Parameters, dataThrough: string): RankingsQuery {
+  const { category, subcategory, sort, limit, offset } = parameters
+  const { start, end } = resolveWindow(parameters, dataThrough)
+  if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
+  return {
+    start,
+    end,
+    sort: sort ?? 'popular',
+    // The subcategory takes precedence, and the group it belongs to adds nothing.
+    category: subcategory === undefined ? (category ?? null) : null,
+    subcategory: subcategory ?? null,
+    limit: limit ?? DEFAULT_LIMIT,
+    offset: offset ?? 0,
+  }
+}

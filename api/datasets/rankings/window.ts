@@ -1,0 +1,35 @@
+import { millisecondsInDay } from 'date-fns/constants'
+import { addDays, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
+
+/** Days of the default window, both ends included (CONTRACT 4.1). */
+const DEFAULT_WINDOW_DAYS = 30
+
+/** A date window, both days included, `YYYY-MM-DD` in UTC. */
+export interface DateWindow {
+  readonly start: string
+  readonly end: string
+}
+
+/**
+ * Resolves what was asked to the window that is answered (CONTRACT 4.1): the end is clamped back to
+ * `dataThrough`, the last completed day of the data, and the start forward to the floor. The start may come
+ * out after the end; the caller refuses that.
+ */
+export function resolveWindow(
+  asked: { readonly start_date?: string; readonly end_date?: string },
+  dataThrough: string,
+): DateWindow {
+  const end = earlier(asked.end_date ?? dataThrough, dataThrough)
+  const start = asked.start_date ?? addDays(end, 1 - DEFAULT_WINDOW_DAYS)
+  return { start: start < FLOOR_DATE ? FLOOR_DATE : start, end }
+}
+
+/** How many days a window has. */
+export function daysOf({ start, end }: DateWindow): number {
+  return 1 + (Date.parse(end) - Date.parse(start)) / millisecondsInDay
+}
+
+// Days in this form sort as text.
+function earlier(day: string, other: string): string {
+  return day < other ? day : other
+}

@@ -1,0 +1,206 @@
+/**
+ * A few connections to one DuckDB, each with the statements it has prepared. Queries beyond them wait their turn,
+ * not too many and not too long, so that heavy ones cannot hold up everything else.
+ */
+import {
+  VARCHAR,
+  type DuckDBConnection,
+  type DuckDBInstance,
+  type DuckDBPreparedStatement,
+} from '@duckdb/node-api'
+import { ApiError } from '../../http/errors.ts'
+
+type SqlValue = string | number | null
+type SqlValues = Readonly<Record<string, SqlValue>>
+type SqlRow = Readonly<Record<string, unknown>>
+
+/** Runs one statement with `values` bound by name to `$name`. */
+type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
+
+export interface Connections {
+  /**
+   * One statement on any connection.
+   * @throws {ApiError} 503 when too many queries wait, or this one waited and took too long.
+   */
+  readonly query: Query
+  /**
+   * Statements that need the same connection, where nobody else asks meanwhile.
+   * @throws {ApiError} as a query; the time is for all of them together.
+   */
+  readonly inSession: <Result>(work: (query: Query) => Promise<Result>) => Promise<Result>
+  /** Interrupts what still runs, which nobody may be waiting for any more, and closes them. */
+  close(): Promise<void>
+}
+
+export interface ConnectionLimits {
+  readonly connections: number
+  /** Queries that may wait for a connection. */
+  readonly waiting: number
+  /** Milliseconds that a query, or a session, may take, its waiting included. */
+  readonly queryMs: number
+}
+
+/** The limits in force unless a test brings its own. */
+export const CONNECTION_LIMITS: ConnectionLimits = { connections: 2, waiting: 200, queryMs: 20_000 }
+
+const RETRY_AFTER_SECONDS = 2
+const INTERRUPT_AGAIN_MS = 50
+
+interface Connection {
+  readonly connection: DuckDBConnection
+  readonly prepared: Map<string, DuckDBPreparedStatement>
+}
+
+/** Connections that begin with the statements of `setup`; they are opened as they are needed. */
+export function openConnections(
+  instance: Pick<DuckDBInstance, 'connect'>,
+  setup: string,
+  limits: ConnectionLimits = CONNECTION_LIMITS,
+): Connections {
+  const pool = createPool(limits, async () => {
+    const connection = await instance.connect()
+    await connection.run(setup)
+    return { connection, prepared: new Map() }
+  })
+  const underWay = new Map<AbortController, Promise<unknown>>()
+  let closed = false
+  const inSession: Connections['inSession'] = async (work) => {
+    if (closed) throw closedFault()
+    const ending = new AbortController()
+    const timer = setTimeout(() => ending.abort(busy('The query took too long')), limits.queryMs)
+    const session = runSession(pool, ending.signal, work)
+    underWay.set(ending, session)
+    try {
+      return await session
+    } catch (error) {
+      ending.signal.throwIfAborted()
+      throw error
+    } finally {
+      clearTimeout(timer)
+      underWay.delete(ending)
+    }
+  }
+  return {
+    inSession,
+    query: (sql, values) => inSession((query) => query(sql, values)),
+    async close() {
+      closed = true
+      for (const ending of underWay.keys()) ending.abort(closedFault())
+      // What a closed connection is asked never ends, and neither does the process then.
+      await Promise.allSettled(underWay.values())
+      for (const { connection, prepared } of pool.all) {
+        for (const statement of prepared.values()) statement.destroySync()
+        connection.closeSync()
+      }
+    },
+  }
+}
+
+/** Gives `work` a connection of its own until `ending`, which interrupts it. */
+async function runSession<Result>(
+  pool: Pool,
+  ending: AbortSignal,
+  work: (query: Query) => Promise<Result>,
+): Promise<Result> {
+  const taken = await pool.take(ending)
+  let again: NodeJS.Timeout | undefined
+  const interrupt = () => {
+    taken.connection.interrupt()
+    // One that comes just before a statement begins is lost.
+    again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
+  }
+  ending.addEventListener('abort', interrupt)
+  try {
+    return await work(async (sql, values) => {
+      // Nothing ran that could have been interrupted where the time ended between two statements.
+      ending.throwIfAborted()
+      return await run(taken, sql, values)
+    })
+  } finally {
+    clearTimeout(again)
+    ending.removeEventListener('abort', interrupt)
+    pool.give(taken)
+  }
+}
+
+interface Pool {
+  readonly all: readonly Connection[]
+  /** A connection that is free, or the next to be; whoever still waits when `ending` is aborted gets its reason. */
+  take(ending: AbortSignal): Promise<Connection>
+  give(connection: Connection): void
+}
+
+function createPool({ connections, waiting }: ConnectionLimits, open: () => Promise<Connection>): Pool {
+  const all: Connection[] = []
+  const idle: Connection[] = []
+  const queue = new Set<PromiseWithResolvers<Connection>>()
+  let places = connections
+
+  async function openOne(): Promise<Connection> {
+    places -= 1
+    try {
+      const connection = await open()
+      all.push(connection)
+      return connection
+    } catch (error) {
+      places += 1
+      passPlaceOn()
+      throw error
+    }
+  }
+
+  function nextInQueue(): PromiseWithResolvers<Connection> | undefined {
+    const [next] = queue
+    if (next !== undefined) queue.delete(next)
+    return next
+  }
+
+  // Nobody will give back the connection that could not be opened: who waited for it tries again.
+  function passPlaceOn(): void {
+    const next = nextInQueue()
+    if (next !== undefined) openOne().then(next.resolve, next.reject)
+  }
+
+  return {
+    all,
+    async take(ending) {
+      const free = idle.pop()
+      if (free !== undefined) return free
+      if (places > 0) return await openOne()
+      if (queue.size >= waiting) throw busy('Too many queries are waiting')
+      const waiter = Promise.withResolvers<Connection>()
+      queue.add(waiter)
+      ending.addEventListener('abort', () => queue.delete(waiter) && waiter.reject(ending.reason))
+      return await waiter.promise
+    },
+    give(connection) {
+      const next = nextInQueue()
+      if (next === undefined) idle.push(connection)
+      else next.resolve(connection)
+    },
+  }
+}
+
+async function run(
+  { connection, prepared }: Connection,
+  sql: string,
+  values: SqlValues,
+): Promise<readonly SqlRow[]> {
+  const statement = prepared.get(sql) ?? (await connection.prepare(sql))
+  prepared.set(sql, statement)
+  // A bare null has no type, and a macro's argument needs one.
+  const nulls = Object.keys(values).filter((name) => values[name] === null)
+  statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
+  const reader = await statement.runAndReadAll()
+  return reader.getRowObjectsJS()
+}
+
+function closedFault(): Error {
+  return new Error('The connections have been closed: a query outlived what it was asked for')
+}
+
+function busy(reason: string): ApiError {
+  return new ApiError(503, `${reason}; try again in ${RETRY_AFTER_SECONDS} seconds`, {
+    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+  })
+}

@@ -1,0 +1,200 @@
+/** The snapshots over HTTP (CONTRACT 4.6): the list, each one, and its files. Open data: no key is needed. */
+import { createHash } from 'node:crypto'
+import type { Request } from 'express'
+import { LICENCE } from '../../../pipeline/contract/dataset.ts'
+import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import type { Handler, Reply } from '../../http/call.ts'
+import { isNotModified } from '../../http/protocol/conditional.ts'
+import {
+  encode,
+  encodedTag,
+  encodingHeader,
+  preferredEncoding,
+  type Encoding,
+} from '../../http/protocol/encodings.ts'
+import { ApiError } from '../../http/errors.ts'
+import { jsonText, sendBody } from '../../http/respond.ts'
+import { shorten } from '../../untrusted/shorten.ts'
+import { codeOf } from '../../process/system-errors.ts'
+import { createByteCache } from '../rankings/byte-cache.ts'
+import { goneSnapshot, type Snapshots } from './choose.ts'
+import type { CurrentSnapshot } from './current.ts'
+import type { RetainedSnapshots } from './retained.ts'
+import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './catalogue.ts'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** The name under which the files of the newest snapshot are found, for scripts that fetch them each night. */
+const LATEST = 'latest'
+
+const SOON_STALE = 'public, max-age=60, must-revalidate'
+const FOR_GOOD = 'public, max-age=31536000, immutable'
+
+/** The list of the snapshots in some coding. */
+interface Listing {
+  /** The tag of the list itself. */
+  readonly name: string
+  readonly body: Buffer
+}
+
+/** Bytes that the list may take in all its codings, and those of it that a change left behind. */
+const LISTING_BYTES = 16 * 1024 * 1024
+
+/** Lists the retained snapshots, newest first, says which of them is current, and which others were withdrawn. */
+export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
+  // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
+  const { keep } = createByteCache<Listing>(LISTING_BYTES)
+
+  async function listingIn(encoding: Encoding): Promise<Listing> {
+    const currentId = current.facts()?.id
+    const entries = catalogue.list()
+    const retracted = retained.retractions()
+    const state = JSON.stringify([currentId, entries.map(({ id }) => id), retracted])
+    const plain = () =>
+      keep(state, async () => {
+        const data = entries.map((entry) => ({ ...entry, current: entry.id === currentId }))
+        const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
+        return { name: sha256(body), body }
+      })
+    if (encoding === 'identity') return await plain()
+    return await keep(`${encoding} ${state}`, async () => {
+      const { name, body } = await plain()
+      return { name, body: await encode(body, encoding) }
+    })
+  }
+
+  return async (request, reply) => {
+    const encoding = preferredEncoding(request)
+    const { name, body } = await listingIn(encoding)
+    reply.set('Link', `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version", <${LICENCE.url}>; rel="license"`)
+    reply.set('Vary', 'Accept-Encoding')
+    sendOpen(request, reply, { etag: encodedTag(name, encoding), body, encoding })
+  }
+}
+
+/** Describes one snapshot; `latest` leads to the current one. */
+export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
+  return (request, reply) => {
+    const id = pathPart(request, 'id')
+    if (id === LATEST) return redirectToLatest(reply, current, '')
+    const entry = findEntry(catalogue, retained, id)
+    const body = Buffer.from(jsonText({ data: { ...entry, current: id === current.facts()?.id } }))
+    reply.set('Link', `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}>; rel="version-history"`)
+    sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
+  }
+}
+
+/** Hands out a file of a snapshot, whole or in ranges of bytes; it never changes. */
+export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
+  return async (request, reply) => {
+    const id = pathPart(request, 'id')
+    const name = pathPart(request, 'file')
+    if (id === LATEST) return redirectToLatest(reply, current, `/${encodeURIComponent(name)}`)
+    const entry = findEntry(catalogue, retained, id)
+    const file = entry.files.find((each) => each.name === name)
+    if (file === undefined) {
+      const names = entry.files.map((each) => each.name).join(', ')
+      throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
+    }
+    reply.set(fileHeaders(entry, file))
+    // Judged here: Express sends the whole file to a request that says no-cache, as every fetch() with a tag does.
+    if (isNotModified(request.headers, { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) })) {
+      reply.status(304).end()
+      return
+    }
+    const { range } = request.headers
+    if (range !== undefined) request.headers.range = rangeToSend(range, request.get('If-Range'), file)
+    await sendFile(reply, file, retained.folder(id))
+  }
+}
+
+const SUFFIX = /^bytes=-0*(\d+)$/i
+
+/**
+ * The range as Express understands it (RFC 9110, 14.1.2 and 13.1.5): the last bytes of a file that has fewer are all of
+ * it, and a weak tag does not say that the bytes are the same.
+ */
+function rangeToSend(
+  range: string,
+  ifRange: string | undefined,
+  { bytes }: SnapshotFile,
+): string | undefined {
+  if (ifRange?.startsWith('W/') === true) return undefined
+  const last = SUFFIX.exec(range)?.[1]
+  return last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
+}
+
+function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': file.media_type,
+    'Cache-Control': FOR_GOOD,
+    ETag: `"${file.sha256}"`,
+    'Last-Modified': new Date(entry.as_of).toUTCString(),
+    'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+    Link: `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+  }
+}
+
+// Express knows ranges, preconditions and HEAD; tag, time and type are ours, set before.
+async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const options = { root, cacheControl: false, etag: false, lastModified: false }
+  reply.sendFile(file.name, options, (error?: Error) => {
+    if (error === undefined || isHangUp(error)) resolve()
+    else reject(refusalOf(error, file))
+  })
+  await promise
+}
+
+/** What the client asked amiss; that the file cannot be read is our fault, whatever status Express gives it. */
+function refusalOf(error: Error, { name, bytes }: SnapshotFile): Error {
+  const status = 'status' in error ? error.status : undefined
+  if (status === 412) return new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+  if (status !== 416) return new Error(`${name} cannot be read`, { cause: error })
+  return new ApiError(416, `The range lies outside ${name}, which has ${bytes} bytes`, {
+    headers: { 'Content-Range': `bytes */${bytes}` },
+  })
+}
+
+/** The client left in the middle; nobody is there to be told. */
+function isHangUp(error: Error): boolean {
+  const code = codeOf(error)
+  return code === 'ECONNABORTED' || code === 'EPIPE'
+}
+
+interface OpenReply {
+  readonly etag: string
+  readonly body: Buffer
+  readonly encoding?: Encoding
+}
+
+function sendOpen(request: Request, reply: Reply, { etag, body, encoding = 'identity' }: OpenReply): void {
+  reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
+  if (isNotModified(request.headers, { etag })) reply.status(304).end()
+  else sendBody(reply.set(encodingHeader(encoding)), 200, JSON_TYPE, body)
+}
+
+function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {
+  const id = current.facts()?.id
+  if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
+  // Without the line of text that Express would add: nobody reads it, and its form would depend on Accept.
+  const headers = { 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${id}${rest}` }
+  reply.status(302).set(headers).end()
+}
+
+function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id: string): SnapshotEntry {
+  const retraction = retained.retraction(id)
+  if (retraction !== undefined) throw goneSnapshot(retraction)
+  const entry = catalogue.find(id)
+  if (entry !== undefined) return entry
+  throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)
+}
+
+function pathPart(request: Request, name: string): string {
+  const part = request.params[name]
+  return typeof part === 'string' ? part : ''
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,0 +1,126 @@
+/** The Express application: what every request passes, the route table, and one shape for every fault. */
+import { randomUUID } from 'node:crypto'
+import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
+import type { Registry } from 'prom-client'
+import { createFindKey } from '../accounts/keys/key-store.ts'
+import { answerPath } from './path-handler.ts'
+import type { CallLocals, Clock, Handler, Headers, Reply } from './call.ts'
+import { ApiError } from './errors.ts'
+import { logRequest } from './request-log.ts'
+import { securityHeaders } from './security-headers.ts'
+import type { Log } from '../process/log.ts'
+import { createReplyCounter } from '../process/metrics.ts'
+import { REFERENCE_PATH } from '../paths.ts'
+import { sendError } from './respond.ts'
+import type { Route } from './route.ts'
+import { shorten } from '../untrusted/shorten.ts'
+import type { Store } from '../store/store.ts'
+
+interface AppDependencies {
+  readonly routes: readonly Route[]
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Registry
+}
+
+/** Builds the application that answers `routes`. */
+export function createApp({ routes, store, clock, log, metrics }: AppDependencies): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  // Entity tags are made of snapshot and query where they mean something, not of a body's bytes.
+  app.disable('etag')
+  // Parameters are read from the address itself, where repeated and empty ones can be seen.
+  app.disable('query parser')
+  app.enable('case sensitive routing')
+  app.enable('strict routing')
+
+  const security = securityHeaders()
+  const world = { findKey: createFindKey(store), clock, security }
+  const answers = new Map(
+    [...new Set(routes.map(({ path }) => path))].map((path) => {
+      const here = routes.filter((route) => route.path === path)
+      return [path, answerPath(path, here, world)] as const
+    }),
+  )
+  // Express matches a request with one path after the other, and each layer that it passes costs more than most of what
+  // it has to pass: so one layer finds all paths without parameters by their name.
+  app.use(answerFixedPaths(answers, beginCall({ log, metrics, security })))
+  for (const [path, answer] of answers) if (hasParameters(path)) app.route(path).all(answer)
+  app.use(unknownPath)
+  app.use(answerFault(log))
+  return app
+}
+
+function hasParameters(path: string): boolean {
+  return path.includes(':')
+}
+
+type BeginCall = (request: Request, reply: Reply) => void
+
+function answerFixedPaths(answers: ReadonlyMap<string, Handler>, begin: BeginCall) {
+  const fixed = new Map([...answers].filter(([path]) => !hasParameters(path)))
+  return (request: Request, reply: Reply, next: NextFunction) => {
+    begin(request, reply)
+    const answer = fixed.get(request.path)
+    return answer === undefined ? next() : answer(request, reply)
+  }
+}
+
+/** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is noted. */
+function beginCall({
+  log,
+  metrics,
+  security,
+}: Pick<AppDependencies, 'log' | 'metrics'> & { readonly security: Headers }): BeginCall {
+  const count = createReplyCounter(metrics)
+  return (request, reply) => {
+    reply.locals.requestId = randomUUID()
+    reply.locals.standing = security
+    const writeLine = logRequest(log, request)
+    reply.on('close', () => {
+      writeLine(reply)
+      count(request, reply)
+    })
+    refuseBadRequestLine(request)
+  }
+}
+
+// The parser is told to let a missing Host through (http/http-server.ts), since its own reply would have no body.
+function refuseBadRequestLine(request: Request): void {
+  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    throw new ApiError(400, 'The Host header is missing')
+  }
+  try {
+    if (request.path.includes('%')) decodeURIComponent(request.path)
+  } catch {
+    throw new ApiError(400, 'The path is not encoded correctly: a % must be followed by UTF-8 in hexadecimal')
+  }
+}
+
+const unknownPath: Handler = (request) => {
+  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} tells those there are`)
+}
+
+function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {
+  return (error: unknown, _request, reply, _next) => {
+    const { requestId } = reply.locals
+    const fault = asRefusal(error) ?? unexpected(requestId)
+    if (fault.status === 500) log.error({ request_id: requestId, err: error }, 'request failed')
+    // Half a reply cannot be taken back; a broken connection at least does not pass for a whole one.
+    if (reply.headersSent) reply.destroy()
+    else sendError(reply, fault)
+  }
+}
+
+function unexpected(requestId: string): ApiError {
+  return new ApiError(500, `Unexpected server error; quote request id ${requestId} when you report it`)
+}
+
+// What Express and its body parser throw carries a status; their 4xx are the client's doing.
+function asRefusal(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error
+  if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') return undefined
+  if (error.status < 400 || error.status > 499) return undefined
+  return new ApiError(error.status, error.message)
+}

@@ -1,0 +1,231 @@
+/**
+ * Asks a SCIM directory over HTTPS, within limits: no redirects, no other origin, replies of bounded size and
+ * time, pauses where the directory asks for them. The token goes to the configured origin and nowhere else.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, errors, type Dispatcher } from 'undici'
+import { parseJson } from '../../untrusted/json.ts'
+import { retryAfterMs } from '../../http/protocol/retry-after.ts'
+import { shorten } from '../../untrusted/shorten.ts'
+import { codeOf } from '../../process/system-errors.ts'
+import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
+import { SyncFailure } from '../failures.ts'
+import type { SyncLimits } from './limits.ts'
+import { UNOBSERVED, type SyncObserver } from '../observer.ts'
+
+/** A reply that the caller may judge: a success with its JSON, or a refusal such as 400, 404 or 501. */
+export interface Answer {
+  readonly status: number
+  /** The parsed body; undefined where a refusal had none that is JSON. */
+  readonly body: unknown
+}
+
+export type Query = Readonly<Record<string, string>>
+
+export interface DirectoryClient {
+  /**
+   * GET of a path below the directory's address, tried `tries` times.
+   * @throws {SyncFailure} when there is no answer to judge: refused token, redirect, no JSON, no connection.
+   */
+  get(path: string, query?: Query, tries?: number): Promise<Answer>
+  close(): Promise<void>
+}
+
+/** Waits, or rejects when the signal aborts. */
+export type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>
+
+export interface ClientOptions {
+  readonly url: URL
+  readonly token: string
+  readonly reach: Reach
+  readonly limits: SyncLimits
+  /** Ends everything; its reason is what `get` then rejects with. */
+  readonly signal: AbortSignal
+  readonly wait?: Wait
+  readonly resolve?: Resolve
+  readonly observer?: Pick<SyncObserver, 'directoryAsked'>
+}
+
+/** What one request came to; `detail` is for the log. */
+type Outcome =
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  | { readonly kind: 'slow_down'; readonly detail: string; readonly waitMs: number | undefined }
+  | { readonly kind: 'transient'; readonly detail: string }
+
+const ACCEPT = 'application/scim+json, application/json'
+const JSON_TYPE = /^application\/(?:scim\+)?json *(?:;|$)/i
+const NOT_IMPLEMENTED = 501
+
+/**
+ * A client of the directory at `options.url`; close it after use.
+ * @throws {SyncFailure} when the host is an address that is out of reach.
+ */
+export function createDirectoryClient(options: ClientOptions): DirectoryClient {
+  const { url, reach, limits, wait = pause, observer = UNOBSERVED } = options
+  refuseLiteralAddress(url, reach)
+  // What still runs when the first of several requests has failed must not go on trying.
+  const closing = new AbortController()
+  const signal = AbortSignal.any([options.signal, closing.signal])
+  const agent = new Agent({
+    connect: { lookup: guardedLookup(url.protocol, reach, options.resolve), timeout: limits.connectMs },
+    maxResponseSize: limits.responseBytes,
+  })
+
+  return {
+    async get(path, query = {}, tries = limits.tries) {
+      let failures = 0
+      let slowDowns = 0
+      const request = { path: pathOf(url, path, query), what: `GET ${path}` }
+      for (;;) {
+        const asked = ask(agent, { ...options, signal }, request)
+        const outcome = await observed(asked, observer)
+        if (outcome.kind === 'answer') return outcome.answer
+        if (outcome.kind === 'slow_down') {
+          slowDowns += 1
+          await wait(slowDownMs(outcome, slowDowns, limits), signal)
+        } else {
+          failures += 1
+          if (failures >= tries) throw new SyncFailure('directory_unreachable', outcome.detail)
+          await wait(backoffMs(failures, limits), signal)
+        }
+      }
+    },
+    async close() {
+      closing.abort(new SyncFailure('interrupted', 'the client was closed'))
+      await agent.destroy()
+    },
+  }
+}
+
+interface Request {
+  readonly path: string
+  /** What the log calls it. */
+  readonly what: string
+}
+
+async function ask(agent: Agent, options: ClientOptions, { path, what }: Request): Promise<Outcome> {
+  const { url, token, limits, signal } = options
+  try {
+    const reply = await agent.request({
+      origin: url.origin,
+      path,
+      method: 'GET',
+      headers: {
+        Accept: ACCEPT,
+        'Accept-Encoding': 'identity',
+        Authorization: `Bearer ${token}`,
+        'User-Agent': 'app-rankings-scim',
+      },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
+    })
+    return await judge(reply, what)
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    return asOutcome(error, what)
+  }
+}
+
+async function observed(
+  asked: Promise<Outcome>,
+  observer: Pick<SyncObserver, 'directoryAsked'>,
+): Promise<Outcome> {
+  try {
+    const outcome = await asked
+    observer.directoryAsked(outcome.kind)
+    return outcome
+  } catch (error) {
+    observer.directoryAsked(error instanceof SyncFailure ? error.failure : 'internal')
+    throw error
+  }
+}
+
+async function judge(reply: Dispatcher.ResponseData, what: string): Promise<Outcome> {
+  const { statusCode: status } = reply
+  if (status === 200) return { kind: 'answer', answer: { status, body: await readJson(reply, what) } }
+
+  // Read to its end, so that the connection can serve the next request.
+  const text = await reply.body.text()
+  const waitMs = retryAfterMs(reply.headers['retry-after'])
+  const detail = `${what}: status ${status}`
+  if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', detail)
+  if (status < 400) throw new SyncFailure('directory_invalid_response', `${detail} instead of 200`)
+  if (status === 429 || (status === 503 && waitMs !== undefined)) {
+    return { kind: 'slow_down', detail, waitMs }
+  }
+  if (status >= 500 && status !== NOT_IMPLEMENTED) return { kind: 'transient', detail }
+  return { kind: 'answer', answer: { status, body: parseJson(text) } }
+}
+
+async function readJson({ headers, body }: Dispatcher.ResponseData, what: string): Promise<unknown> {
+  const type = shorten(String(headers['content-type']))
+  const text = await body.text()
+  const json = JSON_TYPE.test(type) ? parseJson(text) : undefined
+  if (json === undefined) {
+    const detail = `${what}: no JSON, but ${text.length} characters of ${type}${codingOf(headers)}`
+    throw new SyncFailure('directory_invalid_response', detail)
+  }
+  return json
+}
+
+// Some proxies compress what they pass on, whether that was asked for or not.
+function codingOf({ 'content-encoding': coding = 'identity' }: Dispatcher.ResponseData['headers']): string {
+  return coding === 'identity' ? '' : ` in the content coding ${shorten(String(coding))}, which was refused`
+}
+
+function asOutcome(error: unknown, what: string): Outcome {
+  if (error instanceof SyncFailure) throw error
+  if (error instanceof AddressRefused)
+    throw new SyncFailure('address_refused', error.message, { cause: error })
+  if (error instanceof errors.ResponseExceededMaxSizeError) {
+    throw new SyncFailure('directory_too_large', `${what}: the reply has too many bytes`, { cause: error })
+  }
+  return { kind: 'transient', detail: `${what}: ${describe(error)}` }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return `${codeOf(error) ?? error.name}: ${error.message}`
+}
+
+function refuseLiteralAddress(url: URL, reach: Reach): void {
+  try {
+    checkLiteralAddress(url, reach)
+  } catch (error) {
+    asOutcome(error, url.href)
+  }
+}
+
+// Written out, since resolving against the base would follow dots and, from a leading //, leave the origin.
+function pathOf(url: URL, path: string, query: Query): string {
+  const parameters = new URLSearchParams(query).toString()
+  return `${url.pathname.replace(/\/$/, '')}${path}${parameters === '' ? '' : `?${parameters}`}`
+}
+
+function slowDownMs(
+  { detail, waitMs }: Extract<Outcome, { kind: 'slow_down' }>,
+  count: number,
+  limits: SyncLimits,
+): number {
+  const milliseconds = waitMs ?? backoffMs(count, limits)
+  if (count > limits.slowDowns || milliseconds > limits.slowDownMs) {
+    throw new SyncFailure(
+      'directory_rate_limited',
+      `${detail}, ${count} times; asked to wait ${milliseconds} ms`,
+    )
+  }
+  return milliseconds
+}
+
+// Doubles from one try to the next; half of it is left to chance, so that many clients do not come back together.
+function backoffMs(count: number, limits: SyncLimits): number {
+  const longest = Math.min(limits.backoffMs * 2 ** (count - 1), limits.slowDownMs)
+  return Math.round(longest * (0.5 + Math.random() / 2))
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  }
+}

@@ -1,0 +1,147 @@
+/** How accounts reach their directories: one connection per account, without its token. */
+import { z } from 'zod'
+import type { Queries, Store } from '../../store/store.ts'
+import { MEMBER_MODES } from './pull.ts'
+
+/** Where the token is found when a sync needs it. */
+const TOKEN_KINDS = ['env', 'file'] as const
+
+const flagSchema = z.number().transform((number) => number !== 0)
+
+const connectionSchema = z
+  .object({
+    account_id: z.string(),
+    account: z.string(),
+    url: z.string().transform((text) => new URL(text)),
+    token_kind: z.enum(TOKEN_KINDS),
+    token_source: z.string(),
+    members: z.enum(MEMBER_MODES),
+    allow_loopback: flagSchema,
+    allow_private: flagSchema,
+    schedule: z.string().nullable(),
+    next_sync_at: z.string().nullable(),
+    updated_at: z.string(),
+  })
+  .transform((row) => ({
+    accountId: row.account_id,
+    account: row.account,
+    url: row.url,
+    token: { kind: row.token_kind, source: row.token_source },
+    members: row.members,
+    reach: { allowLoopback: row.allow_loopback, allowPrivate: row.allow_private },
+    schedule: row.schedule,
+    nextSyncAt: row.next_sync_at,
+    /** Changes with every `set`, so a sync can tell that it began under another connection. */
+    updatedAt: row.updated_at,
+  }))
+
+/** A connection; times are ISO 8601 UTC with milliseconds. */
+export type Connection = z.infer<typeof connectionSchema>
+
+/** What the operator says of a connection. */
+export type ConnectionWanted = Pick<
+  Connection,
+  'url' | 'token' | 'members' | 'reach' | 'schedule' | 'nextSyncAt'
+>
+
+const SELECT = `
+  SELECT c.account_id, a.name AS account, c.url, c.token_kind, c.token_source, c.members, c.allow_loopback,
+    c.allow_private, c.schedule, c.next_sync_at, c.updated_at
+  FROM scim_connections AS c JOIN accounts AS a ON a.id = c.account_id`
+const FIND = `${SELECT} WHERE c.account_id = $1`
+const FIND_BY_NAME = `${SELECT} WHERE a.name = $1`
+const LIST = `${SELECT} ORDER BY a.name`
+const DUE = `${SELECT} WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at`
+const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
+const PUT = `
+  INSERT INTO scim_connections (account_id, url, token_kind, token_source, members, allow_loopback, allow_private,
+    schedule, next_sync_at, updated_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+  ON CONFLICT (account_id) DO UPDATE SET
+    url = excluded.url, token_kind = excluded.token_kind, token_source = excluded.token_source,
+    members = excluded.members, allow_loopback = excluded.allow_loopback, allow_private = excluded.allow_private,
+    schedule = excluded.schedule, next_sync_at = excluded.next_sync_at, updated_at = excluded.updated_at`
+const HOLD = `
+  UPDATE scim_connections SET updated_at = updated_at WHERE account_id = $1 AND updated_at = $2
+  RETURNING account_id`
+const REMOVE = `
+  DELETE FROM scim_connections WHERE account_id IN (SELECT id FROM accounts WHERE name = $1) RETURNING account_id`
+const ADVANCE = `
+  UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
+
+/** Sets the connection of the account with this name, in place of any former one; false without such an account. */
+export async function putConnection(
+  store: Store,
+  account: string,
+  wanted: ConnectionWanted,
+  now: Date,
+): Promise<boolean> {
+  return await store.transaction(async (queries) => {
+    const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
+    if (found === undefined) return false
+    const { url, token, members, reach, schedule, nextSyncAt } = wanted
+    const flags = [Number(reach.allowLoopback), Number(reach.allowPrivate)]
+    const { id } = z.object({ id: z.string() }).parse(found)
+    const place = [url.href, token.kind, token.source]
+    await queries.query(PUT, [id, ...place, members, ...flags, schedule, nextSyncAt, now.toISOString()])
+    return true
+  })
+}
+
+/** The connection of the account with this id. */
+export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {
+  return connectionOf(await queries.query(FIND, [accountId]))
+}
+
+/** The connection of the account with this name. */
+export async function findConnectionByName(
+  queries: Queries,
+  account: string,
+): Promise<Connection | undefined> {
+  return connectionOf(await queries.query(FIND_BY_NAME, [account]))
+}
+
+/** All connections, by the name of their account. */
+export async function listConnections(queries: Queries): Promise<readonly Connection[]> {
+  return z.array(connectionSchema).parse(await queries.query(LIST))
+}
+
+/** Keeps a connection as it is until the transaction ends; false when it is no longer what it was. */
+export async function holdConnection(
+  queries: Queries,
+  { accountId, updatedAt }: Connection,
+): Promise<boolean> {
+  return (await queries.query(HOLD, [accountId, updatedAt])).length > 0
+}
+
+/** Removes the connection of the account with this name; its groups and jobs stay. False when there is none. */
+export async function removeConnection(queries: Queries, account: string): Promise<boolean> {
+  return (await queries.query(REMOVE, [account])).length > 0
+}
+
+/** The connections whose scheduled sync is due, as rows: one that cannot be read must not hold up the others. */
+export async function dueConnections(queries: Queries, now: Date): Promise<readonly unknown[]> {
+  return await queries.query(DUE, [now.toISOString()])
+}
+
+/**
+ * The connection of a row.
+ * @throws {z.ZodError} when the row does not hold one.
+ */
+export function readConnection(row: unknown): Connection {
+  return connectionSchema.parse(row)
+}
+
+/** Moves the schedule on; false when another process has done so, which then starts the sync. */
+export async function advanceSchedule(
+  queries: Queries,
+  { accountId, nextSyncAt }: Connection,
+  next: Date | undefined,
+): Promise<boolean> {
+  const rows = await queries.query(ADVANCE, [accountId, nextSyncAt, next?.toISOString() ?? null])
+  return rows.length > 0
+}
+
+function connectionOf([row]: readonly unknown[]): Connection | undefined {
+  return row === undefined ? undefined : connectionSchema.parse(row)
+}

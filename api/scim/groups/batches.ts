@@ -1,0 +1,32 @@
+/** Many rows in few statements. */
+import type { Queries } from '../../store/store.ts'
+
+/** The values of one row, in the order of its columns. */
+export type Row = readonly (string | number | null)[]
+
+// A statement takes rows of one of these numbers, so that few different texts are ever prepared.
+const SIZES = [100, 10, 1] as const
+
+/**
+ * Runs a statement once per batch of rows. `sql` is given the text `($1, $2), ($3, $4)` that stands for the rows,
+ * and the event loop gets its turn between two batches.
+ */
+export async function inBatches(
+  queries: Queries,
+  rows: readonly Row[],
+  sql: (placeholders: string) => string,
+): Promise<void> {
+  let done = 0
+  for (const size of SIZES) {
+    for (; rows.length - done >= size; done += size) {
+      const batch = rows.slice(done, done + size)
+      await queries.query(sql(placeholders(batch)), batch.flat())
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+}
+
+function placeholders(rows: readonly Row[]): string {
+  let number = 0
+  return rows.map((row) => `(${row.map(() => `$${(number += 1)}`).join(', ')})`).join(', ')
+}

@@ -1,0 +1,76 @@
+/** The statements that write groups and their members, many rows at a time. */
+import type { Queries } from '../../store/store.ts'
+import { inBatches, type Row } from './batches.ts'
+import type { Member } from './members.ts'
+import type { OurGroup } from '../sync/plan.ts'
+
+const WRITE_GROUPS = (rows: string) => `
+  INSERT INTO scim_groups (id, account_id, scim_id, external_id, display_name, member_digest, member_count,
+    created_at, updated_at, deleted_at)
+  VALUES ${rows}
+  ON CONFLICT (id) DO UPDATE SET
+    scim_id = excluded.scim_id, external_id = excluded.external_id, display_name = excluded.display_name,
+    member_digest = excluded.member_digest, member_count = excluded.member_count,
+    updated_at = excluded.updated_at, deleted_at = excluded.deleted_at`
+const WRITE_MEMBERS = (rows: string) => `
+  INSERT INTO scim_members (group_id, member_id, type, display_name) VALUES ${rows}
+  ON CONFLICT (group_id, member_id) DO UPDATE SET
+    type = excluded.type, display_name = excluded.display_name`
+const DELETE_MEMBERS = (rows: string) => `
+  DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
+const DELETE_ALL_MEMBERS = 'DELETE FROM scim_members WHERE group_id = $1'
+
+/** A row of the table of groups. */
+export interface GroupRow extends Omit<OurGroup, 'deleted'> {
+  readonly accountId: string
+  readonly updatedAt: string
+  readonly deletedAt: string | null
+}
+
+/** Writes groups, over those that have the same id. */
+export async function writeGroups(queries: Queries, groups: readonly GroupRow[]): Promise<void> {
+  const rows = groups.map((group): Row => [
+    group.id,
+    group.accountId,
+    group.scimId,
+    group.externalId,
+    group.displayName,
+    group.memberDigest,
+    group.memberCount,
+    group.createdAt,
+    group.updatedAt,
+    group.deletedAt,
+  ])
+  await inBatches(queries, rows, WRITE_GROUPS)
+}
+
+/** A member of a group. */
+export interface Membership {
+  readonly groupId: string
+  readonly member: Member
+}
+
+/** Writes members, over those that are there. */
+export async function writeMembers(queries: Queries, memberships: readonly Membership[]): Promise<void> {
+  const rows = memberships.map(({ groupId, member: { id, type, displayName } }): Row => [
+    groupId,
+    id,
+    type,
+    displayName,
+  ])
+  await inBatches(queries, rows, WRITE_MEMBERS)
+}
+
+/** Deletes members; both ids of each. */
+export async function deleteMembers(
+  queries: Queries,
+  members: readonly { readonly groupId: string; readonly memberId: string }[],
+): Promise<void> {
+  const rows = members.map(({ groupId, memberId }): Row => [groupId, memberId])
+  await inBatches(queries, rows, DELETE_MEMBERS)
+}
+
+/** Deletes all members of a group. */
+export async function emptyGroup(queries: Queries, groupId: string): Promise<void> {
+  await queries.query(DELETE_ALL_MEMBERS, [groupId])
+}

@@ -1,0 +1,120 @@
+/**
+ * The sync jobs of a service: takes queued ones in hand, starts scheduled ones and ends those whose process died.
+ * Everything lies in the store, so several processes share the work and a restart loses none of it.
+ */
+import { randomUUID } from 'node:crypto'
+import { watchForDead } from './abandoned-jobs.ts'
+import { SyncFailure, type Failure } from '../failures.ts'
+import { requestJob, takeNextJob, type Job } from './job-store.ts'
+import { runJob, UnrecordedEnd, type JobEffects } from './run-job.ts'
+import { watchSchedules } from './scheduled-syncs.ts'
+
+export interface SyncJobs {
+  /** Starts to look for work. */
+  begin(): void
+  /** The open job of the account, or a new one; undefined when the account has no directory (CONTRACT 5). */
+  request(accountId: string): Promise<Job | undefined>
+  /** Interrupts what is running and waits until that is recorded. */
+  close(): Promise<void>
+}
+
+interface JobsOptions {
+  /** Syncs of different accounts at the same time. */
+  readonly concurrent: number
+}
+
+/** The jobs over a store. */
+export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions): SyncJobs {
+  const { store, clock, log, pulse } = effects
+  const stopping = new AbortController()
+  const runner = createRunner(effects, stopping.signal)
+  const endDeadJobs = watchForDead(runner, effects)
+  const startDueJobs = watchSchedules(effects)
+  let looking = Promise.resolve()
+  let waiting = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function look(): Promise<void> {
+    waiting = false
+    if (stopping.signal.aborted) return
+    try {
+      await endDeadJobs()
+      await startDueJobs()
+      while (runner.running() < concurrent && (await runner.takeNext(wake)));
+    } catch (error) {
+      tellFault(error)
+    }
+  }
+
+  function tellFault(error: unknown): void {
+    log.error({ err: error }, 'sync jobs could not be looked after')
+  }
+
+  // One look at a time, and at most one to follow: two at once could take more jobs than may run.
+  function wake(): void {
+    if (waiting) return
+    waiting = true
+    looking = looking.then(look)
+  }
+
+  return {
+    begin() {
+      wake()
+      timer = setInterval(wake, pulse.beatMs)
+    },
+    async request(accountId) {
+      const job = await requestJob(store, accountId, clock())
+      if (job?.status === 'queued') wake()
+      return job
+    },
+    async close() {
+      clearInterval(timer)
+      stopping.abort(new SyncFailure('interrupted', 'the service was stopped'))
+      await looking
+      await runner.ended()
+      if (runner.hasUnrecorded()) await endDeadJobs().catch(tellFault)
+    },
+  }
+}
+
+// Who runs jobs in this process: named in the row of each job that it has in hand.
+function createRunner(effects: JobEffects, signal: AbortSignal) {
+  const { store, clock, log } = effects
+  const id = randomUUID()
+  const running = new Map<string, Promise<void>>()
+  const unrecorded = new Map<string, Failure>()
+
+  async function run(job: Job): Promise<void> {
+    try {
+      await runJob(job, id, { signal, allowDeletions: false, progress: () => undefined }, effects)
+    } catch (error) {
+      unrecorded.set(job.id, error instanceof UnrecordedEnd ? error.failure : 'internal')
+      const message = 'the end of a directory sync could not be recorded; trying again'
+      log.error({ job_id: job.id, err: error }, message)
+    }
+  }
+
+  return {
+    id,
+    running: () => running.size,
+    runs: (jobId: string) => running.has(jobId),
+    endOf: (jobId: string) => unrecorded.get(jobId),
+    forget: (jobId: string) => void unrecorded.delete(jobId),
+    hasUnrecorded: () => unrecorded.size > 0,
+    /** Takes a queued job in hand, if there is one; `then` is called at its end. */
+    async takeNext(then: () => void): Promise<boolean> {
+      if (signal.aborted) return false
+      const job = await takeNextJob(store, id, clock())
+      if (job === undefined) return false
+      const work = run(job).finally(() => {
+        running.delete(job.id)
+        then()
+      })
+      running.set(job.id, work)
+      return true
+    },
+    async ended(): Promise<void> {
+      await Promise.all(running.values())
+    },
+  }
+}

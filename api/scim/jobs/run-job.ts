@@ -1,0 +1,143 @@
+/** One job from the moment it was taken in hand to its end. */
+import type { Clock } from '../../http/call.ts'
+import type { Log } from '../../process/log.ts'
+import type { Queries, Store } from '../../store/store.ts'
+import { workOf } from '../sync/apply.ts'
+import { SyncFailure, type Failure } from '../failures.ts'
+import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
+import { UNOBSERVED } from '../observer.ts'
+import { stageMembers } from '../sync/stage.ts'
+import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from '../sync/sync.ts'
+
+/** The pulse of running jobs. */
+export interface Pulse {
+  /** Pause between two heartbeats. */
+  readonly beatMs: number
+  /** How many such pauses a heartbeat may stand still before its process counts as dead. */
+  readonly stillBeats: number
+}
+
+/** The pulse in force unless a test brings its own. */
+export const PULSE: Pulse = { beatMs: 2000, stillBeats: 8 }
+
+export interface JobEffects extends SyncEffects {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly pulse: Pulse
+  /** Milliseconds that a sync may take in all. */
+  readonly syncMs: number
+}
+
+/** A job has ended badly, and the store did not take it: the job is open there until somebody tries again. */
+export class UnrecordedEnd extends Error {
+  override readonly name = 'UnrecordedEnd'
+  readonly failure: Failure
+
+  constructor(failure: Failure, options: ErrorOptions) {
+    super(`The end of the job (${failure}) could not be recorded`, options)
+    this.failure = failure
+  }
+}
+
+/**
+ * Runs a job that `runner` has taken in hand, and records how it ends.
+ * @throws {UnrecordedEnd} when the store fails at that.
+ */
+export async function runJob(
+  job: Job,
+  runner: string,
+  options: SyncOptions,
+  effects: JobEffects,
+): Promise<void> {
+  const { store, log, syncMs, observer = UNOBSERVED } = effects
+  const start = performance.now()
+  const running: RunningJob = { id: job.id, runner }
+  const about = { job_id: job.id, account_id: job.account_id }
+  const ending = new AbortController()
+  const deadline = setTimeout(() => {
+    ending.abort(new SyncFailure('timed_out', `not done within ${syncMs} ms`))
+  }, syncMs)
+  const heart = keepBeating(running, ending, effects)
+  try {
+    const signal = AbortSignal.any([options.signal, ending.signal])
+    const prepared = await prepareSync(store, job.account_id, { ...options, signal }, effects)
+    if (prepared.fault !== undefined) throw prepared.fault
+    signal.throwIfAborted()
+    const counts = await finish(running, prepared, signal, effects)
+    log.info({ ...about, ...counts }, 'directory sync succeeded')
+    observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
+    observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
+  } catch (error) {
+    const fault = asFailure(error)
+    const level = fault.failure === 'internal' ? 'error' : 'warn'
+    log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
+    const ended = await recordFailure(running, fault.failure, effects)
+    // One that another process took for dead was counted there.
+    if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
+  } finally {
+    clearTimeout(deadline)
+    await heart.stop()
+  }
+}
+
+async function recordFailure(running: RunningJob, failure: Failure, { store, clock }: JobEffects) {
+  try {
+    return await failJob(store, running, { failure, now: clock() })
+  } catch (error) {
+    throw new UnrecordedEnd(failure, { cause: error })
+  }
+}
+
+async function finish(
+  running: RunningJob,
+  { connection, plan, complete }: Prepared,
+  signal: AbortSignal,
+  { store, clock }: JobEffects,
+) {
+  const work = workOf(plan)
+  const now = clock()
+  const hold = async (queries: Queries) => {
+    signal.throwIfAborted()
+    if (!(await beat(queries, running))) throw lost()
+  }
+  const staged = await stageMembers(store, work.changes, { accountId: connection.accountId, now, hold })
+  return await store.longTransaction(async (queries) => {
+    await carryOut(queries, connection, { work, staged, now })
+    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody takes the job
+    // for dead. If somebody did, all of this is undone.
+    if (!(await beat(queries, running))) throw lost()
+    const counts = { synced: plan.present, deleted: plan.deletions.length }
+    await succeedJob(queries, running.id, { ...counts, now: clock() })
+    return { ...counts, changed: plan.changes.length, complete }
+  })
+}
+
+function keepBeating(running: RunningJob, ending: AbortController, { store, log, pulse }: JobEffects) {
+  let lastBeat = Promise.resolve()
+  const beatOnce = async () => {
+    try {
+      if (!(await beat(store, running))) ending.abort(lost())
+    } catch (error) {
+      log.error({ job_id: running.id, err: error }, 'heartbeat of a sync failed')
+    }
+  }
+  const timer = setInterval(() => {
+    lastBeat = beatOnce()
+  }, pulse.beatMs)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await lastBeat
+    },
+  }
+}
+
+function lost(): SyncFailure {
+  return new SyncFailure('interrupted', 'another process took this job for dead and ended it')
+}
+
+function asFailure(error: unknown): SyncFailure {
+  if (error instanceof SyncFailure) return error
+  return new SyncFailure('internal', String(error), { cause: error })
+}

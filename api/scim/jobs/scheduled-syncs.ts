@@ -1,0 +1,47 @@
+import { cronSchedule, type CronSchedule } from '../../process/cron-schedule.ts'
+import { advanceSchedule, dueConnections, readConnection } from '../directory/connection-store.ts'
+import { requestJobWithin } from './job-store.ts'
+import type { JobEffects } from './run-job.ts'
+
+/**
+ * Requests the jobs whose time has come; call it every now and then. Of several processes one does, and moments
+ * that were missed while none ran come as one.
+ */
+export function watchSchedules({
+  store,
+  clock,
+  log,
+}: Pick<JobEffects, 'store' | 'clock' | 'log'>): () => Promise<void> {
+  const schedules = rememberSchedules()
+
+  async function start(row: unknown): Promise<void> {
+    const connection = readConnection(row)
+    const { accountId, schedule } = connection
+    const next = schedule === null ? undefined : schedules(schedule).next(clock())
+    // In one step: a process that ends in between would lose the sync.
+    await store.transaction(async (queries) => {
+      if (await advanceSchedule(queries, connection, next))
+        await requestJobWithin(queries, accountId, clock())
+    })
+  }
+
+  return async () => {
+    for (const row of await dueConnections(store, clock())) {
+      try {
+        await start(row)
+      } catch (error) {
+        log.error({ err: error }, 'a scheduled directory sync could not be started')
+      }
+    }
+  }
+}
+
+// Reading an expression leaves a task in node-cron's registry: once for each is enough.
+function rememberSchedules(): (expression: string) => CronSchedule {
+  const known = new Map<string, CronSchedule>()
+  return (expression) => {
+    const schedule = known.get(expression) ?? cronSchedule(expression)
+    known.set(expression, schedule)
+    return schedule
+  }
+}

@@ -1,0 +1,36 @@
+/** A sync in the operator's own process, under the same rule as the service's: one job per account at a time. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../../http/errors.ts'
+import { watchForDead } from './abandoned-jobs.ts'
+import { findJob, requestJob, takeJob, type Job } from './job-store.ts'
+import { runJob, type JobEffects } from './run-job.ts'
+import type { SyncOptions } from '../sync/sync.ts'
+
+interface NowEffects extends JobEffects {
+  readonly note: (line: string) => void
+}
+
+/** Runs a sync of the account, after any that is under way elsewhere, and resolves to its finished job. */
+export async function syncNow(accountId: string, options: SyncOptions, effects: NowEffects): Promise<Job> {
+  const { store, clock, note, pulse } = effects
+  const runner = randomUUID()
+  // It looks only while it runs nothing, and ends with its own job.
+  const itself = { id: runner, runs: () => false, endOf: () => undefined, forget: () => undefined }
+  const endDeadJobs = watchForDead(itself, effects)
+  let waitedFor: string | undefined
+  for (;;) {
+    options.signal.throwIfAborted()
+    const open = await requestJob(store, accountId, clock())
+    if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
+    const job = await takeJob(store, { id: open.id, runner }, clock())
+    if (job !== undefined) {
+      await runJob(job, runner, options, effects)
+      return (await findJob(store, accountId, job.id)) ?? job
+    }
+    if (open.id !== waitedFor) note(`Job ${open.id} is under way in another process; waiting for its end.`)
+    waitedFor = open.id
+    await endDeadJobs()
+    await sleep(pulse.beatMs)
+  }
+}

@@ -1,0 +1,115 @@
+/** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
+import type { Queries, Store } from '../../store/store.ts'
+import type { Resolve } from '../directory/addresses.ts'
+import { applyWork, type Work } from './apply.ts'
+import { findConnection, holdConnection, type Connection } from '../directory/connection-store.ts'
+import { deletionFault } from './deletion-gate.ts'
+import { createDirectoryClient, type DirectoryClient, type Wait } from '../directory/client.ts'
+import { SyncFailure } from '../failures.ts'
+import { readOurGroups } from '../groups/group-store.ts'
+import { countLeavingMembers } from './removals.ts'
+import type { SyncLimits } from '../directory/limits.ts'
+import type { SyncObserver } from '../observer.ts'
+import { goneIn, planSync, type Plan } from './plan.ts'
+import { pull } from '../directory/pull.ts'
+import { readToken, type Environment } from '../directory/token.ts'
+import type { Progress } from '../directory/walk.ts'
+
+/** What a sync needs of the world. */
+export interface SyncEffects {
+  readonly environment: Environment
+  readonly limits: SyncLimits
+  readonly wait?: Wait
+  readonly resolve?: Resolve
+  readonly observer?: SyncObserver
+}
+
+/** How one sync is made. */
+export interface SyncOptions {
+  /** Ends it; the reason is a SyncFailure. */
+  readonly signal: AbortSignal
+  readonly progress: Progress
+  /** The operator's leave, for this run alone, to delete as much as the directory's answer says. */
+  readonly allowDeletions: boolean
+}
+
+/** A plan, and what keeps it from being carried out without the operator's leave. */
+export interface Prepared {
+  readonly connection: Connection
+  readonly plan: Plan
+  readonly fault: SyncFailure | undefined
+  /** False when the directory gave no total, so that nothing may count as deleted. */
+  readonly complete: boolean
+}
+
+/** A client of the directory that a connection leads to; close it after use. */
+export function connect(
+  { url, reach, token }: Connection,
+  signal: AbortSignal,
+  effects: SyncEffects,
+): DirectoryClient {
+  return createDirectoryClient({
+    ...effects,
+    url,
+    reach,
+    token: readToken(token, effects.environment),
+    signal,
+  })
+}
+
+/**
+ * Reads the directory and works out what would change; writes nothing.
+ * @throws {SyncFailure} when the directory cannot be read whole.
+ */
+export async function prepareSync(
+  store: Store,
+  accountId: string,
+  options: SyncOptions,
+  effects: SyncEffects,
+): Promise<Prepared> {
+  const connection = await findConnection(store, accountId)
+  if (connection === undefined) throw changed()
+  const client = connect(connection, options.signal, effects)
+  try {
+    const { limits } = effects
+    const directory = await pull({ client, limits, members: connection.members, progress: options.progress })
+    const ours = await readOurGroups(store, accountId)
+    const planNow = () =>
+      planSync(ours, directory.groups.values(), {
+        mayDelete: directory.complete,
+        trustEmptiness: options.allowDeletions,
+      })
+    // A directory that has nothing at all is not asked again for what it had: that alone is reason to stop.
+    const first = planNow()
+    if (directory.groups.size > 0 || options.allowDeletions) {
+      await directory.confirmAbsent(goneIn(first))
+    }
+    const plan = planNow()
+    const fault = options.allowDeletions ? undefined : await faultOf(store, plan, options.signal)
+    return { connection, plan, fault, complete: directory.complete }
+  } finally {
+    await client.close()
+  }
+}
+
+async function faultOf(store: Store, plan: Plan, signal: AbortSignal): Promise<SyncFailure | undefined> {
+  return deletionFault(plan, await countLeavingMembers(store, plan.changes, signal))
+}
+
+/**
+ * Writes the work of a plan, unless the connection is no longer the one it was made under.
+ * @throws {SyncFailure} `connection_changed`.
+ */
+export async function carryOut(
+  queries: Queries,
+  connection: Connection,
+  { work, staged, now }: { readonly work: Work; readonly staged: ReadonlySet<string>; readonly now: Date },
+): Promise<void> {
+  await applyWork(queries, work, { accountId: connection.accountId, now, staged })
+  // Last, since it locks the row: what changed meanwhile undoes the plan, what changes from now on comes after it.
+  if (!(await holdConnection(queries, connection))) throw changed()
+}
+
+function changed(): SyncFailure {
+  return new SyncFailure('connection_changed', 'the connection is no longer the one the sync began with')
+}

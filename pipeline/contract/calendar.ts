@@ -1,0 +1,48 @@
+/** The calendar of the dataset: UTC days, and the times and identifiers of snapshots. */
+import { UTCDate } from '@date-fns/utc'
+// By function: the package's index is read for more than a second at every start.
+import { addDays as plusDays } from 'date-fns/addDays'
+import { isValid } from 'date-fns/isValid'
+import { lightFormat } from 'date-fns/lightFormat'
+import { parseISO } from 'date-fns/parseISO'
+import { z } from 'zod'
+
+/** First day of the dataset (UTC). Usage before it is not part of the dataset; windows are clamped to it. */
+export const FLOOR_DATE = '2025-01-01'
+
+const SNAPSHOT_ID = /^\d{8}T\d{6}Z$/
+
+/** A calendar day in UTC, `YYYY-MM-DD`. */
+export function utcDay(time: Date): string {
+  // Asked for with each request; a formatter of dates takes ten times as long.
+  return time.toISOString().slice(0, 'YYYY-MM-DD'.length)
+}
+
+/** The day that lies `days` after `day` (before, when negative), both `YYYY-MM-DD`. */
+export function addDays(day: string, days: number): string {
+  return utcDay(plusDays(new UTCDate(day), days))
+}
+
+/** The most recent UTC day that is over at `now`: what a run at `now` may publish up to (CONTRACT 7). */
+export function lastCompletedDay(now: Date): string {
+  return addDays(utcDay(now), -1)
+}
+
+/** Time in the dataset's one precision: ISO 8601 UTC, whole seconds, `2026-11-20T02:00:00Z`. */
+export function wholeSeconds(time: Date): string {
+  return lightFormat(new UTCDate(time), "yyyy-MM-dd'T'HH:mm:ss'Z'")
+}
+
+/** Identifier of the snapshot computed at `asOf`: the time in basic form, `20261120T020000Z`. */
+export function snapshotId(asOf: Date): string {
+  return lightFormat(new UTCDate(asOf), "yyyyMMdd'T'HHmmss'Z'")
+}
+
+/** The time a snapshot was computed, from its identifier; undefined for any other text. */
+export function asOfFromId(id: string): Date | undefined {
+  const time = SNAPSHOT_ID.test(id) ? parseISO(id) : undefined
+  return isValid(time) ? time : undefined
+}
+
+/** A calendar date that exists, `YYYY-MM-DD`. */
+export const daySchema = z.iso.date()

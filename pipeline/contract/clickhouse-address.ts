@@ -1,0 +1,86 @@
+/** The address of a ClickHouse cluster that counts raw usage, as USAGE_SOURCE states it. */
+import { z } from 'zod'
+
+/** What USAGE_SOURCE must look like, for messages. */
+export const CLICKHOUSE_FORM =
+  'clickhouse://user:password@host:port/database?table=usage&cluster=NAME (port of the HTTP interface; tls=1 for https)'
+
+/** The table of raw usage on a ClickHouse cluster, and how it is reached. */
+export type ClickHouseAddress = {
+  /** `http://host:port` or `https://host:port`. */
+  readonly url: string
+  readonly user: string
+  readonly password: string
+  readonly database: string
+  readonly table: string
+  /** Set where the table is asked on each shard of a cluster, or the cluster's own name is not told by the table. */
+  readonly cluster: string | undefined
+}
+
+/** Names that need no quotes in SQL; nothing else is ever put into a statement. */
+const clickHouseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+
+const addressSchema = z.object({
+  protocol: z.literal('clickhouse:'),
+  host: z.string().min(1),
+  user: z.string(),
+  password: z.string(),
+  database: clickHouseName,
+  parameters: z.strictObject({
+    table: clickHouseName,
+    cluster: clickHouseName.optional(),
+    tls: z.enum(['0', '1']).optional(),
+  }),
+})
+
+const CLICKHOUSE_PORT = 8123
+
+/** The parts of an address in USAGE_SOURCE; undefined for any other text. */
+export function parseClickHouseAddress(address: string): ClickHouseAddress | undefined {
+  const url = URL.parse(address)
+  if (url === null) return undefined
+  const parts = addressSchema.safeParse({
+    protocol: url.protocol,
+    host: url.hostname,
+    user: percentDecoded(url.username),
+    password: percentDecoded(url.password),
+    database: url.pathname.slice(1),
+    parameters: Object.fromEntries(url.searchParams),
+  })
+  if (!parts.success) return undefined
+  const { host, user, password, database, parameters } = parts.data
+  const scheme = parameters.tls === '1' ? 'https' : 'http'
+  return {
+    url: `${scheme}://${host}:${url.port || CLICKHOUSE_PORT}`,
+    user,
+    password,
+    database,
+    table: parameters.table,
+    cluster: parameters.cluster,
+  }
+}
+
+/** Undefined where a `%` begins no byte: in a password it must be written as %25. */
+function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The cluster of these settings, its address completed from those that keep credentials out of it. */
+export function clusterOf(settings: {
+  readonly USAGE_SOURCE: string
+  readonly USAGE_SOURCE_USER?: string | undefined
+  readonly USAGE_SOURCE_PASSWORD?: string | undefined
+}): ClickHouseAddress | undefined {
+  const address = parseClickHouseAddress(settings.USAGE_SOURCE)
+  return (
+    address && {
+      ...address,
+      user: address.user || (settings.USAGE_SOURCE_USER ?? 'default'),
+      password: address.password || (settings.USAGE_SOURCE_PASSWORD ?? ''),
+    }
+  )
+}

@@ -1,0 +1,54 @@
+/** The shapes and the terms of the published data. */
+import { z } from 'zod'
+import { daySchema } from './calendar.ts'
+
+/** Label of the dataset's schema; it stays as long as field names and grain do (CONTRACT 4.3). */
+export const DATASET_VERSION = 'v1'
+
+/** The two orders of the rankings (CONTRACT 4.2). */
+export const SORTS = ['popular', 'trending'] as const
+export type Sort = (typeof SORTS)[number]
+
+/** What the table coverage says of a day. */
+export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] as const
+export type CoverageStatus = (typeof COVERAGE_STATUSES)[number]
+
+/** app_id of requests that name no app: they are counted and never ranked, and no app may be registered under it. */
+export const UNATTRIBUTED_APP_ID = 0
+
+/** Licence of the published data and the address of its text. */
+export const LICENCE = {
+  name: 'CC-BY-4.0',
+  url: 'https://creativecommons.org/licenses/by/4.0/',
+} as const
+
+/** To be said wherever the data is offered (CONTRACT 1). */
+export const COMPARABILITY_NOTE =
+  "Token counts come from each upstream provider's own tokenizer, so tokens of apps whose traffic flows " +
+  'through different providers are not strictly comparable.'
+
+/**
+ * How a text begins that spreadsheets take for a formula, as a regular expression: with a sign, in its East Asian width
+ * too, or with a control character, which they may skip. App names come from strangers, so in CSV such a text gets an
+ * apostrophe before it, which makes it text again and is not shown.
+ */
+export const SPREADSHEET_FORMULA = String.raw`^[=+\-@＝＋－＠\x00-\x1f]`
+
+/** One row of the rankings as the API hands it out (CONTRACT 4.3); strict clients refuse further keys. */
+export const rankingRowSchema = z.strictObject({
+  app_id: z.bigint(),
+  app_name: z.string(),
+  rank: z.bigint(),
+  total_requests: z.bigint(),
+  total_tokens: z.string().regex(/^\d+$/),
+})
+export type RankingRow = z.infer<typeof rankingRowSchema>
+
+/** The `meta` of a rankings reply (CONTRACT 4.3). */
+export const rankingMetaSchema = z.strictObject({
+  as_of: z.iso.datetime({ precision: 0 }),
+  start_date: daySchema,
+  end_date: daySchema,
+  version: z.literal(DATASET_VERSION),
+})
+export type RankingMeta = z.infer<typeof rankingMetaSchema>

@@ -1,0 +1,54 @@
+/** Settings that the pipeline and the API share, and how a program's help lists settings. */
+import { z } from 'zod'
+import { CLICKHOUSE_FORM, parseClickHouseAddress } from './clickhouse-address.ts'
+
+/** The port that the API listens on unless PORT names one. */
+export const DEFAULT_PORT = 3000
+
+/**
+ * Where the service is reached on its own machine, unless PUBLIC_URL says how the public reaches it.
+ * @param port the setting PORT as it is set; 0, which stands for any free port, tells as little as none.
+ */
+export function localUrl(port = ''): string {
+  return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : DEFAULT_PORT}`
+}
+
+/** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
+export const DEFAULT_SCHEDULE = '0 2 * * *'
+
+const ORIGIN_EXPECTED = 'Expected an origin such as https://example.com, without a path'
+
+/** PUBLIC_URL, without a slash at its end: every path of the service begins right behind it. */
+export const publicUrlSchema = z
+  .url({ protocol: /^https?$/, error: ORIGIN_EXPECTED })
+  .transform((url) => new URL(url))
+  .refine(({ href, origin }) => href === `${origin}/`, ORIGIN_EXPECTED)
+  .transform(({ origin }) => origin)
+
+/** The settings that say where raw usage is counted: chat inserts its records where the pipeline counts them. */
+export const usageSourceSettings = {
+  USAGE_SOURCE: z
+    .string()
+    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
+      error: `Expected files, or ${CLICKHOUSE_FORM}`,
+    })
+    .default('files')
+    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster.'),
+  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none.'),
+  USAGE_SOURCE_PASSWORD: z
+    .string()
+    .optional()
+    .describe('Password of that user, where USAGE_SOURCE has none.'),
+} as const
+
+/** What a table of settings says in a program's help: a line for each, with its default where it has one. */
+export function settingsHelp(
+  settings: Readonly<Record<string, z.ZodType<string | number | undefined>>>,
+): string {
+  const lines = Object.entries(settings).map(([name, setting]) => {
+    const { data: fallback } = setting.safeParse(undefined)
+    const end = fallback === undefined ? '' : ` Default: ${fallback}.`
+    return `  ${name.padEnd(23)}${setting.description ?? ''}${end}`
+  })
+  return `Settings (environment):\n${lines.join('\n')}`
+}

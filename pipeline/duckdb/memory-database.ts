@@ -1,0 +1,40 @@
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { clearLeft, nameOfOwn } from '../snapshot/durable-file.ts'
+
+/** Begins the names of the folders in DATA_DIR into which these databases spill; the process follows. */
+const SPILL_PREFIX = '.spilled-'
+
+/**
+ * A DuckDB of its own while `work` runs, without any file and so without the lock of the warehouse. What passes
+ * its memory limit is spilled into DATA_DIR.
+ */
+export async function withMemoryDatabase<T>(
+  { memory, dataDir }: Pick<Config, 'memory' | 'dataDir'>,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
+  // By default it would be the working directory, whoever else spills there.
+  const spilled = join(dataDir, nameOfOwn(SPILL_PREFIX))
+  const instance = await DuckDBInstance.create(':memory:', {
+    memory_limit: memory,
+    temp_directory: spilled,
+    autoinstall_known_extensions: 'false',
+  })
+  const connection = await instance.connect()
+  try {
+    await connection.run("SET TimeZone = 'UTC'")
+    return await work(connection)
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+    rmSync(spilled, { recursive: true, force: true })
+  }
+}
+
+/** Removes what databases of killed processes had spilled into DATA_DIR. */
+export function clearSpilled(dataDir: string): void {
+  clearLeft(dataDir, SPILL_PREFIX)
+}

@@ -1,0 +1,88 @@
+/** Runs SQL on a connection: the files of sql/, and the few statements that are put together. */
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { identifier } from './sql-values.ts'
+
+type Bindings = Readonly<Record<string, DuckDBValue>>
+
+const SQL_FOLDER = new URL('../sql/', import.meta.url)
+
+/** A count in a decoded row: BIGINT arrives as text. */
+export const countSchema = z.string().transform(Number)
+
+/** The text of a file under sql/. */
+export function sqlFile(name: string): string {
+  return readFileSync(new URL(name, SQL_FOLDER), 'utf8')
+}
+
+/** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */
+export async function execute(
+  connection: DuckDBConnection,
+  name: string,
+  parameters?: Bindings,
+): Promise<void> {
+  await connection.run(sqlFile(name), parameters && { ...parameters })
+}
+
+/** The rows of a SQL file's one query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
+export async function readRows<T>(
+  connection: DuckDBConnection,
+  name: string,
+  schema: z.ZodType<T>,
+  parameters?: Bindings,
+): Promise<T[]> {
+  return queryRows(connection, sqlFile(name), schema, parameters)
+}
+
+/** The one row of a SQL file's query. */
+export async function readRow<T>(
+  connection: DuckDBConnection,
+  name: string,
+  schema: z.ZodType<T>,
+  parameters?: Bindings,
+): Promise<T> {
+  const [only] = await readRows(connection, name, schema, parameters)
+  if (only === undefined) throw new Error(`${name} gave no row`)
+  return only
+}
+
+/** The rows of a query that names a file or a database, which cannot be bound as parameters. */
+export async function queryRows<T>(
+  connection: DuckDBConnection,
+  sql: string,
+  schema: z.ZodType<T>,
+  parameters?: Bindings,
+): Promise<T[]> {
+  const reader = await connection.runAndReadAll(sql, parameters && { ...parameters })
+  return reader.getRowObjectsJson().map((row) => schema.parse(row))
+}
+
+/** Sets session variables, which SQL files read with getvariable(). */
+export async function setVariables(connection: DuckDBConnection, values: Bindings): Promise<void> {
+  for (const [name, value] of Object.entries(values)) {
+    await connection.run(`SET VARIABLE ${identifier(name)} = $1`, [value])
+  }
+}
+
+/**
+ * Gives back to the system what DuckDB has freed, on the connection of an open warehouse: after a large sort some
+ * hundred MB, which the allocator would keep beside the limit. DuckDB asks it to when the limit is set.
+ */
+export async function returnMemory(connection: DuckDBConnection): Promise<void> {
+  await connection.run("SET memory_limit = getvariable('memory_limit')")
+}
+
+/** Runs `work` in a transaction that is rolled back when it throws. */
+export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
+  await connection.run('BEGIN')
+  try {
+    const result = await work()
+    await connection.run('COMMIT')
+    return result
+  } catch (error) {
+    // A failed COMMIT, on a full disk for instance, has rolled back already; the first fault is the one to tell.
+    await connection.run('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets
+ * a LockedOutError.
+ */
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from '../errors.ts'
+import { clearSpilled } from './memory-database.ts'
+import { execute, readRow, setVariables, transaction } from './statements.ts'
+
+export type Warehouse = {
+  readonly connection: DuckDBConnection
+  /** Closes the file and so gives the lock back. */
+  close(): void
+}
+
+/** Name of the private warehouse in DATA_DIR. */
+export const WAREHOUSE_FILE = 'warehouse.duckdb'
+
+const madeRow = z.object({ made: z.boolean() })
+
+/**
+ * Opens the warehouse and makes its tables where they are missing.
+ * @param memory DuckDB's memory limit, such as `2GB`; what does not fit is spilled beside the file.
+ * @throws LockedOutError when another process has the file open; DataError when it is not a DuckDB file.
+ */
+export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
+  const path = join(dataDir, WAREHOUSE_FILE)
+  const instance = await createInstance(path, { memory_limit: memory })
+  // What a killed run or command had spilled; DuckDB itself clears it away only when it spills again.
+  rmSync(`${path}.tmp`, { recursive: true, force: true })
+  clearSpilled(dataDir)
+  const warehouse = await connectTo(instance)
+  try {
+    await setVariables(warehouse.connection, { memory_limit: memory })
+    await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
+    for (const name of ['array-bits.sql', 'load/values.sql', 'load/judgement.sql']) {
+      await execute(warehouse.connection, name)
+    }
+    return warehouse
+  } catch (error) {
+    warehouse.close()
+    throw openingError(path, error)
+  }
+}
+
+/**
+ * Opens the warehouse read-only, as it is; undefined where there is none yet.
+ * @throws LockedOutError while a run is under way.
+ */
+export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
+  const path = join(dataDir, WAREHOUSE_FILE)
+  if (!existsSync(path)) return undefined
+  const warehouse = await connectTo(
+    await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }),
+  )
+  const { made } = await readRow(warehouse.connection, 'warehouse-made.sql', madeRow)
+  if (made) return warehouse
+  warehouse.close()
+  return undefined
+}
+
+/**
+ * Runs `work` under the lock of a run, so that no snapshot comes or becomes current meanwhile.
+ * @throws LockedOutError when a run is under way.
+ */
+export async function underLock<T>(
+  { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
+  work: () => T,
+): Promise<T> {
+  const warehouse = await openWarehouse(dataDir, memory)
+  try {
+    return work()
+  } finally {
+    warehouse.close()
+  }
+}
+
+async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {
+  const connection = await instance.connect()
+  await connection.run("SET TimeZone = 'UTC'")
+  return {
+    connection,
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+
+async function createInstance(path: string, options: Record<string, string>): Promise<DuckDBInstance> {
+  try {
+    // Nothing is downloaded at run time; what is needed is built in.
+    return await DuckDBInstance.create(path, { ...options, autoinstall_known_extensions: 'false' })
+  } catch (error) {
+    throw openingError(path, error)
+  }
+}
+
+function openingError(path: string, error: unknown): Error {
+  const holder = lockHolder(error)
+  if (holder !== undefined) {
+    return new LockedOutError(
+      `${holder} has ${path} open: another run is under way, or somebody looks into the warehouse. ` +
+        'Nothing was changed; run again when it has finished',
+      { cause: error },
+    )
+  }
+  const refused = machineFault(error, path)
+  if (refused !== undefined) return refused
+  return new DataError(
+    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild makes it anew from raw/`,
+    { cause: error },
+  )
+}

@@ -1,0 +1,28 @@
+/**
+ * The table `rankings` of a snapshot: the usual windows, both sorts, every filter. Who comes before whom, and whom a
+ * filter lets through, is asked of the macros that answer everybody else.
+ */
+import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
+import { SORTS } from '../contract/dataset.ts'
+import type { Run } from '../stages/stage.ts'
+import { execute, returnMemory } from '../duckdb/statements.ts'
+
+/** Lengths in days of the precomputed windows; they end on the last day of the data. */
+const WINDOWS = [1, 7, 30, 90] as const
+
+/** Fills the table `rankings` of the attached snapshot, which is the current database. */
+export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
+  const { connection } = run
+  await execute(connection, 'rank/filters.sql')
+  for (const [index, days] of WINDOWS.entries()) {
+    const start = addDays(dataThrough, 1 - days)
+    const window = { start_date: start < FLOOR_DATE ? FLOOR_DATE : start, end_date: dataThrough }
+    for (const sort of SORTS) {
+      await execute(connection, `rank/whole-${sort}.sql`, window)
+      await execute(connection, 'rank/lists.sql', { window_days: days, ...window, sort })
+    }
+    await returnMemory(connection)
+    run.effects.progress.step('rank', index + 1, WINDOWS.length)
+  }
+  await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
+}

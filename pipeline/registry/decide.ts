@@ -1,0 +1,124 @@
+/** Decisions of an operator about apps: each is a file of registry rows of its own, so nothing is ever overwritten. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { writeInOneStep } from '../snapshot/durable-file.ts'
+import { UsageError } from '../errors.ts'
+import { decodeRegistry } from './registry.ts'
+import { listValue } from '../duckdb/sql-values.ts'
+import { countSchema, execute, readRows } from '../duckdb/statements.ts'
+import { oneAtATime } from './file-lock.ts'
+import { findFaults, withRegistry } from './read-registry.ts'
+import type { AppsWorld } from './world.ts'
+
+const winnerRow = z.object({
+  app_id: z.string(),
+  app_name: z.string().nullable(),
+  visibility: z.string().nullable(),
+  subcategories: z.array(z.string()),
+  alias_of: z.string().nullable(),
+  /** Null where the row has no time that can be read. */
+  updated_ms: countSchema.nullable(),
+})
+const lineRow = z.object({ line: z.string() })
+
+/** What the registry says of an app, as far as a decision can change it. */
+export type AppState = Omit<z.infer<typeof winnerRow>, 'app_id' | 'updated_ms'>
+
+export type Decision = {
+  /** The command, as kept with the rows. */
+  readonly action: string
+  readonly ids: readonly string[]
+  readonly reason: string
+  readonly change: (app: AppState) => AppState
+}
+
+type Proposal = { readonly id: string; readonly state: AppState; readonly updatedAt: string }
+
+/**
+ * Appends the decision to the registry; apps it would not change are left out.
+ * @throws UsageError when an app is not registered, or when the registry would have a fault it has not now.
+ */
+export async function decide(world: AppsWorld, decision: Decision): Promise<void> {
+  const folder = join(world.config.dataDir, 'raw', 'apps')
+  await oneAtATime(folder, () => append(world, decision, folder))
+}
+
+async function append(world: AppsWorld, decision: Decision, folder: string): Promise<void> {
+  const name = fileName(world.now())
+  const lines = await withRegistry(world.config, async (connection) => {
+    const proposals = await propose(connection, world, decision)
+    const faults = new Set(await findFaults(connection))
+    const file = join('apps', name)
+    await stage(connection, { file, proposals, decision })
+    const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
+    if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
+    return await readRows(connection, 'apps/decision-lines.sql', lineRow, { file })
+  })
+  if (lines.length === 0) return
+  const path = join(folder, name)
+  writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
+  world.note(`Written to ${path}. It counts from the next nightly run on`)
+}
+
+function fileName(now: Date): string {
+  const time = now.toISOString().replaceAll(/[-:.]/g, '')
+  return `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
+}
+
+async function propose(
+  connection: DuckDBConnection,
+  world: AppsWorld,
+  { ids, change }: Decision,
+): Promise<Proposal[]> {
+  const winners = await readRows(connection, 'apps/winners.sql', winnerRow, { ids: listValue(ids) })
+  const known = new Map(winners.map((winner) => [winner.app_id, winner]))
+  const unknown = ids.filter((id) => !known.has(id))
+  if (unknown.length > 0) {
+    throw new UsageError(`No app has the id ${unknown.join(', ')}: list shows the ids`)
+  }
+  return winners.flatMap(({ app_id: id, updated_ms, ...before }) => {
+    const state = change(before)
+    if (JSON.stringify(state) === JSON.stringify(before)) {
+      world.note(`App ${id} is like that already; nothing is written for it`)
+      return []
+    }
+    if (state.alias_of !== null && state.visibility !== before.visibility) {
+      world.note(
+        `App ${id} is an alias: its usage counts for app ${state.alias_of}, whose visibility decides`,
+      )
+    }
+    return [{ id, state, updatedAt: timeAfter(world, id, updated_ms) }]
+  })
+}
+
+/** Now, or just after the row that counts now, when that is dated later: the newest row wins. */
+function timeAfter(world: AppsWorld, id: string, updatedMs: number | null): string {
+  const now = world.now().getTime()
+  if (updatedMs === null || updatedMs < now) return new Date(now).toISOString()
+  const after = new Date(updatedMs + 1).toISOString()
+  world.note(
+    `The newest row of app ${id} is dated in the future; the decision is dated just after it, ${after}`,
+  )
+  return after
+}
+
+async function stage(
+  connection: DuckDBConnection,
+  { file, proposals, decision }: { file: string; proposals: readonly Proposal[]; decision: Decision },
+): Promise<void> {
+  for (const [index, { id, state, updatedAt }] of proposals.entries()) {
+    await execute(connection, 'apps/propose.sql', {
+      file,
+      row: index + 1,
+      app_id: id,
+      ...state,
+      subcategories: JSON.stringify(state.subcategories),
+      updated_at: updatedAt,
+      action: decision.action,
+      reason: decision.reason,
+    })
+  }
+  await decodeRegistry(connection)
+}

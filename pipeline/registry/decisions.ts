@@ -1,0 +1,101 @@
+/** The commands that decide about apps: rename, hide, show, tag, alias. */
+import { parseCommandLine } from '../terminal/command-line.ts'
+import type { Command } from '../commands/command.ts'
+import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { UsageError } from '../errors.ts'
+import { readId } from './app-id.ts'
+import { decide } from './decide.ts'
+import type { AppState } from './decide.ts'
+import type { AppsWorld } from './world.ts'
+
+type AppsCommand = Command<AppsWorld>
+
+const REASON = { reason: { type: 'string' } } as const
+
+/** A name or a reason stands in one line of a list. */
+const ONE_LINE = /^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$/u
+
+export const rename: AppsCommand = {
+  usage: 'rename ID NAME --reason TEXT',
+  summary: 'gives an app another name',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: REASON })
+    const [id, name, ...rest] = positionals
+    if (id === undefined || name === undefined || rest.length > 0) {
+      throw new UsageError(`rename takes an id and a name, in quotes when it has spaces: say ${rename.usage}`)
+    }
+    if (!ONE_LINE.test(name)) throw new UsageError('The name must be one line with something to read in it')
+    return decision('rename', [id], values.reason, (app) => ({ ...app, app_name: name.trim() }))
+  },
+}
+
+export const hide: AppsCommand = visibilityCommand('hide', 'hidden', 'takes apps out of what is published')
+export const show: AppsCommand = visibilityCommand('show', 'public', 'publishes apps, hidden or private ones')
+
+function visibilityCommand(action: 'hide' | 'show', visibility: string, summary: string): AppsCommand {
+  return {
+    usage: `${action} ID... --reason TEXT`,
+    summary,
+    prepare(args) {
+      const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: REASON })
+      return decision(action, positionals, values.reason, (app) => ({ ...app, visibility }))
+    },
+  }
+}
+
+export const tag: AppsCommand = {
+  usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
+  summary: 'adds subcategories to apps, or takes them off',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({
+      args,
+      allowPositionals: true,
+      options: {
+        ...REASON,
+        add: { type: 'string', multiple: true, default: [] },
+        remove: { type: 'string', multiple: true, default: [] },
+      },
+    })
+    const { add, remove } = values
+    if (add.length + remove.length === 0) throw new UsageError(`Nothing to add or remove: say ${tag.usage}`)
+    const unknown = add.filter((name) => !SUBCATEGORIES.some((known) => known === name))
+    if (unknown.length > 0) {
+      throw new UsageError(`Unknown subcategory ${unknown.join(', ')}: expected ${SUBCATEGORIES.join(', ')}`)
+    }
+    return decision('tag', positionals, values.reason, (app) => ({
+      ...app,
+      subcategories: [...new Set([...app.subcategories, ...add])].filter((name) => !remove.includes(name)),
+    }))
+  },
+}
+
+export const alias: AppsCommand = {
+  usage: 'alias ID... (--of ID | --none) --reason TEXT',
+  summary: 'counts the usage of apps for another one, or for themselves again',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({
+      args,
+      allowPositionals: true,
+      options: { ...REASON, of: { type: 'string' }, none: { type: 'boolean', default: false } },
+    })
+    const { of, none } = values
+    if ((of === undefined) !== none) throw new UsageError(`Give either --of or --none: say ${alias.usage}`)
+    const target = of === undefined ? null : readId(of)
+    return decision('alias', positionals, values.reason, (app) => ({ ...app, alias_of: target }))
+  },
+}
+
+/** Checks what all decisions have in common. */
+function decision(
+  action: string,
+  ids: readonly string[],
+  reason: string | undefined,
+  change: (app: AppState) => AppState,
+): (world: AppsWorld) => Promise<void> {
+  if (ids.length === 0) throw new UsageError(`${action} needs the id of an app: list shows the ids`)
+  if (reason === undefined || !ONE_LINE.test(reason)) {
+    throw new UsageError(`${action} needs a reason, which is kept with the decision: say --reason TEXT`)
+  }
+  const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
+  return (world) => decide(world, wanted)
+}

@@ -1,0 +1,58 @@
+/** The app registry, raw/apps: brought into DuckDB and judged. The nightly run and `npm run apps` share it. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
+import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { listValue } from '../duckdb/sql-values.ts'
+import { execute, readRows } from '../duckdb/statements.ts'
+import type { Columns } from '../sources/columns.ts'
+import { listRegistryFiles } from '../sources/drop-folder.ts'
+import { createStagingTable, stageFile } from '../sources/staging.ts'
+
+/** The columns of the registry (CONTRACT 7). */
+const REGISTRY_COLUMNS: Columns = {
+  required: ['app_id', 'visibility', 'updated_at'],
+  optional: ['app_name', 'subcategories', 'alias_of'],
+}
+
+const faultRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
+const aliasFaultRow = z.object({ fault: z.string() })
+
+/**
+ * Reads every file of the registry into the temporary table `staged`, with the `further` columns where a file has
+ * them.
+ * @returns how many files there are.
+ * @throws DataError that names a file which cannot be read.
+ */
+export async function stageRegistry(
+  connection: DuckDBConnection,
+  rawFolder: string,
+  further: readonly string[] = [],
+): Promise<number> {
+  const columns = { ...REGISTRY_COLUMNS, optional: [...REGISTRY_COLUMNS.optional, ...further] }
+  const files = listRegistryFiles(rawFolder)
+  await createStagingTable(connection, columns)
+  for (const file of files) await stageFile(connection, file, columns)
+  return files.length
+}
+
+/** Decodes `staged` into the temporary table `registry_rows`, and its winning rows into the table `registry`. */
+export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
+  await execute(connection, 'resolve/registry.sql')
+}
+
+/** What is wrong with single rows of a decoded registry, with file and row. */
+export async function findRowFaults(connection: DuckDBConnection): Promise<string[]> {
+  const faults = await readRows(connection, 'resolve/faults.sql', faultRow, {
+    subcategories: listValue(SUBCATEGORIES),
+    unattributed: UNATTRIBUTED_APP_ID,
+  })
+  return faults.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
+}
+
+/** Follows the aliases of a decoded registry into the table `resolved`, and says which of them lead nowhere. */
+export async function resolveAliases(connection: DuckDBConnection): Promise<string[]> {
+  await execute(connection, 'resolve/aliases.sql')
+  const faults = await readRows(connection, 'resolve/alias-faults.sql', aliasFaultRow)
+  return faults.map(({ fault }) => fault)
+}

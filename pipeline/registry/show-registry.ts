@@ -1,0 +1,83 @@
+/** The commands that show the registry: list and history. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { parseCommandLine } from '../terminal/command-line.ts'
+import { JSON_OPTION, printResult } from '../commands/command.ts'
+import type { Command } from '../commands/command.ts'
+import { UsageError } from '../errors.ts'
+import { readRows } from '../duckdb/statements.ts'
+import { readId } from './app-id.ts'
+import { findFaults, withRegistry } from './read-registry.ts'
+import type { AppsWorld } from './world.ts'
+
+const appColumns = {
+  app_name: z.string().nullable(),
+  visibility: z.string().nullable(),
+  subcategories: z.array(z.string()).nullable(),
+  alias_of: z.string().nullable(),
+}
+const listRow = z.object({
+  app_id: z.string(),
+  ...appColumns,
+  referer: z.string().nullable(),
+  updated_at: z.string().nullable(),
+})
+const historyRow = z.object({
+  updated_at: z.string().nullable(),
+  action: z.string().nullable(),
+  reason: z.string().nullable(),
+  ...appColumns,
+  file: z.string(),
+})
+
+export const list: Command<AppsWorld> = {
+  usage: 'list [TEXT] [--json]',
+  summary:
+    'lists the apps as the registry has them now, or those whose id, name or address has the text in it',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
+    const [text = '', ...rest] = positionals
+    if (rest.length > 0) throw new UsageError('list takes one text, in quotes when it has spaces')
+    return (world) =>
+      withRegistry(world.config, async (connection) => {
+        const apps = await readRows(connection, 'apps/list.sql', listRow, { text })
+        printResult(world, values.json, apps, table(Object.keys(listRow.shape), apps))
+        await tellFaults(world, connection)
+      })
+  },
+}
+
+export const history: Command<AppsWorld> = {
+  usage: 'history ID [--json]',
+  summary: 'shows every row about an app, oldest first, with what was decided and why',
+  prepare(args) {
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
+    const [text, ...rest] = positionals
+    if (text === undefined || rest.length > 0) throw new UsageError('history takes the id of one app')
+    const id = readId(text)
+    return (world) =>
+      withRegistry(world.config, async (connection) => {
+        const rows = await readRows(connection, 'apps/history.sql', historyRow, { id })
+        if (rows.length === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
+        printResult(world, values.json, rows, table(Object.keys(historyRow.shape), rows))
+      })
+  },
+}
+
+/** Tab-separated lines with a header. */
+function table(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string[] {
+  const lines = rows.map((row) => columns.map((column) => cellText(row[column])))
+  return [columns, ...lines].map((cells) => cells.join('\t'))
+}
+
+/** A name may hold what would break a line. */
+function cellText(value: unknown): string {
+  const text = Array.isArray(value) ? value.join('|') : typeof value === 'string' ? value : ''
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
+}
+
+async function tellFaults(world: AppsWorld, connection: DuckDBConnection): Promise<void> {
+  const faults = await findFaults(connection)
+  if (faults.length === 0) return
+  world.note(`Faults in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`)
+}

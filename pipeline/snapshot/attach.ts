@@ -1,0 +1,89 @@
+/** Published snapshots as databases beside others, and what is told when one of them is damaged. */
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { SUMS_FILE, measureFile, sumsText } from '../bundle/checksums.ts'
+import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { DataError, LockedError, isExpected, isShortage, lockHolder } from '../errors.ts'
+import { attachSnapshot } from './create.ts'
+import { identifier } from '../duckdb/sql-values.ts'
+import type { Run } from '../stages/stage.ts'
+
+/** A snapshot, and the name under which its file is attached. */
+type Attached = { readonly dataDir: string; readonly id: string; readonly name: string }
+
+/**
+ * Attaches a published snapshot, read-only, as `name` while `work` runs.
+ * @throws DataError that names the snapshot, where the fault is that its file is damaged.
+ */
+export async function withPublished<T>(
+  { connection, config: { dataDir } }: Run,
+  { id, name }: Omit<Attached, 'dataDir'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  await attachPublished(connection, { dataDir, id, name })
+  try {
+    const result = await work()
+    await connection.run(`DETACH ${identifier(name)}`)
+    return result
+  } catch (error) {
+    throw damageOf(dataDir, id, error) ?? error
+  }
+}
+
+/**
+ * Attaches a published snapshot, read-only, for good.
+ * @throws DataError that names the snapshot, where its file is damaged or was written to; LockedError while somebody
+ * has it open to write.
+ */
+export async function attachPublished(
+  connection: DuckDBConnection,
+  { dataDir, id, name }: Attached,
+): Promise<void> {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  try {
+    await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
+  } catch (error) {
+    throw heldBy(folder, error) ?? damageOf(dataDir, id, error) ?? error
+  }
+  refuseWritten(folder)
+}
+
+function heldBy(folder: string, error: unknown): LockedError | undefined {
+  const holder = lockHolder(error)
+  if (holder === undefined) return undefined
+  return new LockedError(
+    `${holder} has ${join(folder, SNAPSHOT_FILE)} open to write, which nobody else can read meanwhile. Close it, and ` +
+      'open published files read-only',
+    { cause: error },
+  )
+}
+
+/** Whoever opens the file to write may leave a log of changes beside it, which DuckDB reads as a part of it. */
+function refuseWritten(folder: string): void {
+  const log = join(folder, `${SNAPSHOT_FILE}.wal`)
+  if (!existsSync(log)) return
+  throw new DataError(
+    `The snapshot ${basename(folder)} was opened to write after it was published. Remove ${log}, which holds the ` +
+      'changes, and open published files read-only',
+  )
+}
+
+/** Whether the DuckDB file of a snapshot is still the one that was published, by its checksum. */
+export function isWhole(dataDir: string, id: string): boolean {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  if ([SNAPSHOT_FILE, SUMS_FILE].some((name) => !existsSync(join(folder, name)))) return false
+  return readFileSync(join(folder, SUMS_FILE), 'utf8').includes(
+    sumsText([measureFile(folder, SNAPSHOT_FILE)]),
+  )
+}
+
+/** DuckDB's errors do not tell which of the attached files is at fault; the checksum does. */
+function damageOf(dataDir: string, id: string, error: unknown): DataError | undefined {
+  if (isExpected(error) || isShortage(error) || isWhole(dataDir, id)) return undefined
+  return new DataError(
+    `The snapshot ${id} is damaged: npm run nightly -- retract ${id} --reason TEXT withdraws it, and the next run ` +
+      'publishes from raw/ what is right',
+    { cause: error },
+  )
+}

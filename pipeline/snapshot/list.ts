@@ -1,0 +1,149 @@
+/** The snapshots on disk and the pointer to the newest (CONTRACT 8). */
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { asOfFromId } from '../contract/calendar.ts'
+import { CURRENT_POINTER, RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, retractionSchema } from '../contract/files.ts'
+import type { Retraction } from '../contract/files.ts'
+import { syncToDisk, writeInOneStep } from './durable-file.ts'
+import { DataError, UsageError } from '../errors.ts'
+
+/** Prefix of a folder in which a snapshot is being built; never a snapshot. */
+export const BUILD_PREFIX = '.building-'
+
+/** Prefix of a snapshot's folder that is being removed. */
+const PRUNED_PREFIX = '.pruned-'
+
+/** Prefix of a link that is about to become the pointer. */
+const ASIDE_PREFIX = `.${CURRENT_POINTER}-`
+
+/** Identifiers of the whole snapshots that are not retracted, oldest first; none where there is no folder yet. */
+export function listSnapshots(dataDir: string): string[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  if (!existsSync(folder)) return []
+  const retracted = new Set(listRetractions(dataDir).map(({ id }) => id))
+  return readdirSync(folder)
+    .filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
+    .toSorted()
+}
+
+/** The error for an identifier that names no snapshot. */
+export function noSuchSnapshot(dataDir: string, id: string): UsageError {
+  const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
+  return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
+}
+
+/**
+ * The retracted snapshots, oldest first.
+ * @throws DataError that names a record which is none.
+ */
+export function listRetractions(dataDir: string): Retraction[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => /^[^.].*\.json$/.test(name))
+    .toSorted()
+    .map((name) => readRetraction(join(folder, name)))
+}
+
+function readRetraction(path: string): Retraction {
+  const text = readFileSync(path, 'utf8')
+  try {
+    return retractionSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw new DataError(
+      `${path} is no record of a retraction. Correct it, or restore it from a backup: JSON with id, as_of, reason and ` +
+        'retracted_at, and nothing else',
+      { cause: error },
+    )
+  }
+}
+
+/** Records a retraction for good. */
+export function recordRetraction(dataDir: string, retraction: Retraction): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+  mkdirSync(folder, { recursive: true })
+  writeInOneStep(join(folder, `${retraction.id}.json`), `${JSON.stringify(retraction, null, 2)}\n`)
+}
+
+/** Removes a snapshot, out of sight in one step first: a half-removed folder never looks like one. */
+export function removeSnapshot(dataDir: string, id: string): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const aside = join(folder, `${PRUNED_PREFIX}${id}`)
+  renameSync(join(folder, id), aside)
+  rmSync(aside, { recursive: true })
+}
+
+/**
+ * The identifier the pointer leads to; undefined when there is none yet.
+ * @throws UsageError when it is no link, and so can neither be read nor switched.
+ */
+export function currentSnapshot(dataDir: string): string | undefined {
+  const pointer = join(dataDir, CURRENT_POINTER)
+  try {
+    return basename(readlinkSync(pointer))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) return undefined
+    throw new UsageError(
+      `${pointer} is no link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links ` +
+        'followed. Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links',
+      { cause: error },
+    )
+  }
+}
+
+/** Switches the pointer in one step; readers see the old snapshot or the new one, never none. */
+export function pointAt(dataDir: string, id: string): void {
+  const aside = join(dataDir, `${ASIDE_PREFIX}${process.pid}`)
+  symlinkSync(join(SNAPSHOTS_FOLDER, id), aside)
+  renameSync(aside, join(dataDir, CURRENT_POINTER))
+  syncToDisk(dataDir)
+}
+
+/** Removes what a killed run left half built, half removed, half switched or retracted. */
+export function removeUnfinished(dataDir: string): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const unfinished = unfinishedRetractions(dataDir)
+  for (const name of readdirSync(folder)) {
+    if (name.startsWith(BUILD_PREFIX) || name.startsWith(PRUNED_PREFIX))
+      rmSync(join(folder, name), { recursive: true })
+  }
+  for (const name of readdirSync(dataDir)) if (name.startsWith(ASIDE_PREFIX)) rmSync(join(dataDir, name))
+  if (unfinished.length > 0) switchPointer(dataDir, rightfulCurrent(dataDir))
+  for (const { id } of unfinished) {
+    if (existsSync(join(folder, id))) removeSnapshot(dataDir, id)
+  }
+}
+
+/** The retractions of which more is left than their record: the files, or the pointer that leads to them. */
+export function unfinishedRetractions(dataDir: string): Retraction[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const current = currentSnapshot(dataDir)
+  return listRetractions(dataDir).filter(
+    ({ id }) =>
+      id === current || [id, `${PRUNED_PREFIX}${id}`].some((name) => existsSync(join(folder, name))),
+  )
+}
+
+/**
+ * The snapshot the pointer should lead to once `without` is gone: the one it leads to, or else the newest; undefined
+ * when none is left.
+ */
+export function rightfulCurrent(dataDir: string, without?: string): string | undefined {
+  const left = listSnapshots(dataDir).filter((id) => id !== without)
+  const current = currentSnapshot(dataDir)
+  return left.find((id) => id === current) ?? left.at(-1)
+}
+
+function switchPointer(dataDir: string, id: string | undefined): void {
+  if (id === undefined) rmSync(join(dataDir, CURRENT_POINTER), { force: true })
+  else if (id !== currentSnapshot(dataDir)) pointAt(dataDir, id)
+}

@@ -1,0 +1,196 @@
+/** The stage rank: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { FLOOR_DATE, addDays, wholeSeconds } from '../contract/calendar.ts'
+import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
+import { CATEGORIES, subcategoriesOf } from '../contract/taxonomy.ts'
+import { counted } from '../terminal/pluralize.ts'
+import { DataError } from '../errors.ts'
+import { fillFast } from '../ranking/windows.ts'
+import { createSnapshot } from '../snapshot/create.ts'
+import type { Extent } from '../snapshot/create.ts'
+import { withPublished } from '../snapshot/attach.ts'
+import { fillRankings } from '../ranking/precomputed.ts'
+import { settledDays } from '../snapshot/settled.ts'
+import type { SettledFiles } from '../snapshot/settled.ts'
+import { currentSnapshot, listRetractions, listSnapshots, pointAt } from '../snapshot/list.ts'
+import { listValue } from '../duckdb/sql-values.ts'
+import type { Run, StageResult } from './stage.ts'
+import { countSchema, execute, readRow, readRows } from '../duckdb/statements.ts'
+
+/** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
+const SNAPSHOT_RULES = 4
+
+/** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
+const ROWS_AT_ONCE = 2_500_000
+
+const extentRow = z.object({
+  first_day: z.string().nullable(),
+  data_through: z.string().nullable(),
+  wide: z.boolean(),
+  days_at_once: countSchema,
+})
+const fingerprintRow = z.object({ input_fingerprint: z.string() })
+const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
+const twinRow = z.object({ id: z.string() })
+const totalsRow = z.object({
+  apps: countSchema,
+  app_days: countSchema,
+  ranking_rows: countSchema,
+  days_restated: countSchema,
+  days_missing: countSchema,
+  requests_published: z.string(),
+  tokens_published: z.string(),
+})
+
+/**
+ * Builds the snapshot, unless the newest one was made from the same input.
+ * @throws DataError when there is no usage at all.
+ */
+export async function rank(run: Run): Promise<StageResult> {
+  const extent = await readExtent(run)
+  const sources = readSources(run)
+  const fingerprint = await fingerprintOf(run, sources)
+  const newest = listSnapshots(run.config.dataDir).at(-1)
+  if (newest !== undefined) {
+    const { input_fingerprint, days_restated } = await readNewest(run, newest)
+    if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
+  }
+  await tellRetracted(run, fingerprint)
+  const takenOver = await createSnapshot(run, extent)
+  await fillTables(run, extent, { takenOver, newest })
+  await fillRankings(run, extent.days.to)
+  await fillFast(run.connection, extent.days, { settled: await settledDays(run) })
+  await describe(run, extent, { sources, fingerprint })
+  const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
+  return {
+    summary:
+      `${counted(totals.apps, 'app')}, ${counted(totals.app_days, 'app-day')}, ${counted(totals.ranking_rows, 'ranking row')}, ` +
+      `data through ${extent.days.to}${takenOver === undefined ? '' : `, taken over through ${takenOver.through}`}`,
+    facts: {
+      first_day: extent.days.from,
+      data_through: extent.days.to,
+      taken_over_through: takenOver?.through ?? null,
+      input_fingerprint: fingerprint,
+      ...totals,
+    },
+  }
+}
+
+async function readExtent(run: Run): Promise<Extent> {
+  const { first_day, data_through, wide, days_at_once } = await readRow(
+    run.connection,
+    'rank/extent.sql',
+    extentRow,
+    { rows_at_once: ROWS_AT_ONCE },
+  )
+  if (first_day === null || data_through === null) {
+    throw new DataError(
+      `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
+    )
+  }
+  return { days: { from: first_day, to: data_through }, wide, daysAtOnce: days_at_once }
+}
+
+/** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
+function readSources(run: Run): string | null {
+  const path = join(run.rawFolder, 'ATTRIBUTION')
+  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  return text === '' ? null : text
+}
+
+async function fingerprintOf(run: Run, sources: string | null): Promise<string> {
+  const rules = JSON.stringify([SNAPSHOT_RULES, run.config.publisher, sources])
+  const row = await readRow(run.connection, 'rank/fingerprint.sql', fingerprintRow, { rules })
+  return row.input_fingerprint
+}
+
+async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRow>> {
+  return await withPublished(run, { id, name: 'newest' }, () =>
+    readRow(run.connection, 'rank/newest.sql', newestRow),
+  )
+}
+
+/** What was wrong with a retracted snapshot comes again from the same input: no fault of the run, but worth a word. */
+async function tellRetracted(run: Run, fingerprint: string): Promise<void> {
+  const retractions = listRetractions(run.config.dataDir)
+  if (retractions.length === 0) return
+  const retracted = listValue(retractions.map(({ id }) => id))
+  const [twin] = await readRows(run.connection, 'rank/retracted-twin.sql', twinRow, {
+    retracted,
+    fingerprint,
+  })
+  if (twin === undefined) return
+  const reason = retractions.find(({ id }) => id === twin.id)?.reason
+  run.effects.progress.note(
+    `The input is what ${twin.id} was made from, which was retracted (${reason}): the same figures come again`,
+  )
+}
+
+/** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */
+function keepNewest(
+  run: Run,
+  extent: Extent,
+  { id: newest, days_restated }: { readonly id: string; readonly days_restated: number },
+): StageResult {
+  const interrupted = currentSnapshot(run.config.dataDir) !== newest
+  if (interrupted) pointAt(run.config.dataDir, newest)
+  return {
+    summary: interrupted
+      ? `the newest snapshot, ${newest}, was not current (its run was interrupted, or the pointer removed), and is now`
+      : `the input has not changed since ${newest}; nothing new is published`,
+    facts: {
+      first_day: extent.days.from,
+      data_through: extent.days.to,
+      days_restated: interrupted ? days_restated : 0,
+    },
+    finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },
+  }
+}
+
+async function fillTables(
+  run: Run,
+  { days }: Extent,
+  {
+    takenOver,
+    newest,
+  }: { readonly takenOver: SettledFiles | undefined; readonly newest: string | undefined },
+): Promise<void> {
+  const { connection } = run
+  for (const category of CATEGORIES) {
+    const subcategories = listValue(subcategoriesOf(category))
+    await execute(connection, 'rank/categories.sql', { category, subcategories })
+  }
+  await execute(connection, 'rank/apps.sql')
+  if (newest !== undefined) {
+    // Every snapshot since the files were begun has the same rows of their days.
+    const first_day =
+      takenOver !== undefined && newest >= takenOver.id ? addDays(takenOver.through, 1) : FLOOR_DATE
+    await withPublished(run, { id: newest, name: 'previous' }, async () => {
+      await execute(connection, 'rank/earlier-restatements.sql')
+      await execute(connection, 'rank/restatements.sql', { first_day })
+    })
+  }
+  await execute(connection, 'rank/coverage.sql', { data_through: days.to })
+}
+
+async function describe(
+  run: Run,
+  extent: Extent,
+  input: { readonly sources: string | null; readonly fingerprint: string },
+): Promise<void> {
+  const { publisher } = run.config
+  await execute(run.connection, 'rank/meta.sql', {
+    data_through: extent.days.to,
+    first_day: extent.days.from,
+    version: DATASET_VERSION,
+    licence: LICENCE.name,
+    licence_url: LICENCE.url,
+    publisher,
+    attribution: `Source: ${publisher}, as of ${wholeSeconds(run.asOf)} (${LICENCE.name})`,
+    sources: input.sources,
+    comparability: COMPARABILITY_NOTE,
+    input_fingerprint: input.fingerprint,
+  })
+}

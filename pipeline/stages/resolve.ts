@@ -1,0 +1,97 @@
+/** The stage resolve: reads the app registry and finds for every app where its usage counts and whether it is public. */
+import { z } from 'zod'
+import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
+import { counted } from '../terminal/pluralize.ts'
+import { DataError } from '../errors.ts'
+import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from '../registry/registry.ts'
+import type { Run, StageResult } from './stage.ts'
+import { countSchema, execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
+
+/** Faults shown in the message; a broken file may have thousands. */
+const FAULTS_SHOWN = 20
+
+const UNATTRIBUTED = { unattributed: UNATTRIBUTED_APP_ID }
+
+const totalsRow = z.object({
+  apps_registered: countSchema,
+  aliases: countSchema,
+  apps_public: countSchema,
+  apps_unregistered: countSchema,
+  requests_unregistered: countSchema,
+  tokens_unregistered: z.string(),
+  requests_unattributed: countSchema,
+  tokens_unattributed: z.string(),
+  tokens_hidden: z.string(),
+  tokens_published: z.string(),
+})
+const unregisteredRow = z.object({ app_id: z.string(), requests: z.string(), tokens: z.string() })
+
+/**
+ * Reads the registry anew and resolves every alias.
+ * @throws DataError that names file and row of a broken entry, or the ids of a broken alias chain.
+ */
+export async function resolve(run: Run): Promise<StageResult> {
+  await readRegistry(run)
+  await transaction(run.connection, async () => {
+    await decodeRegistry(run.connection)
+    refuse(
+      'The app registry has broken rows; correct them, or append a newer row for the app',
+      await findRowFaults(run.connection),
+    )
+    refuse(
+      'The app registry has broken aliases; append a newer row that corrects alias_of',
+      await resolveAliases(run.connection),
+    )
+  })
+  await execute(run.connection, 'resolve/usage.sql')
+  const result = await summarise(run)
+  // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
+  await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows')
+  await returnMemory(run.connection)
+  return result
+}
+
+async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
+  const {
+    tokens_hidden,
+    tokens_unregistered,
+    requests_unregistered,
+    requests_unattributed,
+    tokens_unattributed,
+    ...facts
+  } = await readRow(connection, 'resolve/totals.sql', totalsRow, UNATTRIBUTED)
+  if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
+  const unregistered = await readRows(connection, 'resolve/unregistered.sql', unregisteredRow, UNATTRIBUTED)
+  return {
+    summary:
+      `${counted(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
+      `${counted(facts.apps_unregistered, 'app')} with usage not registered; ` +
+      `${counted(requests_unattributed, 'request')} without an app`,
+    facts,
+    // With a single hidden app, the total of the hidden ones would be that app's traffic.
+    privateFacts: {
+      tokens_hidden,
+      tokens_unregistered,
+      requests_unregistered,
+      unregistered,
+      requests_unattributed,
+      tokens_unattributed,
+    },
+  }
+}
+
+async function readRegistry(run: Run): Promise<void> {
+  const files = await stageRegistry(run.connection, run.rawFolder)
+  if (files === 0) {
+    throw new DataError(
+      `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${run.rawFolder}/apps`,
+    )
+  }
+}
+
+function refuse(problem: string, faults: readonly string[]): void {
+  if (faults.length === 0) return
+  const shown = faults.slice(0, FAULTS_SHOWN).map((fault) => `\n  ${fault}`)
+  const more = faults.length > FAULTS_SHOWN ? `\n  and ${faults.length - FAULTS_SHOWN} more` : ''
+  throw new DataError(`${problem}:${shown.join('')}${more}`)
+}

@@ -1,0 +1,244 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
+import { completion, json, stream, type Behaviour } from '../../../support/upstream.ts'
+
+/** Longer than any test may take: nothing ends because its time is over. */
+const HOUR_MS = 3_600_000
+
+let chat: ScriptedChat
+
+beforeAll(async () => {
+  const timeouts = { total_ms: HOUR_MS }
+  chat = await startScriptedChat({
+    wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }),
+    modelLimits: timeouts,
+  })
+})
+
+afterAll(() => chat.stop())
+
+async function ask(reply: unknown, more: Readonly<Record<string, unknown>> = {}) {
+  chat.script(json(reply))
+  const response = await chat.api.post({ model: 'a/one', messages: MESSAGES, ...more })
+  const [record] = chat.records().slice(-1)
+  return { status: response.status, body: await response.json(), record }
+}
+
+describe('a whole reply', () => {
+  it('names the model that answered and its provider, whatever the provider calls it', async () => {
+    const { body } = await ask(completion())
+    expect(body).toMatchObject({
+      object: 'chat.completion',
+      model: 'a/one',
+      provider: 'acme',
+      id: 'chatcmpl-1',
+    })
+  })
+
+  it('has what strict clients need, though the provider left it out', async () => {
+    const { body } = await ask({ choices: [{ message: { content: 'Hello' } }] })
+    expect(body).toEqual({
+      id: expect.stringMatching(/^gen-/),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'a/one',
+      provider: 'acme',
+      system_fingerprint: null,
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: null }],
+      usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    })
+  })
+
+  it('has no finish where the provider names an empty one', async () => {
+    const { body } = await ask({ choices: [{ message: { content: 'Hello' }, finish_reason: '' }] })
+    expect(body).toMatchObject({ choices: [{ finish_reason: null }] })
+  })
+
+  it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
+    const { body } = await ask({
+      ...completion(),
+      service_tier: null,
+      x_custom: [1],
+      choices: [
+        {
+          index: 0,
+          message: { role: null, content: 'Hello', tool_calls: null, audio: null, reasoning: 'why' },
+          finish_reason: 'stop',
+          logprobs: null,
+        },
+      ],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        prompt_tokens_details: { audio_tokens: null, cached_tokens: 2 },
+      },
+    })
+    expect(body).toMatchObject({
+      x_custom: [1],
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Hello', reasoning: 'why' },
+          finish_reason: 'stop',
+        },
+      ],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        total_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 2 },
+      },
+    })
+    expect(JSON.stringify(body)).not.toMatch(/"(?:service_tier|tool_calls|audio|logprobs|audio_tokens)"/)
+  })
+
+  it('has an empty text where the provider sends no part of one', async () => {
+    const { body } = await ask({ ...completion(), choices: [{ message: { content: [] } }] })
+    expect(body).toMatchObject({ choices: [{ message: { content: '' } }] })
+  })
+
+  it('keeps the reasoning that the provider tells beside the parts of its content', async () => {
+    const thought = { type: 'thinking', thinking: 'in parts' }
+    const message = { content: [thought, { type: 'text', text: 'Hello' }], reasoning: 'beside' }
+    const { body } = await ask({ ...completion(), choices: [{ message }] })
+    expect(body).toMatchObject({ choices: [{ message: { content: 'Hello', reasoning: 'beside' } }] })
+  })
+
+  it('counts all tokens as the provider does, where it tells', async () => {
+    const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 15 }
+    expect((await ask({ ...completion(), usage })).body).toMatchObject({ usage })
+  })
+
+  it('has tool calls with id, type and arguments as text', async () => {
+    const calls = [
+      { id: 'a', type: 'function', function: { name: 'f', arguments: '{ "x" : 1 }' } },
+      { function: { name: 'g', arguments: { y: 2 } } },
+    ]
+    const message = { role: 'assistant', content: null, tool_calls: calls }
+    const { body } = await ask({
+      ...completion(),
+      choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
+    })
+    expect(body).toMatchObject({
+      choices: [
+        {
+          message: {
+            content: null,
+            tool_calls: [
+              { id: 'a', type: 'function', function: { name: 'f', arguments: '{ "x" : 1 }' } },
+              {
+                id: expect.stringMatching(/^call_/),
+                type: 'function',
+                function: { name: 'g', arguments: '{"y":2}' },
+              },
+            ],
+          },
+        },
+      ],
+    })
+  })
+
+  it.each([
+    ['none', undefined],
+    ['a null', null],
+    ['a negative count', { prompt_tokens: -1, completion_tokens: 3 }],
+    ['half a count', { prompt_tokens: 7.5, completion_tokens: 3 }],
+    ['text', { prompt_tokens: '7', completion_tokens: '3' }],
+    ['one of two', { prompt_tokens: 7 }],
+    ['beyond exact numbers', { prompt_tokens: 2 ** 53, completion_tokens: 3 }],
+  ])('with %s for usage leaves nulls in the record, never a zero', async (_name, usage) => {
+    const { record, status } = await ask({ ...completion(), usage })
+    expect(status).toBe(200)
+    expect(record).toMatchObject({
+      prompt_tokens: null,
+      completion_tokens: null,
+      requests: 1,
+      usage_missing: 'the provider told none',
+    })
+  })
+
+  it('may name its tokens input and output', async () => {
+    const { record, body } = await ask({ ...completion(), usage: { input_tokens: 11, output_tokens: 4 } })
+    expect(record).toMatchObject({ prompt_tokens: 11, completion_tokens: 4 })
+    expect(body).toMatchObject({ usage: { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 } })
+  })
+})
+
+/** The most bytes that a reply may have. */
+const REPLY_BYTES = 64 * 1024 * 1024
+
+describe('a provider', () => {
+  const post = (behaviour: Behaviour) => {
+    chat.script(behaviour)
+    return chat.api.post({ model: 'a/one', messages: MESSAGES })
+  }
+
+  it.each([
+    ['as large as it may be is taken', REPLY_BYTES, 200],
+    ['one byte larger is not', REPLY_BYTES + 1, 502],
+  ])('whose reply is %s', async (_name, bytes, code) => {
+    const text = JSON.stringify(completion())
+    const response = await post((reply) => void reply.end(text.padEnd(bytes)))
+    expect(response.status).toBe(code)
+    if (code !== 200) expect(await response.text()).toContain('sent a reply that cannot be used')
+  })
+
+  it('whose reply begins with a byte order mark has answered', async () => {
+    const response = await post((reply) => void reply.end(`\uFEFF${JSON.stringify(completion())}`))
+    expect(response.status).toBe(200)
+  })
+
+  it('whose reply breaks off is told as such', async () => {
+    const broken = stream(JSON.stringify(completion()).slice(0, -1), { ending: 'cut' })
+    const response = await post(broken)
+    expect(response.status).toBe(502)
+    expect(await response.text()).toContain('ended its reply before it was whole')
+  })
+
+  it('that refuses has refused, though the words for it break off', async () => {
+    const breaking: Behaviour = async (reply) => {
+      reply.writeHead(400, { 'content-length': 100 }).write('{')
+      await sleep(20)
+      reply.destroy()
+    }
+    expect(await (await post(breaking)).text()).toContain('refused the request')
+  })
+
+  it('that refuses is not listened to without end', async () => {
+    const closed = Promise.withResolvers<unknown>()
+    const endless: Behaviour = (reply) => {
+      closed.resolve(once(reply, 'close'))
+      reply.writeHead(400).write('x'.repeat(1_000_000))
+    }
+    expect(await (await post(endless)).text()).toContain('refused the request')
+    await closed.promise
+  })
+})
+
+describe('the request to the provider', () => {
+  it('is the one that was sent, with the name the provider has for the model and without the fallbacks', async () => {
+    const tools = [
+      { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
+    ]
+    const sent = {
+      messages: [
+        ...MESSAGES,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f' } }],
+        },
+        { role: 'tool', tool_call_id: 'a', content: 'result' },
+      ],
+      tools,
+      temperature: 0.5,
+      x_unknown: { passes: ['through'] },
+      logit_bias: { '50256': -100 },
+    }
+    await ask(completion(), { ...sent, models: ['a/one'] })
+    expect(chat.upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
+    expect(chat.upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
+  })
+})

@@ -1,0 +1,414 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, describe, expect, it } from 'vitest'
+import { noneServed } from '../../../../api/chat/routing/no-provider.ts'
+import { MESSAGES, startChat, writeModels } from '../../../support/chat.ts'
+import { envelopeSchema } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { freePort } from '../../../support/ports.ts'
+import {
+  answers,
+  chunk,
+  completion,
+  hangUp,
+  json,
+  reset,
+  sse,
+  stall,
+  startUpstream,
+  status,
+  stream,
+  type Behaviour,
+} from '../../../support/upstream.ts'
+import { readRecords } from '../../../support/usage-records.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** Providers that are never done. They alone are given little time: the others may be slow on a busy machine. */
+const SILENT_STREAM = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
+const COMMENTS_ALONE = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
+const NEVER_DONE: readonly Behaviour[] = [stall, SILENT_STREAM, COMMENTS_ALONE]
+const SHORT = { first_token_ms: 1000, idle_ms: 1000, total_ms: 2000 }
+
+const DAY = '2026-03-10'
+const clock = () => new Date(`${DAY}T12:00:00Z`)
+
+/** A service over two providers of a/one and one of a/two; what they are asked is what their models are called. */
+async function startThree(first: Behaviour, second: Behaviour = answers(), other: Behaviour = answers()) {
+  const upstream = await startUpstream({ first, second, other })
+  const provider = (name: string, model: string, behaviour: Behaviour) => ({
+    name,
+    base_url: upstream.url,
+    model,
+    timeouts: NEVER_DONE.includes(behaviour) ? SHORT : {},
+  })
+  const api = await startChat(
+    folders,
+    {
+      'a/one': [provider('alpha', 'first', first), provider('beta', 'second', second)],
+      'a/two': [provider('gamma', 'other', other)],
+    },
+    { clock },
+  )
+  return {
+    ...api,
+    upstream,
+    records: () => readRecords(api.dataDir, DAY),
+    async [Symbol.asyncDispose]() {
+      await api.close()
+      await upstream.close()
+    },
+  }
+}
+
+const ONE = { model: 'a/one', messages: MESSAGES }
+const BOTH = { ...ONE, models: ['a/two'] }
+
+const noHttp: Behaviour = (response) => void response.socket?.end('no HTTP at all\r\n\r\n')
+
+const ERROR_IN_REPLY = json({ error: { message: 'secret words', code: 'server_error' } })
+
+/** Failures of a provider, for which the next one is asked. */
+const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, string])[] = [
+  ['a reset connection', reset, null, 'provider_unavailable'],
+  ['no reply in time', stall, null, 'timeout'],
+  ...[401, 402, 403, 404].map((code) => [`a ${code}`, status(code), code, 'provider_unavailable'] as const),
+  ['a 408', status(408), 408, 'timeout'],
+  ['a 429', status(429), 429, 'rate_limit_exceeded'],
+  ['a 500', status(500), 500, 'provider_unavailable'],
+  ['a 502', status(502), 502, 'provider_unavailable'],
+  ['a 503', status(503), 503, 'provider_overloaded'],
+  ['a 504', status(504), 504, 'timeout'],
+  ['a 529', status(529), 529, 'provider_overloaded'],
+  ['a 204', (response) => void response.writeHead(204).end(), 204, 'provider_unavailable'],
+  ['a redirect', status(302, {}, { location: 'http://127.0.0.1:1/' }), 302, 'provider_unavailable'],
+  ['an error in a 200', ERROR_IN_REPLY, 200, 'provider_unavailable'],
+  ['a reply of another operation', json({ choices: [{ text: 'Hello' }] }), 200, 'provider_unavailable'],
+  ['a rate limit in a 200', json({ error: { code: 429 } }), 429, 'rate_limit_exceeded'],
+  ['a reply that is no JSON', (response) => void response.end('<html>'), 200, 'provider_unavailable'],
+  ['a reply without choices', json({ ...completion(), choices: [] }), 200, 'provider_unavailable'],
+]
+
+/** Refusals of the request itself, which the other providers of the model would only repeat. */
+const MODEL_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
+  ...[400, 413, 422].map((code) => [`a ${code}`, status(code), code, 'invalid_request'] as const),
+  [
+    'a request that is too long',
+    status(400, { error: { code: 'context_length_exceeded' } }),
+    400,
+    'context_length_exceeded',
+  ],
+]
+
+const FILTERED = json({
+  ...completion(),
+  choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'content_filter' }],
+})
+
+describe.each([{ streams: false }, { streams: true }])('with stream: $streams', ({ streams }) => {
+  const textOf = async (response: Response) => {
+    const text = await response.text()
+    if (!streams) return text
+    // A stream that serves says the same words.
+    return text.includes('"content":"Hel"') && text.endsWith('data: [DONE]\n\n') ? 'Hello' : text
+  }
+
+  it.each(PROVIDER_FAILURES)('%s: the next provider serves', async (_name, failing, code, errorType) => {
+    await using api = await startThree(failing)
+    const response = await api.post({ ...ONE, stream: streams })
+    expect(response.status).toBe(200)
+    expect(await textOf(response)).toContain('Hello')
+    expect(new Set(api.upstream.asked())).toEqual(new Set(['first', 'second']))
+    expect(api.records()).toMatchObject([
+      {
+        provider: 'beta',
+        model: 'a/one',
+        requests: 1,
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        status: 200,
+        outcome: 'completed',
+        stream: streams,
+        attempts: [
+          { provider: 'alpha', status: code, error_type: errorType },
+          { provider: 'beta', status: 200, error_type: null },
+        ],
+      },
+    ])
+  })
+
+  it.each([...MODEL_FAILURES, ['content held back', FILTERED, 200, 'content_policy_violation'] as const])(
+    '%s: the next model serves, the other provider of this one is not asked',
+    async (_name, failing, code, errorType) => {
+      await using api = await startThree(failing)
+      const response = await api.post({ ...BOTH, stream: streams })
+      expect(response.status).toBe(200)
+      expect(await textOf(response)).toContain('Hello')
+      expect(api.upstream.asked()).toEqual(['first', 'other'])
+      expect(api.records()).toMatchObject([
+        { model: 'a/two', attempts: [{ status: code, error_type: errorType }, { provider: 'gamma' }] },
+      ])
+    },
+  )
+
+  it('content held back may be a list without parts', async () => {
+    const choice = { index: 0, message: { content: [] }, finish_reason: 'content_filter' }
+    await using api = await startThree(json({ ...completion(), choices: [choice] }))
+    expect((await api.post({ ...BOTH, stream: streams })).status).toBe(200)
+    expect(api.upstream.asked()).toEqual(['first', 'other'])
+  })
+
+  it('content held back is the answer when no other model may be asked', async () => {
+    await using api = await startThree(FILTERED)
+    const response = await api.post({ ...ONE, stream: streams })
+    expect(response.status).toBe(200)
+    expect(await response.text()).toContain('content_filter')
+    expect(api.upstream.asked()).toEqual(['first'])
+  })
+
+  it.each([
+    ['all are rate-limited', status(429), 429, 'rate_limit_exceeded'],
+    ['all take too long', stall, 408, 'timeout'],
+    ['all fail', status(500), 502, 'provider_unavailable'],
+    ['all deny us', status(401), 502, 'provider_unavailable'],
+    ['all want money', status(402), 502, 'provider_unavailable'],
+    ['all refuse the request', status(400), 502, 'invalid_request'],
+  ] as const)('%s: the caller learns it', async (_name, failing, code, errorType) => {
+    await using api = await startThree(failing, failing, failing)
+    const response = await api.post({ ...BOTH, stream: streams })
+    expect(response.status).toBe(code)
+    expect(response.headers.get('Content-Type')).toMatch('application/json')
+    expect(response.headers.has('Retry-After')).toBe(code !== 408)
+    expect(response.headers.get('X-Should-Retry')).toBe(errorType === 'invalid_request' ? 'false' : null)
+    const text = await response.text()
+    expect(text).not.toContain('secret')
+    const { error } = envelopeSchema.parse(JSON.parse(text))
+    expect(error.code).toBe(code)
+    expect(error.metadata).toMatchObject({ error_type: errorType, provider_name: 'gamma' })
+    expect(api.records()).toMatchObject([
+      {
+        requests: 0,
+        prompt_tokens: null,
+        completion_tokens: null,
+        usage_missing: 'no provider served the request',
+        status: code,
+        outcome: 'failed',
+        model: null,
+      },
+    ])
+  })
+
+  it('failures of several kinds are a 502 that lists them', async () => {
+    await using api = await startThree(status(429), status(500), stall)
+    const response = await api.post({ ...BOTH, stream: streams })
+    expect(response.status).toBe(502)
+    const { error } = envelopeSchema.parse(await response.json())
+    expect(error.metadata?.['previous_errors']).toEqual([
+      { model: 'a/one', provider_name: 'alpha', code: 429, error_type: 'rate_limit_exceeded' },
+      { model: 'a/one', provider_name: 'beta', code: 500, error_type: 'provider_unavailable' },
+      { model: 'a/two', provider_name: 'gamma', code: null, error_type: 'timeout' },
+    ])
+  })
+
+  it.each([
+    ['is reset', reset],
+    ['is closed', hangUp],
+    ['carries no HTTP', noHttp],
+  ])('a new connection that %s is a failure: the provider is not asked again', async (_name, failing) => {
+    await using api = await startThree(failing)
+    expect((await api.post({ ...ONE, stream: streams })).status).toBe(200)
+    expect(api.upstream.asked()).toEqual(['first', 'second'])
+  })
+
+  it('the request as a whole has an end, whatever is left to try', async () => {
+    const upstream = await startUpstream({ first: stall })
+    const provider = { base_url: upstream.url, model: 'first' }
+    await using api = await startChat(
+      folders,
+      {
+        'a/one': [
+          { ...provider, name: 'alpha' },
+          { ...provider, name: 'beta' },
+        ],
+      },
+      { modelLimits: { total_ms: 1000 } },
+    )
+    expect((await api.post({ ...ONE, stream: streams })).status).toBe(408)
+    expect(upstream.asked()).toEqual(['first'])
+    await upstream.close()
+  })
+})
+
+it('the next provider has what the one before it has left of the time', async () => {
+  const slow =
+    (then: Behaviour): Behaviour =>
+    async (response, received) => {
+      await sleep(600)
+      await then(response, received)
+    }
+  await using upstream = await startUpstream({ bad: slow(status(500)), late: slow(answers()) })
+  const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
+  await using api = await startChat(
+    folders,
+    { 'a/one': [provider('alpha', 'bad'), provider('beta', 'late')] },
+    { modelLimits: { total_ms: 1000 } },
+  )
+  expect((await api.post(ONE)).ok).toBe(false)
+})
+
+it('a provider that was given what was left of the time is not asked last for it', async () => {
+  const upstream = await startUpstream({ first: stall })
+  const provider = { base_url: upstream.url, model: 'first', name: 'alpha' }
+  const modelLimits = { total_ms: 100 }
+  await using api = await startChat(folders, { 'a/one': [provider] }, { modelLimits, clock })
+  for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(408)
+  expect(await (await fetch(`${api.origin}/metrics`)).text()).not.toContain('chat_breaker_open{')
+  expect(readRecords(api.dataDir, DAY)).toMatchObject(
+    Array.from({ length: 4 }, () => ({ attempts: [{ error_type: 'timeout' }] })),
+  )
+  await upstream.close()
+})
+
+it('a provider that takes longer than it may itself is asked last', async () => {
+  await using upstream = await startUpstream({ slow: stall, good: answers() })
+  const slow = { name: 'alpha', base_url: upstream.url, model: 'slow', timeouts: { total_ms: 100 } }
+  const good = { name: 'beta', base_url: upstream.url, model: 'good' }
+  await using api = await startChat(folders, { 'a/one': [slow, good] })
+  for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['slow', 'good', 'slow', 'good', 'slow', 'good', 'good'])
+})
+
+it.each([201, 204, 302])('a %i is told as a reply that cannot be used', async (code) => {
+  await using api = await startThree((response) => void response.writeHead(code).end())
+  api.upstream.behaviours['second'] = status(401)
+  const response = await api.post(ONE)
+  expect(response.status).toBe(502)
+  expect(envelopeSchema.parse(await response.json()).error.message).toBe(
+    'No provider served the request: alpha (a/one) sent a reply that cannot be used; ' +
+      'beta (a/one) did not accept the request of this service',
+  )
+})
+
+it('a request whose time is over before a provider is asked is told so', () => {
+  const error = noneServed([])
+  expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
+  expect(error.message).toContain('limits.total_ms')
+})
+
+it('a provider where nobody listens is followed by the next', async () => {
+  await using upstream = await startUpstream({ good: answers() })
+  const nobody = `http://127.0.0.1:${await freePort()}/v1`
+  const wiring = {
+    'a/one': [
+      { name: 'alpha', base_url: nobody, model: 'good' },
+      { name: 'beta', base_url: upstream.url, model: 'good' },
+    ],
+  }
+  await using api = await startChat(folders, wiring, { clock })
+  expect((await api.post(ONE)).status).toBe(200)
+  expect(readRecords(api.dataDir, DAY)).toMatchObject([
+    { attempts: [{ provider: 'alpha', status: null, error_type: 'provider_unavailable' }, {}] },
+  ])
+})
+
+it('the smallest Retry-After of all providers is passed on', async () => {
+  await using api = await startThree(
+    status(429, {}, { 'retry-after': '70' }),
+    status(429, {}, { 'retry-after': '20' }),
+    status(429),
+  )
+  const response = await api.post(BOTH)
+  expect(response.status).toBe(429)
+  expect(response.headers.get('Retry-After')).toBe('20')
+})
+
+it('a Retry-After is passed on as an hour at most', async () => {
+  const away = status(429, {}, { 'retry-after': '86400' })
+  await using api = await startThree(away, away)
+  expect((await api.post(ONE)).headers.get('Retry-After')).toBe('3600')
+})
+
+it('a stream that ends, errs or says nothing before its first token is replaced by the next provider', async () => {
+  const starts: readonly Behaviour[] = [
+    stream(''),
+    stream(sse([])),
+    stream(sse([chunk({ role: 'assistant', content: '' })], false), { ending: 'cut' }),
+    stream(sse([chunk({ role: 'assistant' }), { error: { message: 'secret', code: 500 } }])),
+    SILENT_STREAM,
+    COMMENTS_ALONE,
+    stream(sse([chunk({ role: 'assistant', content: '' })]), { ending: 'stall' }),
+    stream(`data: {"torn\n\n`),
+    stream(sse([chunk({}, 'error')])),
+  ]
+  for (const failing of starts) {
+    await using api = await startThree(failing)
+    const text = await (await api.post({ ...ONE, stream: true })).text()
+    expect(text).toContain('"content":"Hel"')
+    expect(text).not.toContain('secret')
+    expect(api.records()).toMatchObject([{ provider: 'beta', attempts: [{ provider: 'alpha' }, {}] }])
+  }
+})
+
+it('a provider that keeps failing is asked last, and first again when it recovers', async () => {
+  const behaviours = { bad: status(500), good: answers() }
+  await using upstream = await startUpstream(behaviours)
+  const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
+  await using api = await startChat(folders, {
+    'a/one': [provider('alpha', 'bad'), provider('beta', 'good')],
+  })
+  for (let request = 0; request < 5; request++) expect((await api.post(ONE)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'good', 'good'])
+})
+
+it('a provider that wants to be left alone is asked last from then on', async () => {
+  const behaviours = { busy: status(429, {}, { 'retry-after': '3600' }), good: answers() }
+  await using upstream = await startUpstream(behaviours)
+  const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
+  await using api = await startChat(folders, {
+    'a/one': [provider('alpha', 'busy'), provider('beta', 'good')],
+  })
+  for (let request = 0; request < 2; request++) expect((await api.post(ONE)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['busy', 'good', 'good'])
+})
+
+it.each([
+  ['keeps failing', status(500)],
+  ['wants to be left alone', status(429, {}, { 'retry-after': '3600' })],
+])('a model whose only provider %s is still asked before its fallbacks', async (_name, failing) => {
+  await using upstream = await startUpstream({ bad: failing, good: answers() })
+  const provider = (model: string) => ({ base_url: upstream.url, model })
+  await using api = await startChat(folders, { 'a/one': [provider('bad')], 'a/two': [provider('good')] })
+  for (let request = 0; request < 4; request++) expect((await api.post(BOTH)).status).toBe(200)
+  expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'bad', 'good'])
+})
+
+it('a header of the caller tells which attempts were made', async () => {
+  await using api = await startThree(status(500))
+  const init = { headers: { 'X-Router-Metadata': 'enabled' } }
+  const attempts = [
+    { provider: 'alpha', status: 500 },
+    { provider: 'beta', status: 200 },
+  ]
+  expect(await (await api.post(ONE, init)).json()).toMatchObject({ router_metadata: { attempts } })
+  const text = await (await api.post({ ...ONE, stream: true }, init)).text()
+  expect(text).toContain('"router_metadata":{"attempts":[')
+  const refused = await api.post({ ...ONE, model: 'a/none' }, init)
+  expect(await refused.json()).toMatchObject({ router_metadata: { attempts: [] } })
+})
+
+it('a provider that is configured no longer is not shown as one that fails', async () => {
+  await using upstream = await startUpstream({ bad: status(500), good: answers() })
+  const provider = (model: string) => ({ name: model, base_url: upstream.url, model })
+  await using api = await startChat(folders, { 'a/one': [provider('bad'), provider('good')] })
+  const open = async () => {
+    const text = await (await fetch(`${api.origin}/metrics`)).text()
+    return text.split('\n').filter((line) => line.startsWith('chat_breaker_open{'))
+  }
+  for (let request = 0; request < 3; request++) await api.post(ONE)
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 1'])
+  await api.reload()
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 1'])
+  writeModels(api.dataDir, { 'a/one': [provider('good')] })
+  await api.reload()
+  expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="bad"} 0'])
+})

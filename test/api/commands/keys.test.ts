@@ -1,0 +1,84 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { findKey } from '../../../api/accounts/keys/key-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import { startProgram } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function keys(dataDir: string, ...args: string[]) {
+  return startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended
+}
+
+describe('npm run keys', () => {
+  it('create prints the key and nothing else on stdout', async () => {
+    const dataDir = folders.make()
+    const run = await keys(dataDir, 'create', '--account', 'Acme Inc', '--kind', 'inference')
+    expect(run.code).toBe(0)
+    expect(run.stdout).toMatch(/^sk-inference-[\w-]{43}\n$/)
+    expect(run.stderr).not.toContain(run.stdout.trim())
+
+    const store = await openStore({ DATA_DIR: dataDir }, new Date())
+    expect(await findKey(store, run.stdout.trim())).toMatchObject({ account: 'Acme Inc', kind: 'inference' })
+    await store.close()
+  })
+
+  it('list never shows a key; revoke takes the id that list shows', async () => {
+    const dataDir = folders.make()
+    const key = (await keys(dataDir, 'create', '--account', 'a', '--kind', 'management')).stdout.trim()
+    const [header, line] = (await keys(dataDir, 'list')).stdout.split('\n')
+    const row = Object.fromEntries(
+      (header ?? '').split('\t').map((name, index) => [name, line?.split('\t')[index]]),
+    )
+    expect(line).not.toContain(key)
+    expect(row).toMatchObject({ account: 'a', kind: 'management', ends_with: key.slice(-4), revoked_at: '' })
+
+    expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
+    const after = await keys(dataDir, 'list')
+    expect(after.stdout).toMatch(/\t\d{4}-\d\d-\d\dT[\d:.]+Z\n$/)
+    expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
+    expect((await keys(dataDir, 'list')).stdout).toBe(after.stdout)
+  })
+
+  it.each([
+    { args: [], remedy: 'create --account' },
+    { args: ['make'], remedy: 'create --account' },
+    // Every object has something of this name.
+    { args: ['constructor'], remedy: 'create --account' },
+    { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
+    { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
+    { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
+    { args: ['create', '--account', 'a'], remedy: 'The kind is missing: say --kind inference' },
+    { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
+    { args: ['create', '--acount', 'a'], remedy: '--account NAME' },
+    { args: ['list', 'all'], remedy: 'say list' },
+    { args: ['revoke'], remedy: 'list shows the ids' },
+    { args: ['revoke', 'nobody'], remedy: 'list shows the ids' },
+  ])('exits 2 and names the remedy on $args', async ({ args, remedy }) => {
+    const run = await keys(folders.make(), ...args)
+    expect(run.code).toBe(2)
+    expect(run.stdout).toBe('')
+    expect(run.stderr).toContain(remedy)
+    expect(run.stderr).not.toContain('    at ')
+  })
+
+  it.each([[['--help']], [['-h']], [['create', '-h']], [['create', '--account', 'a', '--help']]])(
+    '%j goes to stdout and names every command',
+    async (args) => {
+      const run = await keys(folders.make(), ...args)
+      expect(run.code).toBe(0)
+      for (const command of ['create', 'list', 'revoke']) expect(run.stdout).toContain(command)
+    },
+  )
+
+  it('works while others make keys in the same new folder', async () => {
+    const dataDir = folders.make()
+    const runs = await Promise.all(
+      Array.from({ length: 6 }, () => keys(dataDir, 'create', '--account', 'same', '--kind', 'inference')),
+    )
+    expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual(Array(6).fill(0))
+    const lines = (await keys(dataDir, 'list')).stdout.trimEnd().split('\n')
+    expect(lines).toHaveLength(7)
+  })
+})

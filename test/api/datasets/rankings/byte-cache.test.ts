@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest'
+import { createByteCache } from '../../../../api/datasets/rankings/byte-cache.ts'
+
+function make(maxBytes: number) {
+  const made: string[] = []
+  const cache = createByteCache<{ body: Buffer }>(maxBytes)
+  const ask = (key: string, bytes = 1000) =>
+    cache.keep(key, async () => {
+      made.push(key)
+      return { body: Buffer.alloc(bytes) }
+    })
+  return { cache, made, ask }
+}
+
+it('makes a value once, also for those who ask while it is made', async () => {
+  const { ask, made } = make(100_000)
+  const [first, second] = await Promise.all([ask('a'), ask('a')])
+  expect(second).toBe(first)
+  expect(await ask('a')).toBe(first)
+  expect(made).toEqual(['a'])
+})
+
+it('forgets what was asked for longest ago when there is no more room', async () => {
+  const { ask, made } = make(3500)
+  await ask('a')
+  await ask('b')
+  await ask('a')
+  await ask('c')
+  await ask('a')
+  await ask('b')
+  expect(made).toEqual(['a', 'b', 'c', 'b'])
+})
+
+it('does not keep what is larger than all the room', async () => {
+  const { ask, made } = make(3000)
+  await ask('a', 5000)
+  await ask('a', 5000)
+  expect(made).toEqual(['a', 'a'])
+})
+
+it('counts nothing that was forgotten while it was made', async () => {
+  const { cache, ask, made } = make(3000)
+  for (const slow of ['a', 'b']) {
+    const { promise, resolve } = Promise.withResolvers<{ body: Buffer }>()
+    const asked = cache.keep(slow, () => promise)
+    await ask('large', 5000)
+    resolve({ body: Buffer.alloc(1000) })
+    await asked
+  }
+  await ask('c')
+  await ask('c')
+  expect(made).toEqual(['large', 'large', 'c'])
+})
+
+it('tries again what failed', async () => {
+  const { cache, ask } = make(3000)
+  const failing = () => cache.keep('a', () => Promise.reject(new Error('no')))
+  await expect(Promise.all([failing(), failing()])).rejects.toThrow('no')
+  expect((await ask('a')).body).toHaveLength(1000)
+})

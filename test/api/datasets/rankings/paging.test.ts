@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { rankingsSchema, startApi, type Api } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { publishSnapshot } from '../../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+const DAY = '2026-11-19'
+const APPS = 250
+
+let api: Api
+let key: string
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  // All have the same total, so that only the tie-break orders them.
+  const ids = Array.from({ length: APPS }, (_, index) => (index * 97) % APPS)
+  await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: DAY,
+    apps: ids.map((id) => ({ id, name: `App ${id}` })),
+    daily: ids.map((app) => ({ day: DAY, app, tokens: 10 })),
+  })
+  api = await startApi(dataDir)
+  key = await api.makeKey()
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+describe('pages of GET /datasets/app-rankings', () => {
+  it.each(['popular', 'trending'])(
+    'of %s carry absolute ranks and meet without gap or overlap',
+    async (sort) => {
+      const ids: number[] = []
+      const ranks: number[] = []
+      for (const [offset, limit] of [
+        [0, 40],
+        [40, 60],
+        [100, 100],
+      ]) {
+        const response = await api.get(
+          `/datasets/app-rankings?sort=${sort}&offset=${offset}&limit=${limit}`,
+          key,
+        )
+        const { data } = rankingsSchema.parse(await response.json())
+        expect(data).toHaveLength(limit ?? 0)
+        ranks.push(...data.map((row) => row.rank))
+        ids.push(...data.map((row) => row.app_id))
+      }
+      expect(ranks).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
+      expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index))
+    },
+  )
+
+  it('lead on up to the last offset there is', async () => {
+    const linkOf = async (offset: number) =>
+      (await api.get(`/datasets/app-rankings?limit=50&offset=${offset}`, key)).headers.get('Link')
+    expect(await linkOf(50)).toMatch(/offset=100>; rel="next"/)
+    expect(await linkOf(51)).not.toContain('rel="next"')
+  })
+})

@@ -1,0 +1,144 @@
+import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
+import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
+import { catalogueOf } from '../../../../api/datasets/snapshots/catalogue.ts'
+import { memoryLog } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const IDS = ['20261120T020000Z', '20261119T020000Z', '20261118T020000Z'] as const
+
+const FACTS = {
+  as_of: '2026-11-20T02:00:00Z',
+  first_day: '2026-11-01',
+  data_through: '2026-11-19',
+  days_restated: 3,
+  publisher: 'Test',
+  attribution: 'Source: Test',
+}
+const RESOURCES = [
+  { name: 'app-daily-csv', rows: 7 },
+  { name: 'app-daily-parquet', rows: 7 },
+  { name: 'app-rankings-duckdb' },
+]
+const CROISSANT = { name: 'Rankings', citeAs: '@misc{x}', recordSet: [{ field: [] }] }
+const SUM = 'a'.repeat(64)
+
+/** Writes into `folder` the files that describe a snapshot. */
+function describeSnapshot(folder: string, id: string): void {
+  mkdirSync(folder, { recursive: true })
+  const snapshot = { id, schema: 'v1', ...FACTS }
+  writeFileSync(join(folder, 'datapackage.json'), JSON.stringify({ snapshot, resources: RESOURCES }))
+  writeFileSync(join(folder, 'croissant.json'), JSON.stringify(CROISSANT))
+  writeFileSync(join(folder, 'SHA256SUMS'), '')
+}
+
+/** A data folder in which each of these snapshots has the files that describe it. */
+function describeSnapshots(): string {
+  const dataDir = folders.make()
+  for (const id of IDS) describeSnapshot(join(dataDir, SNAPSHOTS_FOLDER, id), id)
+  return dataDir
+}
+
+describe('catalogueOf', () => {
+  it('looks for the snapshots once for a list of them, however many there are', () => {
+    const { log } = memoryLog()
+    const retained = retainSnapshots(describeSnapshots(), log)
+    let looks = 0
+    const ids = () => {
+      looks += 1
+      return retained.ids()
+    }
+    const catalogue = catalogueOf({ ...retained, ids }, log)
+    expect(catalogue.list().map(({ id }) => id)).toEqual(IDS)
+    expect(looks).toBe(1)
+  })
+
+  it('lists a snapshot again once it can be read again, and tells the fault once', () => {
+    const { log, messages } = memoryLog()
+    const dataDir = describeSnapshots()
+    const catalogue = catalogueOf(retainSnapshots(dataDir, log), log)
+    const file = join(dataDir, SNAPSHOTS_FOLDER, IDS[1], 'datapackage.json')
+    renameSync(file, `${file}.away`)
+    for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
+    expect(catalogue.find(IDS[1])).toBeUndefined()
+    expect(messages()).toHaveLength(1)
+    // Another fault is told too.
+    writeFileSync(file, '{}')
+    for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
+    expect(messages()).toHaveLength(2)
+    renameSync(`${file}.away`, file)
+    expect(catalogue.list()).toHaveLength(3)
+  })
+
+  it('tells of a snapshot what the files beside it say', () => {
+    const dataDir = describeSnapshots()
+    const [id] = IDS
+    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+    const names = [
+      'app-rankings.duckdb',
+      'apps.parquet',
+      'apps.csv',
+      'datapackage.json',
+      'README.md',
+      'LICENSE',
+    ]
+    for (const name of names) appendFileSync(join(folder, name), '')
+    const sums = [...names, 'croissant.json'].map((name) => `${SUM}  ${name}\n`).join('')
+    writeFileSync(join(folder, 'SHA256SUMS'), sums)
+    const { log } = memoryLog()
+    const { files, ...entry } = catalogueOf(retainSnapshots(dataDir, log), log).find(id) ?? {}
+    expect(entry).toStrictEqual({
+      id,
+      version: 'v1',
+      url: `${SNAPSHOTS_PATH}/${id}`,
+      rows: { app_daily: 7 },
+      ...FACTS,
+    })
+    expect(files?.map(({ name, media_type }) => [name, media_type])).toEqual([
+      ['app-rankings.duckdb', 'application/octet-stream'],
+      ['apps.parquet', 'application/vnd.apache.parquet'],
+      ['apps.csv', 'text/csv; charset=utf-8; header=present'],
+      ['datapackage.json', 'application/json; charset=utf-8'],
+      ['README.md', 'text/markdown; charset=utf-8'],
+      ['LICENSE', 'text/plain; charset=utf-8'],
+      ['croissant.json', 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'],
+      ['SHA256SUMS', 'text/plain; charset=utf-8'],
+    ])
+  })
+
+  it('describes a snapshot to machines without the fields of its tables', () => {
+    const { log } = memoryLog()
+    const catalogue = catalogueOf(retainSnapshots(describeSnapshots(), log), log)
+    const { name, citeAs } = CROISSANT
+    expect(catalogue.metadata(IDS[0])).toEqual({ citeAs, structuredData: { name, citeAs } })
+  })
+
+  it('finds retained snapshots alone: no longer one that was retracted, nor another folder', () => {
+    const { log } = memoryLog()
+    const dataDir = describeSnapshots()
+    describeSnapshot(join(dataDir, 'other'), IDS[0])
+    const catalogue = catalogueOf(retainSnapshots(dataDir, log), log)
+    expect(catalogue.find(IDS[1])?.id).toBe(IDS[1])
+    const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+    mkdirSync(retractions)
+    writeFileSync(join(retractions, `${IDS[1]}.json`), '')
+    expect(catalogue.find(IDS[1])).toBeUndefined()
+    expect(catalogue.find('../other')).toBeUndefined()
+  })
+})
+
+describe('the ids of retained snapshots', () => {
+  it('leave out the retracted ones by the names of the retractions, without reading these', () => {
+    const { log } = memoryLog()
+    const dataDir = describeSnapshots()
+    const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+    mkdirSync(retractions)
+    writeFileSync(join(retractions, `${IDS[1]}.json`), 'not read')
+    expect(retainSnapshots(dataDir, log).ids()).toEqual([IDS[0], IDS[2]])
+  })
+})

@@ -1,0 +1,384 @@
+/** Snapshots over HTTP, made by the pipeline: the list, the files, ranges, and rankings as of an earlier one. */
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { retractionSchema, SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
+import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../../support/api.ts'
+import { runAt } from '../../../support/in-process.ts'
+import { runCommand, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+
+const FIRST = '20260107T020000Z'
+const SECOND = '20260108T020000Z'
+const LIST = '/datasets/app-rankings/snapshots'
+const RANKINGS = '/datasets/app-rankings'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+let api: Api
+
+function deliver(day: string, tokens: number): void {
+  const rows = [1, 2, 3].map((app) => `${day}T12:00:00Z,${app},${tokens * app},0`)
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+  )
+}
+
+beforeAll(async () => {
+  const apps = [1, 2, 3].map((app) => `${app},App ${app},public,2025-01-01`)
+  writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${apps.join('\n')}\n`)
+  deliver('2026-01-06', 10)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  deliver('2026-01-07', 20)
+  await runAt(dataDir, '2026-01-08T02:00:00Z')
+  api = await startApi(dataDir)
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+const fileSchema = z.strictObject({
+  name: z.string(),
+  media_type: z.string(),
+  bytes: z.int(),
+  sha256: z.string(),
+  url: z.string(),
+})
+const entrySchema = z.strictObject({
+  id: z.string(),
+  as_of: z.string(),
+  first_day: z.string(),
+  data_through: z.string(),
+  version: z.literal('v1'),
+  days_restated: z.int(),
+  publisher: z.string(),
+  url: z.string(),
+  attribution: z.string(),
+  rows: z.record(z.string(), z.int()),
+  files: z.array(fileSchema),
+  current: z.boolean(),
+})
+
+async function list() {
+  const response = await api.get(LIST)
+  expect(response.status).toBe(200)
+  return z
+    .strictObject({ data: z.array(entrySchema), total_count: z.int(), retracted: z.array(retractionSchema) })
+    .parse(await response.json())
+}
+
+async function rankings(search: string, init: RequestInit = {}): Promise<Response> {
+  return await api.get(`${RANKINGS}${search}`, await api.makeKey('inference', `a${Math.random()}`), init)
+}
+
+describe('the list', () => {
+  it('tells the retained snapshots, newest first, without a key', async () => {
+    const { data, total_count } = await list()
+    expect(total_count).toBe(2)
+    expect(data.map(({ id, current }) => [id, current])).toEqual([
+      [SECOND, true],
+      [FIRST, false],
+    ])
+    expect(data[0]).toMatchObject({
+      as_of: '2026-01-08T02:00:00Z',
+      first_day: '2026-01-06',
+      data_through: '2026-01-07',
+      rows: { apps: 3, app_daily: 6, restatements: 0 },
+    })
+  })
+
+  it('names every file with the checksum and size that it has', async () => {
+    const [newest] = (await list()).data
+    expect(newest?.files.map(({ name }) => name)).toContain('SHA256SUMS')
+    for (const { url, sha256, bytes, media_type } of newest?.files ?? []) {
+      const response = await fetch(`${api.origin}${url}`)
+      const body = Buffer.from(await response.arrayBuffer())
+      expect(createHash('sha256').update(body).digest('hex')).toBe(sha256)
+      expect(body.length).toBe(bytes)
+      expect(response.headers.get('Content-Type')).toBe(media_type)
+    }
+  })
+
+  it('is revalidated with a tag, and open to the scripts of any page', async () => {
+    const first = await api.get(LIST)
+    expect(first.headers.get('Access-Control-Allow-Origin')).toBe('*')
+    const tag = first.headers.get('ETag') ?? ''
+    const again = await api.get(LIST, undefined, { headers: { 'If-None-Match': tag } })
+    expect(again.status).toBe(304)
+  })
+
+  it('comes compressed to who takes that, each coding with a tag of its own', async () => {
+    const replies = await Promise.all(
+      ['identity', 'gzip', 'br'].map((coding) =>
+        api.get(LIST, undefined, { headers: { 'Accept-Encoding': coding } }),
+      ),
+    )
+    expect(replies.map(({ headers }) => headers.get('Content-Encoding'))).toEqual([null, 'gzip', 'br'])
+    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(3)
+    expect(replies.map(({ headers }) => headers.get('Vary'))).toEqual(Array(3).fill('Accept-Encoding'))
+    const [plain, ...compressed] = await Promise.all(replies.map((reply) => reply.text()))
+    expect(compressed).toEqual([plain, plain])
+  })
+
+  it('shows one snapshot by its id, and leads from latest to the newest', async () => {
+    const one = z.strictObject({ data: entrySchema }).parse(await (await api.get(`${LIST}/${FIRST}`)).json())
+    expect(one.data).toMatchObject({ id: FIRST, current: false })
+    const latest = await api.get(`${LIST}/latest/apps.csv`)
+    expect(latest.url).toBe(`${api.base}${LIST}/${SECOND}/apps.csv`)
+    // Whatever stands in the place of a name stays there.
+    const strange = await api.get(`${LIST}/latest/..%2F%3Fx`, undefined, { redirect: 'manual' })
+    expect(strange.headers.get('Location')).toBe(`${SNAPSHOTS_PATH}/${SECOND}/..%2F%3Fx`)
+    expect(await strange.text()).toBe('')
+    expect(strange.headers.get('Vary')).toBeNull()
+  })
+})
+
+describe('a file', () => {
+  const path = `${LIST}/${SECOND}/app-rankings.duckdb`
+  const onDisk = () => readFileSync(join(dataDir, 'snapshots', SECOND, 'app-rankings.duckdb'))
+
+  it('never changes: strong tag, kept for good, digest, no key needed', async () => {
+    const response = await api.get(path)
+    const sum = createHash('sha256').update(onDisk())
+    const hex = sum.copy().digest('hex')
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      etag: `"${hex}"`,
+      'cache-control': 'public, max-age=31536000, immutable',
+      'last-modified': 'Thu, 08 Jan 2026 02:00:00 GMT',
+      'repr-digest': `sha-256=:${sum.digest('base64')}:`,
+      'accept-ranges': 'bytes',
+    })
+    await response.arrayBuffer()
+    const unchanged = await api.get(path, undefined, { headers: { 'If-None-Match': `"${hex}"` } })
+    expect(unchanged.status).toBe(304)
+  })
+
+  it('can be read piece by piece, as DuckDB reads a remote file: HEAD, then ranges', async () => {
+    const head = await api.get(path, undefined, { method: 'HEAD' })
+    const size = Number(head.headers.get('Content-Length'))
+    expect(size).toBe(onDisk().length)
+    const tag = head.headers.get('ETag') ?? ''
+    const pieces: Buffer[] = []
+    const step = Math.ceil(size / 7)
+    for (let start = 0; start < size; start += step) {
+      const end = Math.min(size, start + step) - 1
+      const piece = await api.get(path, undefined, {
+        headers: { Range: `bytes=${start}-${end}`, 'If-Range': tag },
+      })
+      expect(piece.status).toBe(206)
+      expect(piece.headers.get('Content-Range')).toBe(`bytes ${start}-${end}/${size}`)
+      pieces.push(Buffer.from(await piece.arrayBuffer()))
+    }
+    expect(Buffer.concat(pieces).equals(onDisk())).toBe(true)
+  })
+
+  it('gives its end, and says how long it is when a range lies outside', async () => {
+    const tail = await api.get(path, undefined, { headers: { Range: 'bytes=-8' } })
+    expect(Buffer.from(await tail.arrayBuffer()).equals(onDisk().subarray(-8))).toBe(true)
+    const outside = await api.get(path, undefined, { headers: { Range: 'bytes=999999999-' } })
+    expect(outside.status).toBe(416)
+    expect(outside.headers.get('Content-Range')).toBe(`bytes */${onDisk().length}`)
+    expect(envelopeSchema.parse(await outside.json()).error.code).toBe(416)
+  })
+
+  it('comes whole where its end is asked for and it is shorter', async () => {
+    const tail = await api.get(path, undefined, { headers: { Range: 'bytes=-999999999' } })
+    expect(tail.status).toBe(206)
+    expect(tail.headers.get('Content-Range')).toBe(`bytes 0-${onDisk().length - 1}/${onDisk().length}`)
+    expect(Buffer.from(await tail.arrayBuffer()).equals(onDisk())).toBe(true)
+  })
+
+  it('comes whole where a range is asked of what a weak tag names', async () => {
+    const tag = (await api.get(path, undefined, { method: 'HEAD' })).headers.get('ETag')
+    const whole = await api.get(path, undefined, { headers: { Range: 'bytes=0-9', 'If-Range': `W/${tag}` } })
+    expect(whole.status).toBe(200)
+    expect((await whole.arrayBuffer()).byteLength).toBe(onDisk().length)
+  })
+
+  it.each<Readonly<Record<string, string>>>([{ Range: 'bytes=999999999-' }, { 'If-Match': '"another"' }])(
+    'an error about %j may not be kept for the file',
+    async (headers) => {
+      const refused = await api.get(path, undefined, { headers })
+      expect(refused.headers.get('Cache-Control')).toBe('no-store')
+      for (const name of ['ETag', 'Last-Modified', 'Repr-Digest', 'Link'])
+        expect(refused.headers.get(name)).toBeNull()
+    },
+  )
+
+  it('is a fault of ours when it is gone from the disk, and the reply tells no path', async () => {
+    const file = join(dataDir, 'snapshots', SECOND, 'coverage.csv')
+    const bytes = readFileSync(file)
+    rmSync(file)
+    const response = await api.get(`${LIST}/${SECOND}/coverage.csv`)
+    writeFileSync(file, bytes)
+    expect(response.status).toBe(500)
+    expect(response.headers.get('Cache-Control')).toBe('no-store')
+    expect(envelopeSchema.parse(await response.json()).error.message).toMatch(
+      /^Unexpected server error; quote/,
+    )
+  })
+
+  it.each([
+    [`${LIST}/${SECOND}/warehouse.duckdb`, 'has no file "warehouse.duckdb"; it has: app-rankings.duckdb'],
+    [`${LIST}/${SECOND}/..%2F..%2Fservice.sqlite`, 'has no file "../../service.sqlite"'],
+    [`${LIST}/${SECOND}/report.json`, 'has no file "report.json"'],
+    [`${LIST}/20200101T000000Z/apps.csv`, 'No such snapshot: "20200101T000000Z"'],
+    [`${LIST}/..%2F..`, 'No such snapshot: "../.."'],
+  ])('%s is 404', async (wrong, message) => {
+    const response = await api.get(wrong)
+    expect(response.status).toBe(404)
+    expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
+  })
+})
+
+describe('as_of', () => {
+  it('answers from that snapshot exactly as it was published', async () => {
+    const then = rankingsSchema.parse(await (await rankings('?as_of=2026-01-07T02:00:00Z')).json())
+    expect(then.meta).toMatchObject({ as_of: '2026-01-07T02:00:00Z', end_date: '2026-01-06' })
+    expect(then.data.map(({ app_id, total_tokens }) => [app_id, total_tokens])).toEqual([
+      [3, '30'],
+      [2, '20'],
+      [1, '10'],
+    ])
+    const now = rankingsSchema.parse(await (await rankings('')).json())
+    expect(now.data[0]).toMatchObject({ app_id: 3, total_tokens: '90' })
+  })
+
+  it.each(['2026-01-07T02:00:00.000Z', '2026-01-07T03:00:00%2B01:00'])(
+    '%s is the same time',
+    async (time) => {
+      expect((await rankings(`?as_of=${time}`)).status).toBe(200)
+    },
+  )
+
+  it('may be kept longer than the newest', async () => {
+    const pinned = await rankings('?as_of=2026-01-08T02:00:00Z')
+    expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=86400')
+    expect((await rankings('')).headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
+  })
+
+  it.each([
+    [
+      '2026-01-07T02:00:01Z',
+      `sent "2026-01-07T02:00:01Z", allowed: the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`,
+    ],
+    ['2026-01-07T02:00:00.5Z', 'sent "2026-01-07T02:00:00.5Z", allowed: the as_of of a retained snapshot'],
+    ['yesterday', 'allowed: the time of a snapshot, ISO 8601'],
+  ])('%s is refused with 400', async (time, message) => {
+    const response = await rankings(`?as_of=${time}`)
+    expect(response.status).toBe(400)
+    expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
+  })
+})
+
+/** The targets of a Link field by their relation; of several with the same, the last. */
+function linksOf(response: Response): Record<string, string> {
+  const field = response.headers.get('Link') ?? ''
+  return Object.fromEntries(
+    [...field.matchAll(/<([^>]*)>; rel="([^"]+)"/g)].map(([, target = '', relation = '']) => [
+      relation,
+      target,
+    ]),
+  )
+}
+
+describe('links', () => {
+  it('lead from page to page inside one snapshot, also when a newer one becomes current meanwhile', async () => {
+    const first = await rankings('?limit=1')
+    const { next = '' } = linksOf(first)
+    expect(next).toContain('as_of=2026-01-08T02%3A00%3A00Z')
+    deliver('2026-01-08', 1000)
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    await until(async () => {
+      const meta = rankingsSchema.parse(await (await rankings('')).json()).meta
+      return meta.as_of === '2026-01-09T02:00:00Z'
+    })
+    const second = await fetch(`${api.origin}${next}`, {
+      headers: { Authorization: `Bearer ${await api.makeKey('inference', 'second page')}` },
+    })
+    const page = rankingsSchema.parse(await second.json())
+    expect(page.meta.as_of).toBe('2026-01-08T02:00:00Z')
+    expect(page.data).toMatchObject([{ rank: 2, app_id: 2 }])
+    expect(linksOf(second)).toMatchObject({ prev: expect.stringContaining('offset=0') })
+  })
+
+  it('lead back to the ranks before, and to no rank twice', async () => {
+    const page = await rankings('?limit=2&offset=1')
+    const { prev = '' } = linksOf(page)
+    expect(prev).toContain('limit=1&offset=0')
+    const back = linksOf(await rankings(`?limit=1&offset=2`))['prev']
+    expect(back).toContain('limit=1&offset=1')
+  })
+
+  it('end with the last page', async () => {
+    expect(linksOf(await rankings('?limit=100'))).not.toHaveProperty('next')
+    expect(linksOf(await rankings('?limit=1&offset=100'))).not.toHaveProperty('next')
+  })
+
+  it('name licence, metadata, citation, newest version and status, and each of ours exists', async () => {
+    const response = await rankings('?category=coding')
+    const links = linksOf(response)
+    expect(links['license']).toBe('https://creativecommons.org/licenses/by/4.0/')
+    for (const relation of ['describedby', 'cite-as', 'version-history', 'status']) {
+      expect((await fetch(`${api.origin}${links[relation]}`)).status, relation).toBe(200)
+    }
+    expect(links['latest-version']).not.toContain('as_of')
+  })
+
+  it('the address in Content-Location gives the same bytes', async () => {
+    const response = await rankings('?limit=2&sort=trending&format=csv')
+    const pinned = response.headers.get('Content-Location') ?? ''
+    const again = await rankings(pinned.slice(pinned.indexOf('?')))
+    expect(await again.text()).toBe(await response.text())
+    expect(again.headers.get('ETag')).toBe(response.headers.get('ETag'))
+  })
+})
+
+describe('pages of other origins', () => {
+  it('may ask with a key, and see the headers that matter', async () => {
+    const preflight = await api.get(RANKINGS, undefined, {
+      method: 'OPTIONS',
+      headers: { Origin: 'https://page.example', 'Access-Control-Request-Headers': 'authorization' },
+    })
+    expect(preflight.status).toBe(204)
+    // The star lets through what clients add of their own, but never stands for Authorization.
+    const allowed = preflight.headers.get('Access-Control-Allow-Headers')?.split(', ')
+    expect(allowed).toEqual(expect.arrayContaining(['Authorization', '*']))
+    const refused = await api.get(RANKINGS)
+    expect(refused.status).toBe(401)
+    expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*')
+    const exposed = refused.headers.get('Access-Control-Expose-Headers')?.split(', ')
+    const needed = ['ETag', 'Last-Modified', 'Vary', 'Link', 'Content-Location', 'Content-Range']
+    const limits = ['RateLimit', 'RateLimit-Policy', 'Retry-After']
+    expect(exposed).toEqual(expect.arrayContaining([...needed, ...limits, 'X-Request-Id']))
+  })
+})
+
+it('a snapshot that was pruned is gone from the list, and its time unknown', async () => {
+  rmSync(join(dataDir, 'snapshots', FIRST), { recursive: true })
+  expect((await list()).data.map(({ id }) => id)).not.toContain(FIRST)
+  expect((await rankings('?as_of=2026-01-07T02:00:00Z')).status).toBe(400)
+})
+
+it('a snapshot that was retracted is 410 with the reason, wherever it is asked for', async () => {
+  const ended = await runCommand(dataDir, 'retract', SECOND, '--reason', 'Counted twice')
+  expect(ended.code).toBe(0)
+  const asked = [
+    await api.get(`${LIST}/${SECOND}`),
+    await api.get(`${LIST}/${SECOND}/apps.csv`),
+    await rankings('?as_of=2026-01-08T02:00:00Z'),
+  ]
+  for (const response of asked) {
+    expect(response.status).toBe(410)
+    expect(envelopeSchema.parse(await response.json()).error).toMatchObject({
+      message: `Snapshot ${SECOND} was retracted: Counted twice`,
+      metadata: { snapshot: SECOND, reason: 'Counted twice' },
+    })
+  }
+  expect((await list()).retracted.map(({ id, reason }) => [id, reason])).toEqual([[SECOND, 'Counted twice']])
+})

@@ -1,0 +1,376 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { createApp } from '../../../api/http/app.ts'
+import { makeKey } from '../../../api/accounts/keys/credentials.ts'
+import { createKey } from '../../../api/accounts/keys/key-store.ts'
+import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/chat.ts'
+import { readSettings } from '../../../api/config.ts'
+import { createAnswers } from '../../../api/datasets/rankings/replies.ts'
+import { followSnapshots, type CurrentSnapshot } from '../../../api/datasets/snapshots/current.ts'
+import { ApiError } from '../../../api/http/errors.ts'
+import { retainSnapshots } from '../../../api/datasets/snapshots/retained.ts'
+import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server/http-server.ts'
+import { createMetricsRegistry } from '../../../api/process/metrics.ts'
+import { jsonReader } from '../../../api/http/protocol/json-body.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import type { Route } from '../../../api/http/route.ts'
+import { createRoutes } from '../../../api/routes.ts'
+import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
+import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
+import { PULSE } from '../../../api/scim/jobs/run-job.ts'
+import type { Store } from '../../../api/store/store.ts'
+import { envelopeSchema, memoryLog, sendRaw, until } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+const { log, messages } = memoryLog()
+const clock = () => new Date()
+
+// Routes that fail in every way there is, beside the service's own.
+const readJson = jsonReader(100)
+
+const FAULTY: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/test/throws',
+    access: 'open',
+    handle: () => {
+      throw new Error('the secret inside')
+    },
+  },
+  { method: 'GET', path: '/test/rejects', access: 'any', handle: () => Promise.reject(new Error('secret')) },
+  {
+    method: 'GET',
+    path: '/test/refuses',
+    access: 'open',
+    handle: () => {
+      throw new ApiError(502, 'Told: 😀')
+    },
+  },
+  {
+    method: 'GET',
+    path: '/test/breaks-off',
+    access: 'open',
+    handle: (_request, reply) => {
+      reply.write('half')
+      throw new Error('secret')
+    },
+  },
+  {
+    method: 'POST',
+    path: '/test/body',
+    access: 'open',
+    handle: async (request, reply) => void reply.json({ received: await readJson(request, reply) }),
+  },
+  {
+    method: 'GET',
+    path: '/test/items/:id',
+    access: 'open',
+    handle: (_request, reply) => void reply.json({}),
+  },
+]
+
+let store: Store
+let snapshots: CurrentSnapshot
+let chat: Chat
+let server: HttpServer
+/** The same, but for how long it waits for a request to arrive. */
+let impatient: HttpServer
+let routes: readonly Route[]
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  const metrics = createMetricsRegistry()
+  store = await openStore({ DATA_DIR: dataDir }, clock())
+  snapshots = await followSnapshots(dataDir, { log })
+  const retained = retainSnapshots(dataDir, log)
+  const syncJobs = createSyncJobs(
+    { store, clock, log, environment: {}, limits: SYNC_LIMITS, pulse: PULSE, syncMs: 60_000 },
+    { concurrent: 1 },
+  )
+  const settings = readSettings({ DATA_DIR: dataDir })
+  chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
+  routes = [
+    ...createRoutes({
+      store,
+      snapshots: { current: snapshots, retained },
+      answers: createAnswers(),
+      chat,
+      syncJobs,
+      clock,
+      log,
+      schedule: '0 2 * * *',
+      publicUrl: undefined,
+      port: 0,
+      metrics,
+    }),
+    ...FAULTY,
+  ]
+  const app = createApp({ routes, store, clock, log, metrics })
+  const where = { host: '127.0.0.1', port: 0, log }
+  server = await listen(app, { ...where, limits: HTTP_LIMITS })
+  impatient = await listen(app, { ...where, limits: { ...HTTP_LIMITS, headersMs: 1000, requestMs: 1500 } })
+})
+
+afterAll(async () => {
+  await server.close()
+  await impatient.close()
+  await chat.close()
+  await snapshots.close()
+  await store.close()
+  folders.removeAll()
+})
+
+type Envelope = z.infer<typeof envelopeSchema>
+
+/** The envelope of a reply that must be an error of this status and of the one shape. */
+function checkEnvelope(status: number, contentType: string | null, text: string): Envelope {
+  expect(contentType).toMatch(/^application\/json(;|$)/)
+  const envelope = envelopeSchema.parse(JSON.parse(text))
+  expect(envelope.error.code).toBe(status)
+  return envelope
+}
+
+async function fault(status: number, path: string, init: RequestInit = {}) {
+  const response = await fetch(`${server.origin}${path}`, init)
+  expect(response.status).toBe(status)
+  expect(response.headers.get('X-Request-Id')).toMatch(/^[\da-f-]{36}$/)
+  expect(response.headers.get('Cache-Control')).toBe('no-store')
+  const envelope = checkEnvelope(status, response.headers.get('Content-Type'), await response.text())
+  return { envelope, headers: response.headers }
+}
+
+async function rawFault(status: number, text: string, { origin } = server): Promise<Envelope> {
+  const [head = '', body = ''] = (await sendRaw(origin, text)).split('\r\n\r\n')
+  expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  expect(head).toMatch(/^X-Request-Id: /m)
+  expect(head).toMatch(/^Connection: close/m)
+  expect(head).toMatch(new RegExp(`^Content-Length: ${Buffer.byteLength(body)}\r?$`, 'm'))
+  return checkEnvelope(status, /^Content-Type: (.*)$/m.exec(head)?.[1] ?? null, body)
+}
+
+describe('every route of the table', () => {
+  it('refuses other methods with 405 and Allow, and tells OPTIONS', async () => {
+    for (const { method, path } of routes) {
+      const allow = method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`
+      for (const other of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((name) => name !== method)) {
+        expect((await fault(405, path, { method: other })).headers.get('Allow')).toBe(allow)
+      }
+      const options = await fetch(`${server.origin}${path}`, { method: 'OPTIONS' })
+      expect(options.status).toBe(204)
+      expect(options.headers.get('Allow')).toBe(allow)
+    }
+  })
+
+  it('answers HEAD as GET, without the body', async () => {
+    const inference = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
+    const headers = { authorization: `Bearer ${inference}` }
+    for (const { path } of routes.filter(
+      (route) => route.method === 'GET' && route.path !== '/test/breaks-off',
+    )) {
+      const [get, head] = await Promise.all(
+        ['GET', 'HEAD'].map((method) => fetch(`${server.origin}${path}`, { method, headers })),
+      )
+      expect(head?.status).toBe(get?.status)
+      expect(head?.headers.get('Content-Type')).toBe(get?.headers.get('Content-Type'))
+      expect(await head?.text()).toBe('')
+    }
+  })
+
+  it('refuses missing, malformed and unknown keys with 401 where it needs one', async () => {
+    for (const { method, path } of routes.filter(({ access }) => access !== 'open')) {
+      for (const authorization of [undefined, 'Basic x', 'Bearer x', `Bearer ${makeKey('inference')}`]) {
+        const { headers } = await fault(401, path, {
+          method,
+          headers: authorization === undefined ? {} : { authorization },
+        })
+        expect(headers.get('WWW-Authenticate')).toBe('Bearer')
+      }
+    }
+  })
+
+  it('does not exist with a slash more or in other letters', async () => {
+    for (const { method, path } of routes.filter((each) => each.path !== '/')) {
+      await fault(404, `${path}/`, { method })
+      await fault(404, path.toUpperCase(), { method })
+    }
+  })
+})
+
+describe('a fault inside the service', () => {
+  it.each(['/test/throws', '/test/rejects'])('%s is a 500 that tells the request id alone', async (path) => {
+    const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
+    const { envelope, headers } = await fault(500, path, { headers: { authorization: `Bearer ${key}` } })
+    const requestId = headers.get('X-Request-Id') ?? 'none'
+    expect(envelope.error.message).toContain(requestId)
+    expect(JSON.stringify(envelope)).not.toContain('secret')
+    const line = messages().find((entry) => entry['request_id'] === requestId && 'err' in entry)
+    expect(JSON.stringify(line)).toContain('secret')
+    expect(JSON.stringify(line)).toContain('errors.test.ts')
+  })
+
+  it('names the account of a caller that is known', async () => {
+    const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
+    const { envelope } = await fault(500, '/test/rejects', { headers: { authorization: `Bearer ${key}` } })
+    expect(envelope.user_id).toMatch(/^[\da-f-]{36}$/)
+  })
+
+  it('passes a refusal on as it is', async () => {
+    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told: 😀')
+  })
+
+  it('breaks the connection when half a reply is out already', async () => {
+    const response = fetch(`${server.origin}/test/breaks-off`).then((reply) => reply.text())
+    await expect(response).rejects.toThrow()
+  })
+})
+
+describe('a request that cannot be served', () => {
+  it.each(['/index.html', '/api/v1', '/api/v2/status', '/nope', '//', '/api/v1/datasets'])(
+    '404 of %s',
+    async (path) => {
+      const { envelope } = await fault(404, path)
+      expect(envelope.error.message).toContain(`No such path: ${path}; /docs`)
+    },
+  )
+
+  it('400 of a path that is not encoded correctly', async () => {
+    await fault(400, '/test/items/%E0%A4%A')
+    await fault(400, '/%')
+  })
+
+  it('400 of malformed JSON', async () => {
+    await fault(400, '/test/body', {
+      method: 'POST',
+      body: '{"a":',
+      headers: { 'Content-Type': 'application/json' },
+    })
+  })
+
+  it('400 of no body, and of one that is not said to be JSON; null is JSON', async () => {
+    const send = (type: string, body: string) => ({ method: 'POST', body, headers: { 'Content-Type': type } })
+    for (const init of [{ method: 'POST' }, send('text/plain', '{}')]) {
+      const { envelope } = await fault(400, '/test/body', init)
+      expect(envelope.error.message).toContain('"Content-Type: application/json"')
+    }
+    const response = await fetch(`${server.origin}/test/body`, send('application/json', 'null'))
+    expect(await response.json()).toEqual({ received: null })
+  })
+
+  it('413 of a body that is too large', async () => {
+    await fault(413, '/test/body', {
+      method: 'POST',
+      body: JSON.stringify('x'.repeat(200)),
+      headers: { 'Content-Type': 'application/json' },
+    })
+  })
+
+  it('415 of a compression or character set that is not known', async () => {
+    for (const headers of [
+      { 'Content-Encoding': 'rot13', 'Content-Type': 'application/json' },
+      { 'Content-Type': 'application/json; charset=klingon' },
+    ]) {
+      await fault(415, '/test/body', { method: 'POST', body: '{}', headers })
+    }
+  })
+
+  it('takes a body within the limit', async () => {
+    const response = await fetch(`${server.origin}/test/body`, {
+      method: 'POST',
+      body: '{"a":1}',
+      headers: { 'Content-Type': 'application/json' },
+    })
+    expect(await response.json()).toEqual({ received: { a: 1 } })
+  })
+})
+
+describe('an address that does not begin with its path', () => {
+  it.each([
+    ['http://example.org/healthz', 200],
+    ['HTTP://example.org/healthz', 200],
+    ['http://example.org/nope?x=1', 404],
+    ['http://[::1/healthz', 200],
+    ['http://a:b/nope', 404],
+    ['x://y?z', 503],
+    ['x://y?z=/healthz', 400],
+    ['*', 404],
+  ])('is answered by the application where it is %s', async (target, status) => {
+    const answer = await sendRaw(
+      server.origin,
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    )
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(head).toMatch(/\r\nX-Request-Id: /)
+    if (status !== 200) expect(envelopeSchema.parse(JSON.parse(body)).error.code).toBe(status)
+  })
+})
+
+describe('a fault on the socket', () => {
+  it.each([
+    ['not HTTP', 'hello\r\n\r\n'],
+    ['an unknown method', 'BREW /status HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a header without colon', 'GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n'],
+    [
+      'two contradicting lengths',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    ],
+    ['a tunnel', 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'],
+  ])('400 of %s', async (_what, text) => {
+    await rawFault(400, text)
+  })
+
+  it('431 of headers that are too large', async () => {
+    await rawFault(431, `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`)
+    await rawFault(431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  })
+
+  it('408 of headers or a body that do not arrive', async () => {
+    await rawFault(408, 'GET / HTTP/1.1\r\nHost: x\r\n', impatient)
+    await rawFault(
+      408,
+      'POST /test/body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{',
+      impatient,
+    )
+  })
+
+  it.each(['Expect: miracles', 'Upgrade: h2c'])('ignores the wish "%s"', async (header) => {
+    const answer = await sendRaw(
+      server.origin,
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${header}\r\nConnection: close\r\n\r\n`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('comes after the reply to the request before it', async () => {
+    const answer = await sendRaw(server.origin, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
+  })
+
+  it('says nothing more once the request was answered before its end', async () => {
+    const answer = await sendRaw(
+      impatient.origin,
+      'POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{',
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /)
+    expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
+  })
+
+  it('leaves its trace in the log', async () => {
+    await rawFault(400, 'hello\r\n\r\n')
+    await until(() => messages().some((line) => line['msg'] === 'request refused' && line['status'] === 400))
+  })
+})
+
+describe('security headers', () => {
+  it('are on every reply, and nothing tells what serves it', async () => {
+    for (const path of ['/healthz', '/nope']) {
+      const { headers } = await fetch(`${server.origin}${path}`)
+      expect(headers.get('X-Content-Type-Options')).toBe('nosniff')
+      expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
+      expect(headers.get('X-Powered-By')).toBeNull()
+      expect(headers.get('Strict-Transport-Security')).toBeNull()
+    }
+  })
+})

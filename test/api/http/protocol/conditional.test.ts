@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { isNotModified } from '../../../../api/http/protocol/conditional.ts'
+
+const validators = { etag: '"a.1"', lastModified: new Date('2026-11-20T02:00:00Z') }
+
+describe('isNotModified', () => {
+  it.each([
+    [{}, false],
+    [{ 'if-none-match': '"a.1"' }, true],
+    [{ 'if-none-match': 'W/"a.1"' }, true],
+    [{ 'if-none-match': '"b", "a.1" , "c"' }, true],
+    [{ 'if-none-match': '*' }, true],
+    [{ 'if-none-match': '"b"' }, false],
+    [{ 'if-none-match': 'a.1' }, false],
+    [{ 'if-none-match': '' }, false],
+    [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, true],
+    [{ 'if-modified-since': 'Fri, 20 Nov 2026 01:59:59 GMT' }, false],
+    [{ 'if-modified-since': 'Friday, 20-Nov-26 02:00:00 GMT' }, true],
+    [{ 'if-modified-since': 'Fri Nov 20 02:00:00 2026' }, true],
+    [{ 'if-modified-since': 'Fri Nov 20 01:59:59 2026' }, false],
+    [{ 'if-modified-since': 'yesterday' }, false],
+    [{ 'if-modified-since': '2027' }, false],
+    [{ 'if-modified-since': '2026-11-20T02:00:00Z' }, false],
+    [{ 'if-modified-since': 'Fri, 20 Nov 2026 04:00:00 +0200' }, false],
+    [{ 'if-modified-since': 'Fri, 20 Abc 2026 04:00:00 GMT' }, false],
+    [{ 'if-none-match': '"b"', 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, false],
+  ])('of %j is %j', (headers, unchanged) => {
+    expect(isNotModified(headers, validators)).toBe(unchanged)
+  })
+})

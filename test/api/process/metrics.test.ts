@@ -1,0 +1,118 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { startApi, until } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const DAY = '2026-03-10'
+
+function snapshotAt(dataDir: string, asOf: string) {
+  return publishSnapshot(dataDir, {
+    asOf: new Date(asOf),
+    dataThrough: DAY,
+    apps: [{ id: 1, name: 'One' }],
+    daily: [{ day: DAY, app: 1, tokens: 5 }],
+    missing: ['2026-03-09'],
+    firstDay: '2026-03-08',
+  })
+}
+
+/** The lines of a scrape, without comments. */
+async function scrape(origin: string): Promise<string[]> {
+  const response = await fetch(`${origin}/metrics`)
+  expect(response.status).toBe(200)
+  return (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+const replies = (lines: readonly string[]) =>
+  lines.filter((line) => line.startsWith('http_replies_total') && !line.includes('/metrics'))
+
+/** The counts of replies, once so many in all are counted: a reply is counted when its connection is done with it. */
+function countedReplies(origin: string, total: number): Promise<string[]> {
+  return until(async () => {
+    const lines = replies(await scrape(origin))
+    const sum = lines.reduce((count, line) => count + Number(line.split(' ').at(-1)), 0)
+    return sum === total && lines.toSorted()
+  })
+}
+
+describe('GET /metrics', () => {
+  it('needs no key and has the content type of the text form', async () => {
+    await using api = await startApi(folders.make())
+    const response = await fetch(`${api.origin}/metrics`)
+    expect(response.headers.get('Content-Type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(await response.text()).toContain('process_cpu_seconds_total')
+    expect((await fetch(`${api.origin}/metrics`, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('counts replies by method, route, status and format', async () => {
+    const dataDir = folders.make()
+    await snapshotAt(dataDir, `2026-03-11T02:00:00Z`)
+    await using api = await startApi(dataDir)
+    const key = await api.makeKey()
+    for (const path of [
+      '/datasets/app-rankings',
+      '/datasets/app-rankings?limit=1',
+      '/datasets/app-rankings?limit=x',
+    ]) {
+      await (await api.get(path, key)).text()
+    }
+    await (await api.get('/datasets/app-rankings')).text()
+    await (await api.get('/status', undefined, { method: 'HEAD' })).text()
+    const lines = await countedReplies(api.origin, 5)
+    const rankings = 'route="/api/v1/datasets/app-rankings"'
+    expect(lines).toEqual(
+      [
+        `http_replies_total{method="GET",${rankings},status="200",format="json"} 2`,
+        `http_replies_total{method="GET",${rankings},status="400",format="json"} 1`,
+        `http_replies_total{method="GET",${rankings},status="401",format="json"} 1`,
+        'http_replies_total{method="HEAD",route="/api/v1/status",status="200",format="json"} 1',
+      ].toSorted(),
+    )
+  })
+
+  it('has no label that a client can make up', async () => {
+    await using api = await startApi(folders.make())
+    for (let index = 0; index < 20; index += 1) await fetch(`${api.origin}/made-up-${index}?x=${index}`)
+    await fetch(`${api.origin}/made-up`, { method: 'PROPFIND' })
+    await fetch(`${api.origin}/healthz`, { method: 'PUT' })
+    const lines = await countedReplies(api.origin, 22)
+    expect(lines).toEqual([
+      'http_replies_total{method="GET",route="unknown",status="404",format="json"} 20',
+      'http_replies_total{method="other",route="/healthz",status="405",format="json"} 1',
+      'http_replies_total{method="other",route="unknown",status="404",format="json"} 1',
+    ])
+  })
+
+  it('tells the snapshot that is served, and each that takes its place', async () => {
+    const dataDir = folders.make()
+    await using api = await startApi(dataDir)
+    const dataset = async () => (await scrape(api.origin)).filter((line) => line.startsWith('dataset_'))
+    expect(await dataset()).toEqual([
+      'dataset_snapshot_timestamp_seconds 0',
+      'dataset_data_through_timestamp_seconds 0',
+      'dataset_days_missing 0',
+      'dataset_snapshots_opened_total 0',
+    ])
+    const asOf = '2026-03-11T02:00:00Z'
+    await snapshotAt(dataDir, asOf)
+    expect(await until(async () => (await dataset()).at(-1)?.endsWith(' 1') && dataset())).toEqual([
+      `dataset_snapshot_timestamp_seconds ${Date.parse(asOf) / 1000}`,
+      `dataset_data_through_timestamp_seconds ${Date.parse(DAY) / 1000}`,
+      'dataset_days_missing 1',
+      'dataset_snapshots_opened_total 1',
+    ])
+    await snapshotAt(dataDir, '2026-03-12T02:00:00Z')
+    await until(async () => (await dataset()).at(-1)?.endsWith(' 2'))
+  })
+
+  it('of two services in one process are their own', async () => {
+    await using one = await startApi(folders.make())
+    await using two = await startApi(folders.make())
+    await (await one.get('/status')).text()
+    expect(await countedReplies(one.origin, 1)).toHaveLength(1)
+    expect(replies(await scrape(two.origin))).toEqual([])
+  })
+})

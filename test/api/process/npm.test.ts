@@ -1,0 +1,119 @@
+/** The commands that run for long, as npm and a terminal start and end them. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { said, until } from '../../support/api.ts'
+import { halfRequest, untilClosing } from '../../support/connections.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { portOf } from '../../support/ports.ts'
+import { startProcess } from '../../support/processes.ts'
+import { HAS_TERMINAL, openTerminal } from '../../support/terminal.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const LISTENING = /"origin":"([^"]+)"/
+
+/** `npm run NAME` over an empty folder, in a process group of its own: what is left of it ends with `using`. */
+function npmRun(name: string, environment: Readonly<Record<string, string>> = {}) {
+  const program = startProcess('npm', ['run', '-s', name], {
+    environment: { DATA_DIR: folders.make(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
+    detached: true,
+  })
+  const { pid } = program.child
+  if (pid === undefined) throw new Error('npm did not start')
+  const signalGroup = (signal: NodeJS.Signals) => process.kill(-pid, signal)
+  return {
+    ...program,
+    signalGroup,
+    [Symbol.dispose]() {
+      try {
+        signalGroup('SIGKILL')
+      } catch {
+        // As it should be: nothing is left.
+      }
+    },
+  }
+}
+
+/** A server that takes connections and says nothing; `asked` resolves with the first. */
+async function startSilentServer() {
+  const server = createServer().listen(0, '127.0.0.1')
+  const asked = once(server, 'connection')
+  await once(server, 'listening')
+  return { asked, port: portOf(server), [Symbol.asyncDispose]: async () => void server.close() }
+}
+
+describe('SIGTERM to npm alone', () => {
+  it.each([
+    ['start', 'stdout', /Try it: /],
+    ['serve', 'stderr', LISTENING],
+  ] as const)('ends `npm run %s` as if it were meant for the program', async (name, stream, ready) => {
+    using program = npmRun(name)
+    await said(program, stream, ready)
+    program.child.kill('SIGTERM')
+    // Output is at its end only when nobody who shares it lives on.
+    const { code, stderr } = await program.ended
+    expect(code).toBe(0)
+    expect(stderr).toContain('"stopped"')
+  })
+
+  it('ends `npm run schedule`', async () => {
+    using program = npmRun('schedule')
+    await said(program, 'stderr', /the next nightly run is at/)
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
+  })
+
+  it('ends `npm run nightly`, which says what stays', async () => {
+    await using cluster = await startSilentServer()
+    using program = npmRun('nightly', {
+      USAGE_SOURCE: `clickhouse://127.0.0.1:${cluster.port}/default?table=usage`,
+    })
+    await Promise.race([cluster.asked, program.ended])
+    program.child.kill('SIGTERM')
+    const { signal, stderr } = await program.ended
+    expect(signal).toBe('SIGTERM')
+    expect(stderr).toContain('Stopped by SIGTERM. What is published stays')
+  })
+})
+
+// A terminal sends its Ctrl-C to the whole group, and systemd its SIGTERM to the whole unit.
+it.each(['SIGINT', 'SIGTERM'] as const)(
+  'a %s to npm and the program, which npm passes on to it once more, lets requests finish',
+  async (stop) => {
+    using program = npmRun('serve')
+    const [, origin = ''] = await said(program, 'stderr', LISTENING)
+    const idle = await untilClosing(origin)
+    const busy = await halfRequest(origin)
+    program.signalGroup(stop)
+    await idle.closed
+    expect(await busy.finish()).toMatch(/^HTTP\/1\.1 200 /)
+    const { code, signal, stderr } = await program.ended
+    expect(stderr).toContain('"stopped"')
+    // What npm passes on may come when all is done and nobody listens any more, and is then what ends the process.
+    expect(signal ?? code).toBeOneOf([0, stop])
+  },
+)
+
+it.skipIf(!HAS_TERMINAL)('ends with its terminal', async () => {
+  const pidFile = join(folders.make(), 'pid')
+  const command = `echo $$ >'${pidFile}'; exec '${process.execPath}' api/server.ts`
+  using terminal = openTerminal(command, { DATA_DIR: folders.make(), PORT: '0' })
+  await terminal.seen(LISTENING)
+  const pid = readFileSync(pidFile, 'utf8').trim()
+  expect(commandLine(pid)).toContain('api/server.ts')
+  terminal.close()
+  await until(() => commandLine(pid) === '')
+})
+
+/** The command line of a process, empty once it has ended. */
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}

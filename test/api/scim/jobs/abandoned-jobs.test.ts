@@ -1,0 +1,70 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createKey } from '../../../../api/accounts/keys/key-store.ts'
+import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
+import { watchForDead } from '../../../../api/scim/jobs/abandoned-jobs.ts'
+import { beat, failStillJob, lastJob, requestJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
+import { PULSE } from '../../../../api/scim/jobs/run-job.ts'
+import { updateSchema } from '../../../../api/store/schema.ts'
+import { openSqlite } from '../../../../api/store/sqlite-store.ts'
+import { memoryLog } from '../../../support/api.ts'
+import { connectionTo } from '../../../support/sync.ts'
+
+afterEach(() => vi.restoreAllMocks())
+
+const now = new Date('2026-11-20T12:00:00Z')
+
+const OTHER = 'another process'
+
+/** A store with one job, which another process has taken in hand. */
+async function takenJob() {
+  const store = await openSqlite(':memory:')
+  await updateSchema(store, now)
+  await createKey(store, { account: 'acme', kind: 'management', now })
+  await putConnection(store, 'acme', connectionTo('http://127.0.0.1:1'), now)
+  const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
+  await requestJob(store, accountId, now)
+  const job = await takeNextJob(store, OTHER, now)
+  return { store, accountId, id: job?.id ?? '' }
+}
+
+/** The time from the first look at the job of a dead process to the look that ends it, in milliseconds. */
+async function timeToEnd(pauseMs: number): Promise<number> {
+  const { store, accountId } = await takenJob()
+  let time = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => time)
+  const { log } = memoryLog()
+  const us = { id: 'us', runs: () => false, endOf: () => undefined, forget: () => undefined }
+  const look = watchForDead(us, { store, clock: () => now, log, pulse: PULSE })
+  for (;;) {
+    await look()
+    if ((await lastJob(store, accountId))?.status === 'failed') break
+    time += pauseMs
+  }
+  await store.close()
+  return time
+}
+
+describe('watchForDead', () => {
+  it('loses no look that comes a little early, nor one that comes a little late', async () => {
+    const promisedMs = 20_000
+    for (const pauseMs of [PULSE.beatMs - 1, PULSE.beatMs - 100, PULSE.beatMs, PULSE.beatMs + 200]) {
+      // The first look comes up to a beat's pause after the process died.
+      expect((await timeToEnd(pauseMs)) + pauseMs).toBeLessThanOrEqual(promisedMs)
+    }
+  })
+
+  it('leaves a job alone whose heart beats just before it is ended', async () => {
+    const { store, accountId, id } = await takenJob()
+    await beat(store, { id, runner: OTHER })
+    expect(await failStillJob(store, { id, heartbeat: 0 }, now)).toBe(false)
+    expect((await lastJob(store, accountId))?.status).toBe('running')
+    expect(await failStillJob(store, { id, heartbeat: 1 }, now)).toBe(true)
+    await store.close()
+  })
+
+  it('takes many looks in quick succession for few', async () => {
+    for (const pauseMs of [50, 500, PULSE.beatMs / 2]) {
+      expect(await timeToEnd(pauseMs)).toBeGreaterThan(PULSE.stillBeats * PULSE.beatMs * 0.8)
+    }
+  })
+})

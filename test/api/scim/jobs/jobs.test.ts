@@ -1,0 +1,279 @@
+/** A sync job as its account sees it: its states, its failures, and when it runs. */
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import {
+  findConnectionByName,
+  putConnection,
+  removeConnection,
+} from '../../../../api/scim/directory/connection-store.ts'
+import { FAILURES } from '../../../../api/scim/failures.ts'
+import { until } from '../../../support/api.ts'
+import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { TestStores } from '../../../support/stores.ts'
+import { connectionTo, startSyncApi } from '../../../support/sync.ts'
+
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+afterEach(() => vi.restoreAllMocks())
+
+describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
+  it('goes from queued over running to succeeded, with all eight keys each time', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+
+    const { response, job } = await acme.post()
+    expect(response.status).toBe(202)
+    expect(response.headers.get('Location')).toBe(`/api/v1/scim/sync-jobs/${job.id}`)
+    expect(response.headers.get('Retry-After')).toBe('2')
+    const nothing = { synced_groups: null, deleted_groups: null, error_message: null }
+    expect(job).toMatchObject({ ...nothing, status: 'queued', started_at: null, finished_at: null })
+
+    await until(() => waiting() > 0)
+    expect(await acme.job(job.id)).toMatchObject({
+      ...nothing,
+      status: 'running',
+      started_at: expect.any(String),
+      finished_at: null,
+    })
+    open()
+    const end = await acme.end(job.id)
+    expect(end).toMatchObject({
+      status: 'succeeded',
+      synced_groups: 2,
+      deleted_groups: 0,
+      error_message: null,
+    })
+    const { headers } = await service.get(`/scim/sync-jobs/${job.id}`, acme.key)
+    expect(headers.get('Retry-After')).toBeNull()
+    const times = [end.created_at, end.started_at ?? '', end.finished_at ?? '']
+    expect(times.toSorted()).toEqual(times)
+  })
+
+  it.each([
+    { status: 'succeeded', token: DIRECTORY_TOKEN },
+    { status: 'failed', token: 'refused' },
+  ])(
+    'that has $status did not start before it was made, however the clock goes',
+    async ({ status, token }) => {
+      await using directory = await startDirectory(groupsNamed('1'))
+      let seconds = 1_800_000_000
+      const clock = () => new Date((seconds -= 1) * 1000)
+      await using service = await startSyncApi(await fresh(), { clock, token })
+      const acme = await service.connect(directory.url)
+      const end = await acme.sync()
+      expect(end.status).toBe(status)
+      expect(new Set([end.started_at, end.finished_at])).toEqual(new Set([end.created_at]))
+    },
+  )
+
+  it('is the answer to every POST while it is open, and a new one comes after it', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory([], { quirk })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const posts = await Promise.all(Array.from({ length: 10 }, () => acme.post()))
+    const ids = new Set(posts.map(({ job }) => job.id))
+    expect(ids.size).toBe(1)
+    await until(() => waiting() > 0)
+    const [id = ''] = ids
+    const { response, job } = await acme.post()
+    expect([response.status, job.id, response.headers.get('Location')]).toEqual([
+      202,
+      id,
+      `/api/v1/scim/sync-jobs/${id}`,
+    ])
+    open()
+    await acme.end(id)
+    expect((await acme.post()).job.id).not.toBe(id)
+  })
+
+  it('tells its failure by a fixed sentence, and the log by job id what happened, never the token', async () => {
+    await using directory = await startDirectory([], {
+      quirk: ({ path }) => (path === '/Groups' ? { status: 404, body: {} } : undefined),
+    })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const job = await acme.sync()
+    expect(job).toMatchObject({
+      status: 'failed',
+      synced_groups: null,
+      deleted_groups: null,
+      error_message: FAILURES.directory_invalid_response,
+    })
+    const told = service.messages().find((line) => line['job_id'] === job.id)
+    expect(told).toMatchObject({ failure: 'directory_invalid_response', level: 'warn' })
+    expect(JSON.stringify(told)).toContain('status 404')
+    expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
+  })
+
+  it('fails when its token is not there, without a request', async () => {
+    await using directory = await startDirectory([])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url, { token: { kind: 'env', source: 'ANOTHER_VARIABLE' } })
+    expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
+    expect(directory.asked).toEqual([])
+  })
+
+  it('fails when it takes too long', async () => {
+    const { quirk } = gate()
+    await using directory = await startDirectory([], { quirk })
+    await using service = await startSyncApi(await fresh(), { sync: { syncMs: 50 } })
+    const acme = await service.connect(directory.url)
+    expect((await acme.sync()).error_message).toBe(FAILURES.timed_out)
+  })
+
+  it('may take as many minutes as SCIM_SYNC_MINUTES says', async () => {
+    await using directory = await startDirectory([])
+    await using service = await startSyncApi(await fresh(), { settings: { SCIM_SYNC_MINUTES: '7' } })
+    const acme = await service.connect(directory.url)
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    await acme.sync()
+    expect(timers.mock.calls.map(([, ms]) => ms)).toContain(7 * 60_000)
+  })
+
+  it.each(['changed', 'removed'])('writes nothing when its connection is %s meanwhile', async (how) => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    if (how === 'removed') await removeConnection(service.store, 'acme')
+    else await putConnection(service.store, 'acme', connectionTo(directory.url), new Date(0))
+    open()
+    expect((await acme.end(job.id)).error_message).toBe(FAILURES.connection_changed)
+    expect((await acme.groups()).total_count).toBe(0)
+  })
+
+  it('gives up what it reads once another process has taken it for dead', async () => {
+    const { quirk, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1'), { quirk })
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    await service.store.query(
+      "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
+      [new Date().toISOString()],
+    )
+    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(told).toMatchObject({ failure: 'interrupted' })
+    // It was counted by who took it for dead.
+    expect(await (await fetch(`${service.origin}/metrics`)).text()).not.toMatch(/^scim_jobs_total{/m)
+  })
+
+  it('writes nothing when another process took it for dead meanwhile', async () => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
+    // No beat before the end, which would tell of it sooner.
+    const pulse = { beatMs: 3_600_000, stillBeats: 1 }
+    await using service = await startSyncApi(await fresh(), { sync: { pulse } })
+    const acme = await service.connect(directory.url)
+    const { job } = await acme.post()
+    await until(() => waiting() > 0)
+    await service.store.query(
+      "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
+      [new Date().toISOString()],
+    )
+    open()
+    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(told).toMatchObject({ failure: 'interrupted' })
+    expect((await acme.groups()).total_count).toBe(0)
+    expect((await acme.job(job.id)).error_message).toBe(FAILURES.interrupted)
+  })
+
+  it('leaves nothing half written when the store fails it', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2'))
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await service.store.script('ALTER TABLE scim_members RENAME TO elsewhere')
+    const job = await acme.sync()
+    expect(job).toMatchObject({ status: 'failed', error_message: FAILURES.internal })
+    expect((await acme.groups()).total_count).toBe(0)
+    const told = service.messages().find((line) => line['job_id'] === job.id)
+    expect(told).toMatchObject({ level: 'error', failure: 'internal' })
+    expect(JSON.stringify(told)).toContain('scim_members')
+  })
+})
+
+describe.each(stores.kinds)('jobs of several accounts on $name', ({ fresh }) => {
+  it.each([
+    { concurrent: 1, together: 1 },
+    { concurrent: 2, together: 2 },
+  ])('run side by side up to the limit of $concurrent', async ({ concurrent, together }) => {
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory([], { quirk })
+    await using service = await startSyncApi(await fresh(), {
+      settings: { SCIM_CONCURRENT_SYNCS: String(concurrent) },
+    })
+    const accounts = [
+      await service.connect(directory.url, { account: 'a' }),
+      await service.connect(directory.url, { account: 'b' }),
+      await service.connect(directory.url, { account: 'c' }),
+    ]
+    const jobs = await Promise.all(accounts.map((account) => account.post()))
+    await until(() => waiting() === together)
+    const states = await Promise.all(accounts.map((account, index) => account.job(jobs[index]?.job.id ?? '')))
+    expect(states.filter(({ status }) => status === 'running')).toHaveLength(together)
+    expect(states.filter(({ status }) => status === 'queued')).toHaveLength(3 - together)
+    open()
+    for (const [index, account] of accounts.entries()) {
+      expect((await account.end(jobs[index]?.job.id ?? '')).status).toBe('succeeded')
+    }
+  })
+})
+
+describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
+  it('start when their time has come, once, and set the next time', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const settings = await fresh()
+    const now = new Date('2026-11-20T12:30:00Z')
+    const clock = () => now
+    await using first = await startSyncApi(settings, { clock })
+    await using second = await startSyncApi(settings, { clock })
+    const acme = await first.connect(directory.url, {
+      schedule: '0 * * * *',
+      // Three times have passed while nobody ran; they come as one.
+      nextSyncAt: '2026-11-20T10:00:00.000Z',
+    })
+    await until(async () => (await acme.groups()).total_count === 1)
+    const connection = await findConnectionByName(second.store, 'acme')
+    expect(connection?.nextSyncAt).toBe('2026-11-20T13:00:00.000Z')
+    const jobs = await second.store.query('SELECT status FROM scim_sync_jobs')
+    expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
+  })
+
+  it('are not held up by a connection that cannot be read', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const now = new Date('2026-11-20T12:30:00Z')
+    await using service = await startSyncApi(await fresh(), { clock: () => now })
+    const nextSyncAt = '2026-11-20T14:00:00.000Z'
+    await service.connect(directory.url, { account: 'broken', schedule: '0 * * * *', nextSyncAt })
+    const acme = await service.connect(directory.url, { schedule: '0 * * * *', nextSyncAt })
+    await service.store.query(
+      "UPDATE scim_connections SET schedule = 'never' WHERE account_id IN (SELECT id FROM accounts WHERE name = 'broken')",
+    )
+    await service.store.query('UPDATE scim_connections SET next_sync_at = $1', ['2026-11-20T10:00:00.000Z'])
+    await until(async () => (await acme.groups()).total_count === 1)
+  })
+
+  it('wait for their time', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    let now = new Date('2026-11-20T12:30:00Z')
+    await using service = await startSyncApi(await fresh(), { clock: () => now })
+    const acme = await service.connect(directory.url, {
+      schedule: '0 * * * *',
+      nextSyncAt: '2026-11-20T13:00:00.000Z',
+    })
+    await service.connect(directory.url, {
+      account: 'other',
+      schedule: '* * * * *',
+      nextSyncAt: now.toISOString(),
+    })
+    await until(async () => (await service.store.query('SELECT 1 AS x FROM scim_groups')).length > 0)
+    expect((await acme.groups()).total_count).toBe(0)
+    now = new Date('2026-11-20T13:00:00Z')
+    await until(async () => (await acme.groups()).total_count === 1)
+  })
+})

@@ -1,0 +1,75 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { createKey } from '../../../../api/accounts/keys/key-store.ts'
+import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
+import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
+import { SyncFailure } from '../../../../api/scim/failures.ts'
+import { requestJob, showJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
+import { syncNow } from '../../../../api/scim/jobs/sync-now.ts'
+import { memoryLog } from '../../../support/api.ts'
+import { DIRECTORY_TOKEN, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { TestStores } from '../../../support/stores.ts'
+import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../../support/sync.ts'
+
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+
+/** An account that is connected to a directory of one group, and a sync of it in this process. */
+async function connectedAccount(settings: StoreSettings) {
+  const directory = await startDirectory(groupsNamed('1'))
+  const store = await openStore(settings, new Date())
+  await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
+  await putConnection(store, 'acme', connectionTo(directory.url), new Date())
+  const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
+  const notes: string[] = []
+  const sync = (signal = new AbortController().signal) =>
+    syncNow(
+      accountId,
+      { signal, allowDeletions: false, progress: () => undefined },
+      {
+        ...QUICK,
+        store,
+        clock: () => new Date(),
+        log: memoryLog().log,
+        environment: { [TOKEN_VARIABLE]: DIRECTORY_TOKEN },
+        syncMs: 60_000,
+        note: (line) => void notes.push(line),
+      },
+    )
+  return {
+    store,
+    accountId,
+    notes,
+    sync,
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      await directory[Symbol.asyncDispose]()
+    },
+  }
+}
+
+describe.each(stores.kinds)('syncNow on $name', ({ fresh }) => {
+  it('runs a job that was queued', async () => {
+    await using account = await connectedAccount(await fresh())
+    const queued = await requestJob(account.store, account.accountId, new Date())
+    const job = await account.sync()
+    expect(showJob(job)).toMatchObject({ id: queued?.id, status: 'succeeded', synced_groups: 1 })
+    expect(account.notes).toEqual([])
+  })
+
+  it('waits for the job of another process, and ends one whose process is gone', async () => {
+    await using account = await connectedAccount(await fresh())
+    await requestJob(account.store, account.accountId, new Date())
+    const lost = await takeNextJob(account.store, 'a process that is gone', new Date())
+    const job = await account.sync()
+    expect(account.notes).toEqual([`Job ${lost?.id} is under way in another process; waiting for its end.`])
+    expect(job.id).not.toBe(lost?.id)
+    expect(job.status).toBe('succeeded')
+  })
+
+  it('starts nothing once it is interrupted', async () => {
+    await using account = await connectedAccount(await fresh())
+    const reason = new SyncFailure('interrupted', 'stopped')
+    await expect(account.sync(AbortSignal.abort(reason))).rejects.toBe(reason)
+    expect(await account.store.query('SELECT 1 AS x FROM scim_sync_jobs')).toEqual([])
+  })
+})

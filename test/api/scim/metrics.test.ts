@@ -1,0 +1,99 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
+import { requestJob, takeNextJob } from '../../../api/scim/jobs/job-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import { DIRECTORY_TOKEN, groupsNamed, startDirectory, type Quirk } from '../../support/faulty-directory.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { startSyncApi } from '../../support/sync.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+async function startService(dataDir = folders.make()) {
+  const service = await startSyncApi({ DATA_DIR: dataDir })
+  const samples = async (name = '') => {
+    const text = await (await fetch(`${service.origin}/metrics`)).text()
+    const lines = text.split('\n').filter((line) => line.startsWith(`scim_${name}`))
+    return lines.filter((line) => !line.includes('_bucket') && !line.includes('_sum')).toSorted()
+  }
+  return { ...service, samples }
+}
+
+/** Answers to the first requests for the list of groups with these statuses, and leaves the rest to the directory. */
+function failing(...statuses: readonly number[]): Quirk {
+  return ({ path, before }) => {
+    const status = path === '/Groups' ? statuses[before] : undefined
+    return status === undefined ? undefined : { status, body: {} }
+  }
+}
+
+describe('the metrics of directory sync', () => {
+  it('count jobs, changed groups and requests', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2', '3'))
+    await using service = await startService()
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    directory.groups.splice(1, 2, { id: '2', displayName: 'New name' })
+    await acme.sync()
+    // Of each sync discovery, the page and the one past the end; of the second also a look for the absent group.
+    expect(directory.asked).toHaveLength(7)
+    expect(await service.samples()).toEqual([
+      'scim_directory_requests_total{outcome="answer"} 7',
+      'scim_groups_changed_total{change="deleted"} 1',
+      'scim_groups_changed_total{change="written"} 4',
+      'scim_job_duration_seconds_count 2',
+      'scim_jobs_total{outcome="succeeded"} 2',
+    ])
+  })
+
+  it('tell why jobs and requests fail', async () => {
+    await using service = await startService()
+    await using flaky = await startDirectory(groupsNamed('1'), { quirk: failing(500, 429) })
+    await (await service.connect(flaky.url, { account: 'flaky' })).sync()
+    await using closed = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
+    await (await service.connect(closed.url, { account: 'closed' })).sync()
+    const untold = { kind: 'env', source: 'ANOTHER_VARIABLE' } as const
+    await (await service.connect(closed.url, { account: 'untold', token: untold })).sync()
+    expect(await service.samples('jobs')).toEqual([
+      'scim_jobs_total{outcome="directory_unauthorized"} 1',
+      'scim_jobs_total{outcome="succeeded"} 1',
+      'scim_jobs_total{outcome="token_unavailable"} 1',
+    ])
+    expect(await service.samples('directory_requests')).toEqual([
+      'scim_directory_requests_total{outcome="answer"} 3',
+      'scim_directory_requests_total{outcome="directory_unauthorized"} 2',
+      'scim_directory_requests_total{outcome="slow_down"} 1',
+      'scim_directory_requests_total{outcome="transient"} 1',
+    ])
+  })
+
+  it('count a job whose process is gone, of which nobody knows how long it took', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const dataDir = folders.make()
+    {
+      await using service = await startService(dataDir)
+      await service.connect(directory.url)
+    }
+    const store = await openStore({ DATA_DIR: dataDir }, new Date())
+    const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
+    await requestJob(store, accountId, new Date())
+    const lost = await takeNextJob(store, 'a process that is gone', new Date())
+    await store.close()
+    await using service = await startService(dataDir)
+    const acme = await service.connect(directory.url)
+    await acme.end(lost?.id ?? '')
+    expect(await service.samples('job')).toEqual([
+      'scim_job_duration_seconds_count 0',
+      'scim_jobs_total{outcome="interrupted"} 1',
+    ])
+  })
+
+  it('name neither accounts nor directories', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    await using service = await startService()
+    await (await service.connect(directory.url)).sync()
+    const lines = (await service.samples()).join('\n')
+    for (const secret of ['acme', '127.0.0.1', 'Group 1', DIRECTORY_TOKEN])
+      expect(lines).not.toContain(secret)
+  })
+})

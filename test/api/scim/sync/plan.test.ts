@@ -1,0 +1,177 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toMemberList } from '../../../../api/scim/groups/members.ts'
+import type { TheirGroup } from '../../../../api/scim/directory/messages.ts'
+import { planSync, type OurGroup, type Plan } from '../../../../api/scim/sync/plan.ts'
+
+const WHOLE = { mayDelete: true, trustEmptiness: false }
+
+function members(...ids: readonly string[]) {
+  return toMemberList(ids.map((id) => ({ id, type: 'User', displayName: null })))
+}
+
+function their(scimId: string, more: Partial<TheirGroup> = {}): TheirGroup {
+  return { scimId, externalId: null, displayName: `Group ${scimId}`, members: null, ...more }
+}
+
+function our(scimId: string, more: Partial<OurGroup> = {}): OurGroup {
+  return {
+    id: `our-${scimId}`,
+    scimId,
+    externalId: null,
+    displayName: `Group ${scimId}`,
+    memberDigest: null,
+    memberCount: null,
+    createdAt: '2026-11-20T00:00:00.000Z',
+    deleted: false,
+    ...more,
+  }
+}
+
+function withMembers(list: ReturnType<typeof members>): Partial<OurGroup> {
+  return { memberDigest: list.digest, memberCount: list.count }
+}
+
+/** What the store holds after a plan, by the rules of apply.ts. */
+function after(ours: readonly OurGroup[], { changes, deletions }: Plan): OurGroup[] {
+  const groups = new Map(ours.map((group) => [group.id, group]))
+  for (const { ours: former, theirs, withMembers: written } of changes) {
+    const id = former?.id ?? `new-${theirs.scimId}`
+    const { scimId, externalId, displayName } = theirs
+    const list =
+      written && theirs.members !== null
+        ? withMembers(theirs.members)
+        : { memberDigest: former?.memberDigest ?? null, memberCount: former?.memberCount ?? null }
+    groups.set(id, our(scimId, { id, externalId, displayName, ...list, deleted: false }))
+  }
+  for (const group of deletions) groups.set(group.id, { ...group, deleted: true })
+  return [...groups.values()]
+}
+
+const externalIds = fc.option(fc.constantFrom('x', 'y', 'z'), { nil: null })
+const lists = fc.subarray(['ann', 'bob', 'cid']).map((ids) => members(...ids))
+
+const theirGroups = fc.uniqueArray(
+  fc.record({
+    scimId: fc.constantFrom('1', '2', '3', '4', '5', '6'),
+    externalId: externalIds,
+    displayName: fc.constantFrom('Staff', 'Sales'),
+    members: fc.option(lists, { nil: null }),
+  }),
+  { selector: (group) => group.scimId },
+)
+
+const ourGroups = fc.uniqueArray(
+  fc
+    .record({
+      scimId: fc.constantFrom('1', '2', '3', '4', '5', '6'),
+      externalId: externalIds,
+      displayName: fc.constantFrom('Staff', 'Sales'),
+      list: fc.option(lists, { nil: null }),
+      deleted: fc.boolean(),
+    })
+    .map(({ list, ...group }) =>
+      our(group.scimId, { ...group, ...(list === null ? {} : withMembers(list)) }),
+    ),
+  { selector: (group) => group.scimId },
+)
+
+describe('planSync', () => {
+  it('turns any groups of ours into theirs', () => {
+    fc.assert(
+      fc.property(ourGroups, theirGroups, (ours, theirs) => {
+        const plan = planSync(ours, theirs, { mayDelete: true, trustEmptiness: true })
+        const living = after(ours, plan).filter((group) => !group.deleted)
+        const facts = (group: OurGroup | TheirGroup) =>
+          `${group.scimId} ${group.externalId} ${group.displayName}`
+        expect(living.map(facts).toSorted()).toEqual(theirs.map(facts).toSorted())
+        expect(plan.present).toBe(theirs.length)
+        for (const { scimId, members: list } of theirs.filter((group) => group.members !== null)) {
+          expect(living.find((group) => group.scimId === scimId)?.memberDigest).toBe(list?.digest)
+        }
+      }),
+    )
+  })
+
+  it('finds nothing to do a second time', () => {
+    fc.assert(
+      fc.property(ourGroups, theirGroups, fc.boolean(), (ours, theirs, mayDelete) => {
+        const options = { mayDelete, trustEmptiness: true }
+        const plan = planSync(after(ours, planSync(ours, theirs, options)), theirs, options)
+        expect([plan.changes, plan.deletions]).toEqual([[], []])
+      }),
+    )
+  })
+
+  it('never gives one group of ours to two of theirs, nor one id of theirs to two of ours', () => {
+    fc.assert(
+      fc.property(ourGroups, theirGroups, (ours, theirs) => {
+        const result = after(ours, planSync(ours, theirs, WHOLE))
+        expect(new Set(result.map((group) => group.scimId)).size).toBe(result.length)
+      }),
+    )
+  })
+
+  it('deletes nothing from a list that may not be whole', () => {
+    const plan = planSync([our('1'), our('2')], [their('1'), their('3')], { ...WHOLE, mayDelete: false })
+    expect(plan.deletions).toEqual([])
+    expect(plan.present).toBe(3)
+  })
+
+  it('counts what stood before without the groups that were deleted', () => {
+    const list = withMembers(members('ann', 'bob'))
+    const ours = [our('1', list), our('2', { ...list, deleted: true })]
+    expect(planSync(ours, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
+  })
+
+  it('counts no members of groups that go', () => {
+    const ours = [our('1', withMembers(members('ann', 'bob'))), our('2', withMembers(members('cid')))]
+    expect(planSync(ours, [their('2')], WHOLE).before).toEqual({ groups: 2, members: 1 })
+    const unsure = { ...WHOLE, mayDelete: false }
+    expect(planSync(ours, [their('2')], unsure).before).toEqual({ groups: 2, members: 3 })
+  })
+
+  it('leaves members alone that were not supplied', () => {
+    const ours = [our('1', withMembers(members('ann')))]
+    expect(planSync(ours, [their('1')], WHOLE).changes).toEqual([])
+    const renamed = planSync(ours, [their('1', { displayName: 'New' })], WHOLE)
+    expect(renamed.changes.map((change) => change.withMembers)).toEqual([false])
+  })
+
+  it('takes lists that are empty in every group for lists not supplied, unless told to trust them', () => {
+    const ours = [our('1', withMembers(members('ann'))), our('2', withMembers(members('bob')))]
+    const empty = [their('1', { members: members() }), their('2', { members: members() })]
+    expect(planSync(ours, empty, WHOLE).changes).toEqual([])
+    expect(planSync(ours, empty, { ...WHOLE, trustEmptiness: true }).changes).toHaveLength(2)
+    const oneEmpty = [their('1', { members: members() }), their('2', { members: members('bob') })]
+    expect(planSync(ours, oneEmpty, WHOLE).changes.map(({ theirs }) => theirs.scimId)).toEqual(['1'])
+  })
+
+  it('gives a group that comes back its former id', () => {
+    const [change] = planSync([our('1', { deleted: true })], [their('1')], WHOLE).changes
+    expect(change?.ours?.id).toBe('our-1')
+  })
+
+  it('recognises a group that was made anew by its externalId, if that names one group alone', () => {
+    const matched = (ours: OurGroup[], theirs: TheirGroup[]) =>
+      planSync(ours, theirs, WHOLE).changes.map((change) => change.ours?.id)
+    const anew = their('9', { externalId: 'x' })
+    expect(matched([our('1', { externalId: 'x' })], [anew])).toEqual(['our-1'])
+    expect(matched([our('1', { externalId: 'x' }), our('2', { externalId: 'x' })], [anew])).toEqual([
+      undefined,
+    ])
+    expect(
+      matched([our('1', { externalId: 'x' }), our('2', { externalId: 'x', deleted: true })], [anew]),
+    ).toEqual(['our-1'])
+    expect(matched([our('1', { externalId: 'x' })], [anew, their('8', { externalId: 'x' })])).toEqual([
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('never recognises a group by its name', () => {
+    const plan = planSync([our('1')], [their('9', { displayName: 'Group 1' })], WHOLE)
+    expect(plan.changes.map((change) => change.ours)).toEqual([null])
+    expect(plan.deletions.map((group) => group.id)).toEqual(['our-1'])
+  })
+})

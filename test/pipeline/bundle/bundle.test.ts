@@ -1,0 +1,198 @@
+/** The data of a snapshot as whoever downloads it meets it: whole, exact and safe to open. */
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
+import {
+  AS_OF,
+  ATTRIBUTION,
+  DATA_FILES,
+  FIRST_DAY,
+  HUGE,
+  LAST_DAY,
+  NAMES,
+  NIGHTS,
+  PUBLISHER,
+  publishBundle,
+  sha256,
+  SOURCES,
+  TEXT_FILES,
+} from '../../support/bundle.ts'
+import { TemporaryFolders, query, queryCurrent } from '../../support/nightly.ts'
+
+const TABLES = ['rankings', 'app_daily', 'apps']
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let folder = ''
+let dataDir = ''
+
+beforeAll(async () => {
+  dataDir = folders.make()
+  folder = await publishBundle(dataDir)
+})
+
+function read(name: string): string {
+  return readFileSync(join(folder, name), 'utf8')
+}
+
+/** Compares two queries row by row, whatever their column types. */
+async function expectSameRows(file: string, published: string): Promise<void> {
+  const rows = await query(join(folder, 'app-rankings.duckdb'), file)
+  expect(rows.length).toBeGreaterThan(0)
+  expect(rows).toEqual(await queryCurrent(dataDir, published))
+}
+
+describe('SHA256SUMS', () => {
+  it('names every file of the bundle with its checksum', () => {
+    const sums = read('SHA256SUMS')
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split('  '))
+    expect(sums.map(([, name]) => name)).toEqual([...DATA_FILES, ...TEXT_FILES])
+    for (const [sum, name = ''] of sums) expect(sum).toBe(sha256(join(folder, name)))
+    const others = readdirSync(folder).filter((name) => !sums.some(([, summed]) => summed === name))
+    expect(others.toSorted()).toEqual(['SHA256SUMS', 'report.json'])
+  })
+})
+
+describe('Parquet', () => {
+  it.each(TABLES)('%s holds the rows of the table in their order', async (table) => {
+    await expectSameRows(`FROM read_parquet('${join(folder, table)}.parquet')`, `FROM ${table}`)
+  })
+
+  it('is compressed with zstd, the days in row groups of their month', async () => {
+    const groups = await queryCurrent(
+      dataDir,
+      `SELECT DISTINCT row_group_id, stats_min_value AS first_day, stats_max_value AS last_day, compression
+       FROM parquet_metadata('${join(folder, 'app_daily')}.parquet')
+       WHERE path_in_schema = 'day' ORDER BY row_group_id`,
+    )
+    expect(groups).toEqual([
+      { row_group_id: '0', first_day: FIRST_DAY, last_day: FIRST_DAY, compression: 'ZSTD' },
+      { row_group_id: '1', first_day: '2026-01-05', last_day: LAST_DAY, compression: 'ZSTD' },
+    ])
+  })
+
+  it('keeps every digit: no column is floating', async () => {
+    for (const table of TABLES) {
+      const types = await queryCurrent(
+        dataDir,
+        `SELECT name, type, converted_type FROM parquet_schema('${join(folder, table)}.parquet')`,
+      )
+      for (const { type } of types) expect(['DOUBLE', 'FLOAT']).not.toContain(type)
+    }
+    const [largest] = await queryCurrent(
+      dataDir,
+      `SELECT max(total_tokens) AS tokens FROM read_parquet('${join(folder, 'rankings')}.parquet')`,
+    )
+    expect(largest).toEqual({ tokens: String(BigInt(HUGE) + 1n) })
+  })
+
+  it('says of itself what it is, also when it travels alone', async () => {
+    const rows = await queryCurrent(
+      dataDir,
+      `SELECT decode(key) AS key, decode(value) AS value
+       FROM parquet_kv_metadata('${join(folder, 'app_daily')}.parquet')`,
+    )
+    const entries = Object.fromEntries(rows.map(({ key, value }) => [key, value]))
+    expect(entries).toEqual({
+      snapshot: '20260107T020000Z',
+      version: '1.0.0+20260107T020000Z',
+      as_of: AS_OF,
+      data_through: LAST_DAY,
+      publisher: PUBLISHER,
+      license: 'CC-BY-4.0',
+      license_url: 'https://creativecommons.org/licenses/by/4.0/',
+      attribution: ATTRIBUTION,
+      sources: SOURCES,
+      comparability: COMPARABILITY_NOTE,
+    })
+  })
+
+  it('and CSV are the same bytes when made again from the same input', async () => {
+    const again = await publishBundle(folders.make())
+    for (const name of DATA_FILES.slice(1)) {
+      expect(readFileSync(join(again, name)).equals(readFileSync(join(folder, name))), name).toBe(true)
+    }
+  })
+})
+
+describe('CSV', () => {
+  it('gives no cell to a spreadsheet as a formula', async () => {
+    const cells = await queryCurrent(
+      dataDir,
+      `SELECT app_name FROM read_csv('${join(folder, 'apps')}.csv', all_varchar = true) ORDER BY app_id::INT`,
+    )
+    const expected = NAMES.map((name) => (/^[=+\-@\t\n＝＋－＠]/.test(name) ? `'${name}` : name))
+    expect(cells.map(({ app_name }) => app_name)).toEqual(expected)
+  })
+
+  it('holds the same figures as the tables', async () => {
+    const columns = 'window_days, sort, category, subcategory, rank, app_id, total_requests, total_tokens'
+    await expectSameRows(
+      `SELECT ${columns} FROM read_csv('${join(folder, 'rankings')}.csv', all_varchar = true)`,
+      `SELECT ${columns} FROM rankings`,
+    )
+    await expectSameRows(
+      `FROM read_csv('${join(folder, 'coverage')}.csv', all_varchar = true)`,
+      'FROM coverage',
+    )
+  })
+
+  it('has times in ISO 8601, days that were restated with both figures', () => {
+    const [first, second, third] = Object.keys(NIGHTS)
+    expect(read('restatements.csv').split('\n').slice(1)).toEqual([
+      `${second},${first},${FIRST_DAY},1,1,1,8,9`,
+      `${third},${second},${FIRST_DAY},1,1,1,9,10`,
+      '',
+    ])
+  })
+
+  it('separates the tags of an app', () => {
+    expect(read('apps.csv')).toContain('cli-agent|legal')
+  })
+
+  it('has an empty text for no tags, which DuckDB reads as null', async () => {
+    expect(read('apps.csv')).toContain('\n2,\'+1,""\n')
+    const untagged = 'SELECT app_id, subcategories FROM'
+    const csv = `${untagged} read_csv('${join(folder, 'apps.csv')}') WHERE app_id = 2`
+    expect(await queryCurrent(dataDir, csv)).toEqual([{ app_id: '2', subcategories: null }])
+    const parquet = `${untagged} '${join(folder, 'apps.parquet')}' WHERE app_id = 2`
+    expect(await queryCurrent(dataDir, parquet)).toEqual([{ app_id: '2', subcategories: '[]' }])
+  })
+})
+
+describe('the views of the DuckDB file', () => {
+  it('latest_popular and latest_trending are the lists of the 30 days', async () => {
+    const popular = await queryCurrent(dataDir, 'FROM latest_popular')
+    expect(popular).toEqual(await queryCurrent(dataDir, "FROM popular('2025-12-08', '2026-01-06')"))
+    expect(popular).toHaveLength(NAMES.length)
+    const trending = await queryCurrent(dataDir, 'FROM latest_trending')
+    expect(trending).toEqual(
+      await queryCurrent(
+        dataDir,
+        "SELECT * EXCLUDE (excess_tokens) FROM trending('2025-12-08', '2026-01-06')",
+      ),
+    )
+  })
+
+  it('app_history adds names and sums to app_daily', async () => {
+    const [row] = await queryCurrent(dataDir, 'FROM app_history WHERE app_id = 2')
+    expect(row).toMatchObject({ day: '2026-01-06', app_name: '+1', total_tokens: String(BigInt(HUGE) + 1n) })
+  })
+
+  it('and tables, columns and macros are all explained by a comment', async () => {
+    const silent = await queryCurrent(
+      dataDir,
+      `SELECT view_name AS name FROM duckdb_views() WHERE NOT internal AND comment IS NULL
+       UNION ALL SELECT table_name FROM duckdb_tables() WHERE comment IS NULL
+       UNION ALL SELECT c.table_name || '.' || c.column_name FROM duckdb_columns() AS c
+         JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid WHERE c.comment IS NULL
+       UNION ALL SELECT function_name FROM duckdb_functions()
+         WHERE function_type = 'table_macro' AND database_name = current_database() AND comment IS NULL`,
+    )
+    expect(silent).toEqual([])
+  })
+})

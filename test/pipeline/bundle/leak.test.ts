@@ -1,0 +1,155 @@
+/** Nothing of what must stay private is in any published file. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { queryWarehouse } from '../../support/in-process.ts'
+import { currentSnapshot, publish, query, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const APPS = [
+  { id: 5_801_733_204_918_273_001n, name: 'Zzyzx-verborgen-Ü', visibility: 'hidden', alias_of: '' },
+  { id: 5_801_733_204_918_273_002n, name: 'Qwfpg-privat-漢', visibility: 'private', alias_of: '' },
+  { id: 5_801_733_204_918_273_003n, name: 'Xylem-alias-of-public', visibility: 'public', alias_of: '77001' },
+  { id: 5_801_733_204_918_273_004n, name: 'Xylem-hidden-alias', visibility: 'hidden', alias_of: '77001' },
+  {
+    id: 5_801_733_204_918_273_005n,
+    name: 'Xylem-alias-of-hidden',
+    visibility: 'public',
+    alias_of: '5801733204918273001',
+  },
+  { id: 5_801_733_204_918_273_006n, name: 'Public-before-Jvkzq', visibility: 'hidden', alias_of: '' },
+] as const
+
+const UNREGISTERED = 5_801_733_204_918_273_999n
+
+const DAY = '2026-01-02'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make('Jqvxw-data-folder')
+
+const SECRETS: readonly string[] = [
+  ...APPS.flatMap(({ id, name }) => [String(id), name]),
+  String(UNREGISTERED),
+  'Kwyjibo-request',
+  'Kwyjibo-account',
+  'Kwyjibo-rejected-cell',
+  'Kwyjibo-file-name',
+  'Jqvxw-data-folder',
+]
+
+let texts = new Map<string, string>()
+
+beforeAll(async () => {
+  const registry = APPS.map(
+    ({ id, name, visibility, alias_of }) =>
+      `${id},${name},${visibility},cli-agent,${alias_of},2026-01-01T00:00:00Z`,
+  )
+  writeRaw(
+    dataDir,
+    'apps/Kwyjibo-file-name.csv',
+    [
+      'app_id,app_name,visibility,subcategories,alias_of,updated_at',
+      '77001,Seen by everyone,public,cli-agent,,2026-01-01T00:00:00Z',
+      // The last app of the list was public under this id until the newer row below.
+      `${APPS[5].id},${APPS[5].name},public,game,,2025-12-01T00:00:00Z`,
+      ...registry,
+      '',
+    ].join('\n'),
+  )
+  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
+  await publish(dataDir, '2026-01-03T02:00:00Z')
+  // A second snapshot, with a restated day, so that its lists are searched too.
+  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, usageOf(DAY))
+  await publish(dataDir, '2026-01-03T03:00:00Z')
+  texts = await publishedTexts(currentSnapshot(dataDir))
+})
+
+afterAll(() => folders.removeAll())
+
+it('the search finds what is public, in the database and as text', () => {
+  const found = [...texts].filter(([, text]) => text.includes('Seen by everyone') && text.includes('77001'))
+  expect(found.map(([place]) => place)).toEqual(
+    expect.arrayContaining(['table main.apps', 'table main.rankings']),
+  )
+})
+
+it('no total is published from which the hidden traffic could be worked out', async () => {
+  const totals = await queryWarehouse(dataDir, 'SELECT sum(tokens_read) AS tokens FROM days')
+  const [{ tokens } = { tokens: null }] = totals
+  expect(tokens).toMatch(/^\d{5}$/)
+  const told = [...texts].filter(([, text]) => new RegExp(`\\b${tokens}\\b`).test(text))
+  expect(told.map(([place]) => place)).toEqual([])
+})
+
+describe.each(SECRETS)('%s', (secret) => {
+  it('is in no table, view, macro or file', () => {
+    expect([...texts].filter(([, text]) => text.includes(secret)).map(([place]) => place)).toEqual([])
+  })
+
+  it('is not in the bytes of a published file', () => {
+    const needles = [Buffer.from(secret), ...(/^\d+$/.test(secret) ? [littleEndian(BigInt(secret))] : [])]
+    const found = filesBelow(join(dataDir, 'snapshots')).filter((file) => {
+      const bytes = readFileSync(file)
+      return needles.some((needle) => bytes.includes(needle))
+    })
+    expect(found).toEqual([])
+  })
+})
+
+function usageOf(day: string): string {
+  const ids = [...APPS.map(({ id }) => id), UNREGISTERED]
+  const header = 'ts,app_id,prompt_tokens,completion_tokens,requests,request_id,account_id'
+  const time = `${day}T01:00:00Z`
+  return [
+    header,
+    ...ids.map((id) => `${time},${id},1000,1,1,Kwyjibo-request-${id},Kwyjibo-account-${id}`),
+    ...Array.from({ length: 200 }, () => `${time},77001,1,1,1,,Kwyjibo-account`),
+    `${time},77001,Kwyjibo-rejected-cell,1,1,,Kwyjibo-account`,
+    '',
+  ].join('\n')
+}
+
+function littleEndian(id: bigint): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64LE(id)
+  return bytes
+}
+
+/** Everything published as text: each relation and macro of the DuckDB file, each other file decoded. */
+async function publishedTexts(snapshot: string): Promise<Map<string, string>> {
+  const database = join(snapshot, 'app-rankings.duckdb')
+  const found = new Map<string, string>()
+  const relations = await query(
+    database,
+    `SELECT 'table' AS kind, schema_name, table_name AS name, sql FROM duckdb_tables()
+     UNION ALL SELECT 'view', schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal`,
+  )
+  for (const { kind, schema_name, name, sql } of relations) {
+    const rows = await query(database, `SELECT * FROM "${schema_name}"."${name}"`)
+    found.set(`${kind} ${schema_name}.${name}`, JSON.stringify([sql, rows]))
+  }
+  const macros = await query(
+    database,
+    'SELECT macro_definition, comment FROM duckdb_functions() WHERE NOT internal',
+  )
+  found.set('macros', JSON.stringify(macros))
+  for (const file of filesBelow(snapshot)) found.set(file.slice(snapshot.length), await decoded(file))
+  return found
+}
+
+async function decoded(file: string): Promise<string> {
+  if (!file.endsWith('.parquet')) return readFileSync(file, 'utf8')
+  const instance = await DuckDBInstance.create()
+  const connection = await instance.connect()
+  const reader = await connection.runAndReadAll('FROM read_parquet($file)', { file })
+  const text = JSON.stringify([reader.columnNames(), reader.getRowsJson()])
+  connection.closeSync()
+  instance.closeSync()
+  return text
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+}

@@ -1,0 +1,344 @@
+/** The commands of `npm run nightly` beside the run itself, as processes. */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts'
+import { run } from '../../../pipeline/commands/run.ts'
+import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
+import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { SILENT } from '../../support/in-process.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../../support/nightly.ts'
+import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+
+beforeAll(() => publishTwice(dataDir))
+afterAll(() => folders.removeAll())
+
+function fileSizes(id: string): number[] {
+  const folder = join(dataDir, 'snapshots', id)
+  return readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+}
+
+const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
+
+describe('status', () => {
+  it('tells what is published and which days are missing', async () => {
+    expect(await json('status')).toMatchObject({
+      current: SECOND,
+      as_of: '2026-01-08T02:00:00Z',
+      first_day: '2026-01-04',
+      data_through: '2026-01-07',
+      apps: 2,
+      app_days: 6,
+      days_missing: ['2026-01-05'],
+      days_partial: [],
+      days_restated: ['2026-01-04', '2026-01-06'],
+      snapshots: 2,
+      bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
+      retracted: [],
+    })
+  })
+
+  it('says so when nothing is published yet', async () => {
+    const ended = await runCommand(folders.make(), 'status')
+    expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+  })
+})
+
+describe('how the last run ended', () => {
+  it('is told by status: why it was blocked, and by name what is published once it is mended', async () => {
+    const copy = folders.make()
+    cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
+    writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(1)
+    const failed = await runCommand(copy, 'status')
+    expect(failed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is published yet\n/) })
+    expect(failed.stdout).toMatch(
+      /^last run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/m,
+    )
+
+    writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(0)
+    const { stdout } = await runCommand(copy, 'status', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      current: SECOND,
+      last_run: { outcome: 'published', snapshot: SECOND, message: null },
+    })
+  })
+
+  it('is told with all lines of its message, those after the first below it', async () => {
+    const copy = folders.make()
+    const lastRun = {
+      finished_at: '2026-01-08T02:00:09Z',
+      outcome: 'blocked',
+      snapshot: null,
+      message: 'A:\n  b\n  c',
+    }
+    writeFileSync(join(copy, 'last-run.json'), JSON.stringify(lastRun))
+    const under = ' '.repeat('last run      '.length)
+    expect((await runCommand(copy, 'status')).stdout).toBe(
+      `Nothing is published yet\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
+    )
+  })
+
+  it('is left to the run that holds the lock, and says nothing where it cannot be read', async () => {
+    const copy = folders.make()
+    writeFileSync(join(copy, 'last-run.json'), '{"half')
+    expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+    const held = await openWarehouse(copy, '1GB')
+    expect((await runCommand(copy, 'run')).code).toBe(75)
+    held.close()
+    expect(readFileSync(join(copy, 'last-run.json'), 'utf8')).toBe('{"half')
+  })
+})
+
+describe('quarantine', () => {
+  const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
+  const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
+
+  it('lists the rejected rows with file, row, reason and what stands there, of a day or of all', async () => {
+    const copy = folders.make()
+    writeRaw(copy, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
+    const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(1)}`)
+    expect((await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')).stderr).toContain(
+      'npm run nightly -- quarantine 2026-01-04 lists the rejected rows',
+    )
+    const { code, stdout } = await runCommand(copy, 'quarantine', '2026-01-04')
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^2026-01-04  usage\/date=2026-01-04\/rows.csv +2 +1  prompt_tokens is not an integer, 0 or more +\{"ts":"2026-01-04T00:00:00Z","app_id":"1","prompt_tokens":"-5"/m,
+      ),
+    ])
+    const all = await runCommand(copy, 'quarantine', '--json')
+    expect(JSON.parse(all.stdout)).toMatchObject({
+      rejected: [{ day: '2026-01-04', file: 'usage/date=2026-01-04/rows.csv', row: '2', rows: 1 }],
+    })
+    expect((await runCommand(copy, 'quarantine', '2026-01-03')).stdout).toBe('No row is rejected\n')
+
+    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${long}${bad(59)}`)
+    await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
+    const { stdout: many } = await runCommand(copy, 'quarantine')
+    expect(many).toMatch(/ 2 +1  prompt_tokens .* \{"ts":.{114}… *\n2026-01-04 .* 3 +1  prompt_tokens /)
+    expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
+  })
+
+  it('says so where nothing was counted yet, and refuses what is no day', async () => {
+    expect(await runCommand(folders.make(), 'quarantine')).toMatchObject({ stdout: 'No row is rejected\n' })
+    expect(await runCommand(dataDir, 'quarantine', 'today')).toMatchObject({
+      code: 2,
+      stderr: '"today" is not a day: expected YYYY-MM-DD\n',
+    })
+    expect((await runCommand(dataDir, 'quarantine', '2026-01-04', '2026-01-05')).code).toBe(2)
+  })
+})
+
+it.each(['plan', 'quarantine'])(
+  '%s takes a warehouse without tables for none: a first run that is killed may leave one',
+  async (command) => {
+    const copy = folders.make()
+    const none = await runCommand(copy, command)
+    const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
+    instance.closeSync()
+    expect(none.code).toBe(0)
+    expect(await runCommand(copy, command)).toEqual(none)
+  },
+)
+
+describe('run --as-of', () => {
+  const now = new Date('2026-01-08T12:00:00Z')
+
+  /** What a run at TIME says beyond its stages, started at `now`. */
+  async function notesAt(time: string): Promise<string[]> {
+    const ahead = folders.make()
+    cpSync(join(dataDir, 'raw'), join(ahead, 'raw'), { recursive: true })
+    const notes: string[] = []
+    await run.prepare(['--as-of', time])({
+      config: readConfig({ DATA_DIR: ahead }),
+      progress: { ...SILENT, note: (text) => void notes.push(text) },
+      now: () => now,
+      print: () => undefined,
+      send: async () => undefined,
+    })
+    return notes
+  }
+
+  it('tells what a time to come does, and the remedy', async () => {
+    expect(await notesAt('2026-01-09T02:00:00Z')).toEqual([
+      '--as-of 2026-01-09T02:00:00Z is later than the clock: the days through 2026-01-08 are published as completed, ' +
+        'and later runs are refused until the clock is there, unless you take the snapshot back: ' +
+        'npm run nightly -- retract ID --reason TEXT',
+    ])
+  })
+
+  it('says nothing of a time that was', async () => {
+    expect(await notesAt(now.toISOString())).toEqual([])
+  })
+})
+
+describe('plan', () => {
+  it('lists the days a run would read or forget, and writes nothing', async () => {
+    const planned = folders.make()
+    writeRaw(planned, 'usage/date=2026-01-06/a.csv', '')
+    writeRaw(planned, 'usage/date=2024-12-31/a.csv', '')
+    writeRaw(planned, 'usage/date=2026-01-09/a.csv', '')
+    const args = ['run', '--dry-run', '--json', '--as-of', '2026-01-09T12:00:00Z']
+    const { stdout } = await runCommand(planned, ...args)
+    expect(JSON.parse(stdout)).toEqual({
+      current: null,
+      read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
+      forget: [],
+      unchanged: 0,
+      left: 0,
+      before_floor: 1,
+      not_completed: 1,
+    })
+    expect(readdirSync(planned)).toEqual(['raw'])
+  })
+
+  it('tells people what it would read and forget, and when a run would publish', async () => {
+    const { stdout } = await runCommand(dataDir, 'plan')
+    expect(stdout).toMatch(
+      new RegExp(
+        `^current snapshot: ${SECOND}\n0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if `,
+      ),
+    )
+    const copy = folders.make()
+    cpSync(dataDir, copy, { recursive: true })
+    rmSync(join(copy, 'raw/usage/date=2026-01-04'), { recursive: true })
+    expect((await runCommand(copy, 'plan', '--from', '2026-01-04', '--to', '2026-01-06')).stdout).toBe(
+      `current snapshot: ${SECOND}\n` +
+        '1 day to read, 1 to forget, 0 unchanged, 1 left for the next full run, 0 before the floor, 0 not over yet\n' +
+        '  read    2026-01-06: 1 file\n' +
+        '  forget  2026-01-04: its files are gone\n' +
+        'A run would publish if the figures of these days, the registry or the credit lines changed\n',
+    )
+  })
+
+  it('names a DATA_DIR that does not exist', async () => {
+    const missing = join(folders.make(), 'missing')
+    const ended = await runCommand(missing, 'plan')
+    expect(ended).toMatchObject({ code: 2, stderr: `DATA_DIR ${missing} does not exist\n` })
+  })
+
+  it('knows what was counted already', async () => {
+    expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
+  })
+})
+
+describe('superfluousSnapshots', () => {
+  const ids = [
+    '20260130T020000Z',
+    '20260131T020000Z',
+    '20260201T020000Z',
+    '20260202T020000Z',
+    '20260203T020000Z',
+  ]
+
+  it('are old, not the last of their month, and not current', () => {
+    const rules = { oldestKept: '2026-02-03', current: '20260202T020000Z' }
+    expect(superfluousSnapshots(ids, rules)).toEqual(['20260130T020000Z', '20260201T020000Z'])
+  })
+
+  it('are none while all are young', () => {
+    expect(superfluousSnapshots(ids, { oldestKept: '2026-01-30', current: undefined })).toEqual([])
+  })
+})
+
+describe('prune', () => {
+  it('says what it would remove, then removes just that', async () => {
+    const tried = await json('prune', '--keep-days', '0', '--dry-run')
+    expect(tried).toEqual({ removed: [FIRST], dry_run: true })
+    expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
+    const copy = folders.make()
+    cpSync(join(dataDir, 'snapshots'), join(copy, 'snapshots'), { recursive: true })
+    await runCommand(copy, 'prune', '--keep-days', '0', '--dry-run')
+    expect(readdirSync(copy)).toEqual(['snapshots'])
+    expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
+    expect(readdirSync(join(dataDir, 'snapshots'))).toEqual([SECOND])
+  })
+
+  it.each([
+    [['--keep-days', '1'], '2026-01-08T23:59:59Z', []],
+    [['--keep-days', '1'], '2026-01-09T00:00:00Z', [FIRST]],
+    [[], '2026-04-07T23:59:59Z', []],
+    [[], '2026-04-08T00:00:00Z', [FIRST]],
+  ])(
+    '%j keeps a snapshot for so many days after its own, by default 90: at %s',
+    async (args, now, removed) => {
+      const kept = folders.make()
+      for (const id of [FIRST, SECOND]) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
+      const printed: string[] = []
+      await prune.prepare([...args, '--dry-run', '--json'])({
+        config: readConfig({ DATA_DIR: kept }),
+        progress: SILENT,
+        now: () => new Date(now),
+        print: (text) => void printed.push(text),
+        send: async () => undefined,
+      })
+      expect(JSON.parse(printed.join(''))).toEqual({ removed, dry_run: true })
+    },
+  )
+
+  it('refuses a number of days that is none', async () => {
+    const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain('--keep-days')
+  })
+})
+
+describe('wrong usage', () => {
+  it.each([['--json'], ['--with-sample']])(
+    'run %s over a DATA_DIR that cannot be made says so',
+    async (...options) => {
+      const file = join(folders.make(), 'file')
+      writeFileSync(file, '')
+      for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
+        const ended = await runCommand(place, 'run', ...options)
+        expect(ended).toMatchObject({ code: 2, stdout: '' })
+        expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$/)
+      }
+    },
+  )
+
+  const cases: readonly (readonly [string[], string])[] = [
+    [
+      ['publish'],
+      'Unknown command "publish": expected run, plan, import, status, quarantine, diff, retract, prune, rebuild. See --help',
+    ],
+    // Every object has something of this name.
+    [['constructor'], 'Unknown command "constructor": expected run'],
+    [['diff', 'A'], 'diff takes two snapshots'],
+    [['status', 'now'], 'does not take positional arguments'],
+    [['plan', '--all'], "Unknown option '--all'"],
+  ]
+
+  it.each(cases)('%j ends with 2 and names the remedy', async (args, message) => {
+    const ended = await runCommand(dataDir, ...args)
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain(message)
+  })
+
+  it('--help lists every command and setting on stdout', async () => {
+    const { code, stdout } = await runCommand(dataDir, '--help')
+    expect(code).toBe(0)
+    for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune', 'rebuild'])
+      expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+    for (const name of Object.keys(pipelineSettings.shape))
+      expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+    expect(stdout).toMatch(/^  PIPELINE_MEMORY .* Default: 2GB\.$/m)
+  })
+})

@@ -1,0 +1,154 @@
+/** What `npm run nightly -- diff` tells of two snapshots. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { noSuchSnapshot } from '../../../pipeline/snapshot/list.ts'
+import { runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../../support/nightly.ts'
+import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+
+beforeAll(() => publishTwice(dataDir))
+afterAll(() => folders.removeAll())
+
+it('tells totals, changed days, new and gone apps, and moved ranks', async () => {
+  expect(await jsonOf(dataDir, 'diff', FIRST, SECOND)).toEqual({
+    before: FIRST,
+    after: SECOND,
+    totals: [
+      {
+        side: 'before',
+        data_through: '2026-01-06',
+        apps: 2,
+        app_days: 4,
+        total_requests: '4',
+        total_tokens: '90',
+      },
+      {
+        side: 'after',
+        data_through: '2026-01-07',
+        apps: 2,
+        app_days: 6,
+        total_requests: '6',
+        total_tokens: '600',
+      },
+    ],
+    days: [
+      { day: '2026-01-07', tokens_before: '0', tokens_after: '300', apps_changed: 2 },
+      { day: '2026-01-06', tokens_before: '60', tokens_after: '200', apps_changed: 2 },
+      { day: '2026-01-04', tokens_before: '30', tokens_after: '100', apps_changed: 2 },
+    ],
+    apps: [
+      { change: 'gone', app_id: '2', app_name: 'Two' },
+      { change: 'new', app_id: '9', app_name: 'Nine' },
+    ],
+    ranks: [
+      { sort: 'popular', app_id: '2', app_name: 'Two', rank_before: 1, rank_after: null },
+      { sort: 'popular', app_id: '9', app_name: 'Nine', rank_before: null, rank_after: 1 },
+      { sort: 'trending', app_id: '2', app_name: 'Two', rank_before: 1, rank_after: null },
+      { sort: 'trending', app_id: '9', app_name: 'Nine', rank_before: null, rank_after: 1 },
+    ],
+  })
+})
+
+it('counts a day that only the other side has as 0', async () => {
+  expect(await jsonOf(dataDir, 'diff', SECOND, FIRST)).toMatchObject({
+    days: [
+      { day: '2026-01-07', tokens_before: '300', tokens_after: '0', apps_changed: 2 },
+      { day: '2026-01-06' },
+      { day: '2026-01-04' },
+    ],
+  })
+})
+
+it('tells a day of which the requests alone changed', async () => {
+  const recounted = folders.make()
+  const deliverWith = (requests: number) =>
+    writeRaw(
+      recounted,
+      'usage/date=2026-01-06/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens,requests\n2026-01-06,1,10,5,${requests}\n2026-01-06,2,7,8,1\n`,
+    )
+  writeRaw(recounted, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n2,Two,public,2025-01-01\n`)
+  deliverWith(2)
+  await runAt(recounted, '2026-01-07T02:00:00Z')
+  deliverWith(3)
+  await runAt(recounted, '2026-01-08T02:00:00Z')
+  const { stdout } = await runCommand(recounted, 'diff', FIRST, SECOND)
+  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 1 app\n')
+})
+
+it('tells a day on which traffic moved from one app to another, though its total is the same', async () => {
+  const moved = folders.make()
+  const usage = (one: number, two: number) =>
+    `ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
+  const header = 'app_id,app_name,visibility,subcategories,updated_at\n'
+  writeRaw(moved, 'apps/one.csv', `${header}1,One,public,game,2025-01-01\n`)
+  writeRaw(moved, 'apps/two.csv', `${header}2,Two,public,,2025-01-01\n`)
+  writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(10, 20))
+  await runAt(moved, '2026-01-07T02:00:00Z')
+  writeRaw(moved, 'usage/date=2026-01-06/rows.csv', usage(12, 18))
+  writeRaw(moved, 'apps/one.csv', `${header}1,Uno\u001B[2J,public,game,2025-01-01\n`)
+  await runAt(moved, '2026-01-08T02:00:00Z')
+  const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
+  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps\n')
+  // In the list of its tag the app has another rank, which is no move.
+  // A terminal would obey what stands in the name.
+  expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
+})
+
+it('tells moved ranks, the best ones first', async () => {
+  const moved = folders.make()
+  const deliverTo = (day: string, ...tokens: readonly number[]) =>
+    writeRaw(
+      moved,
+      `usage/date=${day}/rows.csv`,
+      `ts,app_id,prompt_tokens,completion_tokens\n${tokens.map((count, at) => `${day},${at + 1},${count},0\n`).join('')}`,
+    )
+  const names = [1, 2, 3, 4].map((id) => `${id},App,public,2025-01-01\n`)
+  writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}${names.join('')}`)
+  // The fourth is last in 30 days, though the first of the last 7.
+  deliverTo('2025-12-20', 100, 100, 100)
+  deliverTo('2026-01-06', 40, 30, 20, 50)
+  await runAt(moved, '2026-01-07T02:00:00Z')
+  deliverTo('2026-01-06', 20, 10, 30, 50)
+  await runAt(moved, '2026-01-08T02:00:00Z')
+  const lines = ['1 -> 2 1 App', '3 -> 1 3 App', '2 -> 3 2 App']
+  const sorts = ['popular ', 'trending']
+  const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
+  expect(stdout.split('ranks in the 30-day lists: 6\n')[1]?.split('\n')).toEqual([
+    ...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)),
+    '',
+  ])
+})
+
+it('shows people the first twenty of a kind, and how many more there are', async () => {
+  const many = folders.make()
+  const apps = Array.from({ length: 21 }, (_, index) => ({ id: index + 1, name: `App ${index + 1}` }))
+  const none = { dataThrough: '2026-01-06', apps: [], daily: [] }
+  await publishSnapshot(many, { ...none, asOf: new Date('2026-01-07T02:00:00Z') })
+  await publishSnapshot(many, { ...none, asOf: new Date('2026-01-08T02:00:00Z'), apps })
+  const { stdout } = await runCommand(many, 'diff', FIRST, SECOND)
+  const shown = apps.slice(0, 20).map(({ id, name }) => `  new      ${id} ${name}\n`)
+  expect(stdout).toBe(
+    'before   through 2026-01-06: 0 apps, 0 app-days, 0 requests, 0 tokens\n' +
+      'after    through 2026-01-06: 21 apps, 0 app-days, 0 requests, 0 tokens\n' +
+      `days that changed: 0\napps: 21\n${shown.join('')}  and 1 more; --json lists them all\nranks in the 30-day lists: 0\n`,
+  )
+})
+
+it('names a snapshot that does not exist, and those that do', async () => {
+  const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
+  expect(ended.code).toBe(2)
+  expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
+})
+
+it('names no more than the newest five', () => {
+  const many = folders.make()
+  const ids = [1, 2, 3, 4, 5, 6].map((day) => `2026010${day}T020000Z`)
+  for (const id of ids) mkdirSync(join(many, 'snapshots', id), { recursive: true })
+  expect(noSuchSnapshot(many, 'none').message).toMatch(new RegExp(`: ${ids.slice(1).join(', ')}$`))
+})

@@ -1,0 +1,48 @@
+/** What does not fit into the memory of a database without a file lies in DATA_DIR, and stays there for no longer than it. */
+import { existsSync, globSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { startProcess } from '../../support/processes.ts'
+
+/** Some 200 MB that cannot be compressed. */
+const LARGE = `CREATE TEMP TABLE large AS
+  SELECT concat(hash(i), hash(i + 1), hash(i + 7)) AS digits FROM range(4000000) AS t (i)`
+
+const folders = new TemporaryFolders()
+const spilledIn = (dataDir: string) => globSync('.spilled-*', { cwd: dataDir })
+
+afterAll(() => folders.removeAll())
+
+it('is spilled while the work runs, and gone when it is done', async () => {
+  const dataDir = folders.make()
+  const spilled = await withMemoryDatabase({ memory: '100MB', dataDir }, async (connection) => {
+    await connection.run(LARGE)
+    return spilledIn(dataDir)
+  })
+  expect(spilled).toHaveLength(1)
+  expect(readdirSync(dataDir)).toEqual([])
+  expect(existsSync('.tmp')).toBe(false)
+})
+
+it('is removed by the next run when a process was killed, that of one that works is not', async () => {
+  const dataDir = folders.make()
+  const script = `
+    import { withMemoryDatabase } from './pipeline/duckdb/memory-database.ts'
+    const spill = async (connection) => {
+      await connection.run(process.argv[2])
+      process.kill(process.pid, 'SIGKILL')
+    }
+    await withMemoryDatabase({ memory: '100MB', dataDir: process.argv[1] }, spill)`
+  const args = ['--input-type=module', '--eval', script, dataDir, LARGE]
+  const { signal } = await startProcess(process.execPath, args, { environment: {} }).ended
+  expect(signal).toBe('SIGKILL')
+  expect(spilledIn(dataDir)).toHaveLength(1)
+  const ours = `.spilled-${process.pid}-of-this-process`
+  mkdirSync(join(dataDir, ours))
+  const warehouse = await openWarehouse(dataDir, '100MB')
+  warehouse.close()
+  expect(spilledIn(dataDir)).toEqual([ours])
+})

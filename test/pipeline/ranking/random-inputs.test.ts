@@ -1,0 +1,151 @@
+/** Random registries and usage: the pipeline and the naive oracle agree on the days and on the rankings. */
+import * as fc from 'fast-check'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { computeDataset } from '../../support/oracle-reading.ts'
+import { FILTERS, publicApps, publicDays, ranking } from '../../support/oracle.ts'
+import type { Question } from '../../support/oracle.ts'
+
+const AS_OF = '2025-01-15T02:00:00Z'
+const APPS = 12
+
+/** One run of the pipeline takes about a second, so a few inputs with much in each. */
+const INPUTS = 5
+
+const folders = new TemporaryFolders()
+
+afterAll(() => folders.removeAll())
+
+const count = fc.oneof(
+  fc.constantFrom('0', '1', '9007199254740993', '9223372036854775807'),
+  fc.bigInt(0n, 1_000n).map(String),
+)
+
+const usageRow = fc.record({
+  second: fc.integer({ min: 0, max: 86_399 }),
+  // The last two are in no registry.
+  app: fc.integer({ min: 1, max: APPS + 2 }),
+  tokens: fc.option(fc.tuple(count, count)),
+  requests: fc.option(fc.integer({ min: 0, max: 5 })),
+  request_id: fc.option(fc.constantFrom('a', 'b', 'c', 'd', 'e')),
+})
+type UsageRow = typeof usageRow extends fc.Arbitrary<infer Row> ? Row : never
+
+const app = fc.record({
+  visibility: fc.constantFrom('public', 'public', 'public', 'hidden', 'private'),
+  tags: fc.subarray(['cli-agent', 'ide-extension', 'game', 'roleplay', 'legal']),
+  // Of an app with a smaller id, so that there is no cycle.
+  alias: fc.option(fc.double({ min: 0, max: 0.999, noNaN: true }), { freq: 3 }),
+  hour: fc.integer({ min: 0, max: 3 }),
+})
+type App = typeof app extends fc.Arbitrary<infer Row> ? Row : never
+
+const file = fc.record({
+  day: fc.integer({ min: 1, max: 16 }),
+  format: fc.constantFrom('csv', 'ndjson'),
+  rows: fc.array(usageRow, { minLength: 1, maxLength: 40 }),
+})
+type UsageFile = typeof file extends fc.Arbitrary<infer Row> ? Row : never
+
+const input = fc.record({
+  // Twice as many rows as apps: the same app comes in both registry files.
+  apps: fc.array(app, { minLength: 2 * APPS, maxLength: 2 * APPS }),
+  files: fc.array(file, { minLength: 10, maxLength: 40 }),
+})
+
+it('the pipeline agrees with the oracle', async () => {
+  const property = fc.asyncProperty(input, async ({ apps, files }) => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'apps/first.csv', registry(apps.slice(0, APPS)))
+    writeRaw(dataDir, 'apps/second.csv', registry(apps.slice(APPS)))
+    // One day with usage in any case, so that there is something to publish.
+    for (const [index, each] of [...files, { day: 3, format: 'csv', rows: [] }].entries()) {
+      const day = `2025-01-${String(each.day).padStart(2, '0')}`
+      const content = each.format === 'csv' ? toCsv(day, each.rows) : toNdjson(day, each.rows)
+      writeRaw(dataDir, `usage/date=${day}/${index}.${each.format}`, content)
+    }
+    await publish(dataDir, AS_OF)
+    await expectAgreement(dataDir)
+  })
+  // A failure prints its seed; it is not shrunk, since every step would be a run.
+  await fc.assert(property, { numRuns: INPUTS, endOnFailure: true })
+})
+
+async function expectAgreement(dataDir: string): Promise<void> {
+  const dataset = computeDataset(join(dataDir, 'raw'), AS_OF)
+  const ids = await queryCurrent(dataDir, 'SELECT app_id FROM apps ORDER BY app_id')
+  expect(ids).toEqual(asText(publicApps(dataset).map(({ app_id }) => ({ app_id }))))
+  const days = await queryCurrent(dataDir, 'SELECT * FROM app_daily ORDER BY day, app_id')
+  expect(days).toEqual(asText(publicDays(dataset)))
+  for (const question of questions()) {
+    const { sort, start, end, category, subcategory } = question
+    const filter = `category := ${literal(category)}, subcategory := ${literal(subcategory)}`
+    const rows = await queryCurrent(
+      dataDir,
+      `SELECT rank, app_id, app_name, total_requests, total_tokens, ${sort === 'trending' ? '' : 'NULL AS '}excess_tokens
+       FROM ${sort}('${start}', '${end}', ${filter}) ORDER BY rank`,
+    )
+    expect(rows, JSON.stringify(question)).toEqual(asText(ranking(dataset, question)))
+  }
+}
+
+function questions(): Question[] {
+  const filters = FILTERS.filter(
+    ({ category, subcategory }) => subcategory === null && category !== 'creative',
+  )
+  return (['popular', 'trending'] as const).flatMap((sort) =>
+    [3, 9, 14].flatMap((day) => {
+      const window = {
+        start: `2025-01-${String(day - 2).padStart(2, '0')}`,
+        end: `2025-01-${String(day).padStart(2, '0')}`,
+      }
+      return filters.map((filter) => ({ sort, ...window, ...filter }))
+    }),
+  )
+}
+
+function asText(rows: readonly object[]) {
+  return rows.map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [column, value === null ? null : String(value)]),
+    ),
+  )
+}
+
+function literal(text: string | null): string {
+  return text === null ? 'NULL' : `'${text}'`
+}
+
+function registry(apps: readonly App[]): string {
+  const rows = apps.map(({ visibility, tags, alias, hour }, index) => {
+    const target = alias === null || index === 0 ? '' : 1 + Math.floor(alias * index)
+    return `${index + 1},App ${index + 1},${visibility},${tags.join('|')},${target},2025-01-01T0${hour}:00:00Z\n`
+  })
+  return `app_id,app_name,visibility,subcategories,alias_of,updated_at\n${rows.join('')}`
+}
+
+function toCsv(day: string, rows: UsageFile['rows']): string {
+  const lines = rows.map((row) => {
+    const [prompt = '', completion = ''] = row.tokens ?? []
+    return `${time(day, row)},${row.app},${prompt},${completion},${row.requests ?? ''},${row.request_id ?? ''}\n`
+  })
+  return `ts,app_id,prompt_tokens,completion_tokens,requests,request_id\n${lines.join('')}`
+}
+
+function toNdjson(day: string, rows: UsageFile['rows']): string {
+  return rows
+    .map((row) => {
+      const [prompt = 'null', completion = 'null'] = row.tokens ?? []
+      const id = JSON.stringify(row.request_id)
+      return (
+        `{"ts":"${time(day, row)}","app_id":${row.app},"prompt_tokens":${prompt},` +
+        `"completion_tokens":${completion},"requests":${row.requests},"request_id":${id}}\n`
+      )
+    })
+    .join('')
+}
+
+function time(day: string, { second }: UsageRow): string {
+  return new Date(Date.parse(day) + second * 1000).toISOString()
+}

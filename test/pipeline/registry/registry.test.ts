@@ -1,0 +1,183 @@
+/** The app registry: which row wins, where aliases lead, and which faults stop a run. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+
+const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+const AS_OF = '2026-01-10T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function folder(...registry: readonly string[]): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', [HEADER, ...registry].join('\n'))
+  writeRaw(
+    dataDir,
+    'usage/date=2026-01-05/rows.csv',
+    `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3, 4].map((id) => `2026-01-05,${id},1,0\n`).join('')}`,
+  )
+  return dataDir
+}
+
+describe('broken registries', () => {
+  const cases: readonly [string, readonly string[], RegExp][] = [
+    [
+      'a cycle',
+      ['1,A,public,,2,2025-01-01', '2,B,public,,3,2025-01-01', '3,C,public,,1,2025-01-01'],
+      /1 -> 2 -> 3 -> 1/,
+    ],
+    ['an alias of itself', ['7,A,public,,7,2025-01-01'], /7 -> 7/],
+    [
+      'an alias of an unknown app',
+      ['1,A,public,,99,2025-01-01'],
+      /alias_of of app 1 names the unknown app 99/,
+    ],
+    [
+      'an unknown visibility',
+      ['1,A,secret,,,2025-01-01'],
+      /registry\.csv, row 2: visibility "secret" is none of/,
+    ],
+    ['an unknown subcategory', ['1,A,public,game|chess,,2025-01-01'], /row 2: unknown subcategories: chess/],
+    ['a missing name', ['1,,public,,,2025-01-01'], /row 2: app_name is empty/],
+    ['a broken id', ['one,A,public,,,2025-01-01'], /row 2: app_id is not an integer/],
+    [
+      'the id of requests that name no app',
+      ['0,A,public,,,2025-01-01'],
+      /row 2: app_id 0 stands for requests that name no app/,
+    ],
+    ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" is not an integer/],
+    ['a broken list', ['1,A,public,[game,,2025-01-01'], /row 2: subcategories is not a list/],
+    [
+      'two faults, in their order',
+      ['1,A,x,,,2025-01-01', '2,,public,,,2025-01-01'],
+      /row 2: .*\n.*row 3: app_/,
+    ],
+    ['a broken time', ['1,A,public,,,yesterday'], /row 2: updated_at is not a UTC timestamp/],
+    // It would outrank every later row.
+    ['an endless time', ['1,A,public,,,infinity'], /row 2: updated_at is not a UTC timestamp/],
+    ['a short line', ['1,A,public'], /row 2: broken line: missing columns/],
+    ['no registry row at all', [], /There is no app in the registry/],
+  ]
+
+  it.each(cases)('%s stops the run and is named', async (_name, registry, message) => {
+    const dataDir = folder(...registry)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+  })
+
+  it.each([
+    [20, 'empty'],
+    [21, 'and 1 more'],
+  ])('of %i faults the last line is %s', async (faults, last) => {
+    const dataDir = folder(
+      ...Array.from({ length: faults }, (_, index) => `${index + 1},,public,,,2025-01-01`),
+    )
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(new RegExp(`${last}$`))
+  })
+
+  it('tells each cycle once, and the apps that lead into it not at all', async () => {
+    const dataDir = folder('1,A,public,,2,2025-01-01', '2,B,public,,1,2025-01-01', '3,C,public,,1,2025-01-01')
+    const failure: unknown = await runAt(dataDir, AS_OF).catch((error: unknown) => error)
+    expect(String(failure).match(/->/g)).toHaveLength(2)
+  })
+
+  it('no registry file at all says what to do', async () => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow('There is no app registry: put a file')
+  })
+
+  it('leaves the earlier registry in the warehouse as it was', async () => {
+    const dataDir = folder('1,A,public,,,2025-01-01')
+    await runAt(dataDir, AS_OF)
+    writeRaw(dataDir, 'apps/later.csv', `${HEADER}\n1,A,secret,,,2025-02-01`)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow('later.csv, row 2')
+    expect(await queryWarehouse(dataDir, 'SELECT visibility FROM registry')).toEqual([
+      { visibility: 'public' },
+    ])
+  })
+})
+
+describe('the winning row', () => {
+  it('is the newest, so an old wrong row is corrected by appending', async () => {
+    const dataDir = folder('1,A,secret,chess,,2025-01-01')
+    writeRaw(
+      dataDir,
+      'apps/more.ndjson',
+      '{"app_id":1,"app_name":"B","visibility":"public","subcategories":["game","cli-agent","game"],"alias_of":null,"updated_at":"2025-01-01T02:00:00+01:00"}',
+    )
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps')).toEqual([
+      { app_name: 'B', subcategories: '[cli-agent, game]' },
+    ])
+  })
+
+  it('has no spaces around its values', async () => {
+    const dataDir = folder('1, A , public ,game | cli-agent |, ,2025-01-01')
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps')).toEqual([
+      { app_name: 'A', subcategories: '[cli-agent, game]' },
+    ])
+  })
+
+  it('loses a byte order mark before the name', async () => {
+    const dataDir = folder('1,\ufeffA,public,,,2025-01-01')
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps')).toEqual([{ app_name: 'A' }])
+  })
+
+  it('among rows of the same time is the later file, then the later line', async () => {
+    const dataDir = folder('1,A,public,,,2025-01-01', '1,B,public,,,2025-01-01', '2,X,public,,,2025-01-01')
+    writeRaw(dataDir, 'apps/a-earlier.csv', `${HEADER}\n2,Y,public,,,2025-01-01`)
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_name FROM apps ORDER BY app_id')).toEqual([
+      { app_name: 'B' },
+      { app_name: 'X' },
+    ])
+  })
+})
+
+describe('requests that name no app', () => {
+  it('are counted by themselves, privately, and not as an app that is not registered', async () => {
+    const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2025-01-01', '3,C,public,,,2025-01-01')
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-05/more.csv',
+      'ts,app_id,prompt_tokens,completion_tokens,requests\n2026-01-05,0,1000,7,3\n2026-01-05,0,,,2\n',
+    )
+    const report = await runAt(dataDir, AS_OF)
+    expect(report.not_published).toMatchObject({
+      requests_unattributed: 5,
+      tokens_unattributed: '1007',
+      requests_unregistered: 1,
+      tokens_unregistered: '1',
+      unregistered: [{ app_id: '4', requests: '1', tokens: '1' }],
+    })
+    expect(fact(report, 'resolve', 'apps_unregistered')).toBe(1)
+    expect(JSON.stringify(report.stages)).not.toContain('unattributed')
+    expect(await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM app_daily ORDER BY 1')).toEqual([
+      { app_id: '1' },
+      { app_id: '2' },
+      { app_id: '3' },
+    ])
+  })
+})
+
+describe('aliases', () => {
+  it('count for the end of their chain, with its visibility', async () => {
+    const dataDir = folder(
+      '1,Alias of alias,hidden,,2,2025-01-01',
+      '2,,private,,3,2025-01-01',
+      '3,Canonical,public,,,2025-01-01',
+      '4,Hidden,hidden,,,2025-01-01',
+    )
+    const report = await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, 'SELECT app_id, prompt_tokens FROM app_daily')).toEqual([
+      { app_id: '3', prompt_tokens: '3' },
+    ])
+    expect(report.stages).toContainEqual(
+      expect.objectContaining({ stage: 'resolve', apps_registered: 4, aliases: 2, apps_public: 1 }),
+    )
+    expect(report.not_published).toMatchObject({ tokens_hidden: '1' })
+  })
+})

@@ -1,0 +1,120 @@
+/** What a power cut may not undo is on disk before anything leads to it: files, then names, then the pointer. */
+import fs, { readdirSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { join, relative } from 'node:path'
+import { afterAll, beforeEach, expect, it } from 'vitest'
+import { hide } from '../../../pipeline/registry/decisions.ts'
+import { importCommand } from '../../../pipeline/commands/import.ts'
+import { retract } from '../../../pipeline/commands/retract.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { runAt, SILENT } from '../../support/in-process.ts'
+import { currentSnapshot, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
+const ID = '20260110T020000Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+
+beforeEach(() => {
+  dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', `${HEADER}2026-01-05,1,1,1\n`)
+})
+
+/** What is synced and renamed, in this order, while `work` runs; paths are relative to DATA_DIR. */
+async function stepsOf(work: () => Promise<unknown>): Promise<string[]> {
+  const { openSync, fsyncSync, renameSync } = fs
+  const steps: string[] = []
+  const paths = new Map<number, string>()
+  const place = (path: string) => relative(dataDir, path) || '.'
+  Object.assign(fs, {
+    openSync(path: string, flags: string) {
+      const descriptor = openSync(path, flags)
+      paths.set(descriptor, path)
+      return descriptor
+    },
+    fsyncSync(descriptor: number) {
+      steps.push(`sync ${place(paths.get(descriptor) ?? '')}`)
+      fsyncSync(descriptor)
+    },
+    renameSync(from: string, to: string) {
+      steps.push(`rename ${place(to)}`)
+      renameSync(from, to)
+    },
+  })
+  syncBuiltinESMExports()
+  try {
+    await work()
+  } finally {
+    Object.assign(fs, { openSync, fsyncSync, renameSync })
+    syncBuiltinESMExports()
+  }
+  return steps
+}
+
+function world() {
+  return {
+    config: readConfig({ DATA_DIR: dataDir }),
+    progress: SILENT,
+    now: () => new Date('2026-01-12T00:00:00Z'),
+    print: () => undefined,
+    note: () => undefined,
+    send: async () => undefined,
+  }
+}
+
+it('a snapshot', async () => {
+  const steps = await stepsOf(() => runAt(dataDir, '2026-01-10T02:00:00Z'))
+  const files = readdirSync(currentSnapshot(dataDir)).map((name) => `sync snapshots/.building-${ID}/${name}`)
+  expect(steps.slice(-5 - files.length)).toEqual([
+    ...files,
+    `sync snapshots/.building-${ID}`,
+    `rename snapshots/${ID}`,
+    'sync snapshots',
+    'rename current',
+    'sync .',
+  ])
+})
+
+it('what is kept for the next nights', async () => {
+  for (const day of ['2025-12-05', '2026-01-08']) {
+    writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${HEADER}${day},1,1,1\n`)
+  }
+  const steps = await stepsOf(() => runAt(dataDir, '2026-01-10T02:00:00Z'))
+  const kept = readdirSync(join(dataDir, 'kept', ID)).map((name) => `sync kept/${ID}/${name}`)
+  expect(steps.filter((step) => step.startsWith('sync kept'))).toEqual([...kept, `sync kept/${ID}`])
+})
+
+it('a retraction', async () => {
+  await runAt(dataDir, '2026-01-10T02:00:00Z')
+  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', `${HEADER}2026-01-06,1,1,1\n`)
+  await runAt(dataDir, '2026-01-11T02:00:00Z')
+  const id = '20260111T020000Z'
+  expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(world()))).toEqual([
+    `sync snapshots/retracted/.${id}.json`,
+    `rename snapshots/retracted/${id}.json`,
+    'sync snapshots/retracted',
+    'rename current',
+    'sync .',
+    `rename snapshots/.pruned-${id}`,
+  ])
+})
+
+it('an imported file', async () => {
+  const path = join(folders.make(), 'rows.csv')
+  writeFileSync(path, `${HEADER}2026-01-06,1,1,1\n`)
+  const steps = await stepsOf(() => importCommand.prepare([path])(world()))
+  const folder = 'raw/usage/date=2026-01-06'
+  const [name = ''] = readdirSync(join(dataDir, folder))
+  const synced: unknown = expect.stringMatching(`^sync ${folder}/.${name}-`)
+  expect(steps).toEqual([synced, `rename ${folder}/${name}`, `sync ${folder}`])
+})
+
+it('a decision about an app', async () => {
+  const steps = await stepsOf(() => hide.prepare(['1', '--reason', 'A test'])(world()))
+  const [name = ''] = readdirSync(join(dataDir, 'raw/apps')).filter((each) => each.startsWith('decision-'))
+  expect(steps).toEqual([`sync raw/apps/.${name}`, `rename raw/apps/${name}`, 'sync raw/apps'])
+})

@@ -1,0 +1,212 @@
+/** The published DuckDB file as a stranger meets it: opened by itself, with nothing of this project around it. */
+import { spawnSync } from 'node:child_process'
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
+import { currentSnapshot, publish, query, TemporaryFolders } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
+import type { TextRow } from '../../support/nightly.ts'
+
+const RANKING_COLUMNS = ['rank', 'app_id', 'app_name', 'total_requests', 'total_tokens']
+
+/** CONTRACT 8. */
+const NAMED_COLUMNS = {
+  apps: ['app_id', 'app_name', 'subcategories'],
+  app_daily: ['day', 'app_id', 'requests', 'prompt_tokens', 'completion_tokens'],
+  categories: ['category', 'subcategory'],
+  rankings: ['window_days', 'start_date', 'end_date', 'sort', 'category', 'subcategory', ...RANKING_COLUMNS],
+}
+
+const folders = new TemporaryFolders()
+let file = ''
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
+  file = join(currentSnapshot(dataDir), 'app-rankings.duckdb')
+})
+
+afterAll(() => folders.removeAll())
+
+it('a script of three lines gets the rows of the table rankings from the macros', async () => {
+  const script = `
+    import { DuckDBInstance } from '@duckdb/node-api'
+    const connection = await (await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_ONLY' })).connect()
+    console.log(JSON.stringify((await connection.runAndReadAll(process.argv[2])).getRowObjectsJson()))`
+  for (const sort of ['popular', 'trending']) {
+    const sql = `SELECT ${RANKING_COLUMNS.join()} FROM ${sort}('2026-08-25', '2026-08-31', category := 'coding')`
+    const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script, file, sql], {
+      cwd: REPOSITORY,
+      encoding: 'utf8',
+    })
+    expect(run.stderr).toBe('')
+    const rows: unknown = JSON.parse(run.stdout)
+    const stored = await ask(
+      `SELECT ${RANKING_COLUMNS.join()} FROM rankings
+       WHERE window_days = 7 AND sort = '${sort}' AND category = 'coding' AND subcategory IS NULL ORDER BY rank`,
+    )
+    expect(stored.length).toBeGreaterThan(20)
+    expect(rows).toEqual(stored)
+  }
+})
+
+it('every stored list is what the macros give', async () => {
+  const lists = await ask(
+    'SELECT DISTINCT start_date, end_date, sort, category, subcategory FROM rankings ORDER BY ALL',
+  )
+  expect(lists.length).toBeGreaterThan(40)
+  const instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
+  const connection = await instance.connect()
+  for (const list of lists) {
+    const result = await connection.runAndReadAll(differenceSql(list))
+    expect(result.getRowObjectsJson(), JSON.stringify(list)).toEqual([])
+  }
+  connection.closeSync()
+  instance.closeSync()
+})
+
+/** Rows that stand in the first 200 of the macro and not in the table, or the other way round. */
+function differenceSql({ start_date, end_date, sort, category, subcategory }: TextRow): string {
+  const columns = RANKING_COLUMNS.join()
+  const filter = `category := ${literal(category)}, subcategory := ${literal(subcategory)}`
+  const asked = `SELECT ${columns} FROM ${sort}('${start_date}', '${end_date}', ${filter}) WHERE rank <= 200`
+  const stored = `SELECT ${columns} FROM rankings
+    WHERE start_date = '${start_date}' AND end_date = '${end_date}' AND sort = '${sort}'
+      AND category IS NOT DISTINCT FROM ${literal(category)}
+      AND subcategory IS NOT DISTINCT FROM ${literal(subcategory)}`
+  // DISTINCT: windows that begin before the first day may be stored under two lengths.
+  return `(${asked} EXCEPT SELECT DISTINCT * FROM (${stored})) UNION ALL (${stored} EXCEPT ${asked})`
+}
+
+function literal(text: string | null | undefined): string {
+  return typeof text === 'string' ? `'${text}'` : 'NULL'
+}
+
+describe('shape', () => {
+  it.each(Object.entries(NAMED_COLUMNS))('the table %s has exactly its columns', async (table, columns) => {
+    expect(await columnsOf(`SELECT * FROM ${table}`)).toEqual(columns)
+  })
+
+  it.each(['coverage', 'restatements', 'meta'])('the table %s is there', async (table) => {
+    expect(await columnsOf(`SELECT * FROM ${table}`)).not.toEqual([])
+  })
+
+  it('meta says when, how far, under which licence and by whom', async () => {
+    const names = await columnsOf('SELECT * FROM meta')
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'as_of',
+        'data_through',
+        'version',
+        'licence',
+        'attribution',
+        'sources',
+        'comparability',
+      ]),
+    )
+    expect(await ask('SELECT count(*) AS rows FROM meta')).toEqual([{ rows: '1' }])
+  })
+
+  it('the macros take dates as DATE or text and give exactly their columns', async () => {
+    const dates = ["'2026-08-25', '2026-08-31'", "DATE '2026-08-25', DATE '2026-08-31'"]
+    for (const window of dates) {
+      expect(await columnsOf(`SELECT * FROM popular(${window})`)).toEqual(RANKING_COLUMNS)
+      expect(await columnsOf(`SELECT * FROM trending(${window})`)).toEqual([
+        ...RANKING_COLUMNS,
+        'excess_tokens',
+      ])
+    }
+    const [asText, asDate] = await Promise.all(dates.map((window) => ask(`SELECT * FROM popular(${window})`)))
+    expect(asText).toEqual(asDate)
+  })
+
+  it('a misspelt filter is an error', async () => {
+    await expect(
+      ask("SELECT * FROM popular('2026-08-25', '2026-08-31', category := 'codign')"),
+    ).rejects.toThrow(/codign/)
+  })
+
+  it('categories is the taxonomy of the contract', async () => {
+    const rows = await ask('SELECT category, subcategory FROM categories')
+    const pairs = Object.entries(TAXONOMY).flatMap(([category, tags]) =>
+      tags.map((tag) => `${category}/${tag}`),
+    )
+    expect(rows.map((row) => `${row['category']}/${row['subcategory']}`).toSorted()).toEqual(pairs.toSorted())
+  })
+
+  it('the macros work when the file is attached under another name and used', async () => {
+    const instance = await DuckDBInstance.create()
+    const connection = await instance.connect()
+    await connection.run(`ATTACH '${file}' AS another_name (READ_ONLY)`)
+    await connection.run('USE another_name')
+    const reader = await connection.runAndReadAll(
+      "SELECT count(*) AS rows FROM popular('2026-08-25', '2026-08-31')",
+    )
+    expect(reader.getRowsJson()).toEqual([['122']])
+    connection.closeSync()
+    instance.closeSync()
+  })
+})
+
+describe('made for strangers', () => {
+  it('has a comment on every table, view, column and macro', async () => {
+    const bare = await ask(`
+      SELECT 'table ' || table_name AS what, comment FROM duckdb_tables() WHERE NOT internal
+      UNION ALL SELECT 'view ' || view_name, comment FROM duckdb_views() WHERE NOT internal
+      UNION ALL SELECT 'column ' || table_name || '.' || column_name, comment FROM duckdb_columns() WHERE NOT internal
+      UNION ALL SELECT 'macro ' || function_name, comment FROM duckdb_functions()
+        WHERE function_type LIKE '%macro' AND NOT internal`)
+    expect(bare.length).toBeGreaterThan(40)
+    expect(bare.filter((row) => (row['comment'] ?? '') === '')).toEqual([])
+  })
+
+  it('has no column that Parquet would store as DOUBLE', async () => {
+    expect(
+      await ask(
+        "SELECT * FROM duckdb_columns() WHERE NOT internal AND data_type SIMILAR TO '.*(HUGEINT|DOUBLE|FLOAT).*'",
+      ),
+    ).toEqual([])
+    for (const sort of ['popular', 'trending']) {
+      const types = await ask(`SELECT typeof(COLUMNS(*)) FROM ${sort}('2026-08-25', '2026-08-31') LIMIT 1`)
+      expect(Object.values(types[0] ?? {}).filter((type) => /HUGEINT|DOUBLE|FLOAT/.test(type ?? ''))).toEqual(
+        [],
+      )
+    }
+  })
+
+  it('has the storage version that every DuckDB 1.x opens', () => {
+    const header = Buffer.alloc(20)
+    const descriptor = openSync(file, 'r')
+    readSync(descriptor, header, 0, 20, 0)
+    closeSync(descriptor)
+    expect(header.toString('latin1', 8, 12)).toBe('DUCK')
+    expect(header.readBigUInt64LE(12)).toBe(64n)
+  })
+
+  it('leaves no write-ahead log and no unfinished file', () => {
+    const names = readdirSync(join(file, '..'), { recursive: true, encoding: 'utf8' })
+    expect(names).toContain('app-rankings.duckdb')
+    expect(names).toContain('report.json')
+    expect(names.filter((name) => /\.(wal|tmp|part)|^[._]/.test(name))).toEqual([])
+  })
+
+  it('answers the queries of data/README.md', async () => {
+    const readme = readFileSync(join(REPOSITORY, 'data', 'README.md'), 'utf8')
+    const queries = [...readme.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) =>
+      sql.trim().replace(/;$/, ''),
+    )
+    expect(queries.length).toBeGreaterThan(2)
+    for (const sql of queries) expect(await ask(sql), sql).not.toEqual([])
+  })
+})
+
+function ask(sql: string): Promise<TextRow[]> {
+  return query(file, sql)
+}
+
+async function columnsOf(sql: string): Promise<string[]> {
+  const rows = await ask(`SELECT column_name FROM (DESCRIBE ${sql})`)
+  return rows.map((row) => row['column_name'] ?? '')
+}

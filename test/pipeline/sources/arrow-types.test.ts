@@ -1,0 +1,167 @@
+/** Columns of Arrow files that other programs write: types with an accessor of their own, and compressed buffers. */
+import {
+  Bool,
+  compressionRegistry,
+  CompressionType,
+  DateDay,
+  DateMillisecond,
+  Decimal,
+  Dictionary,
+  Float64,
+  Int32,
+  Int64,
+  makeData,
+  Null,
+  RecordBatchStreamWriter,
+  Table,
+  tableToIPC,
+  TimestampMillisecond,
+  Utf8,
+  Vector,
+  vectorFromArray,
+} from 'apache-arrow'
+import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
+import { afterAll, expect, it } from 'vitest'
+import { readArrow } from '../../../pipeline/sources/arrow-file.ts'
+import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+
+afterAll(() => folders.removeAll())
+
+/** The rows of a file with these bytes, its columns in their order, as they come at a time. */
+async function slicesOf(content: Uint8Array, columns: readonly string[]) {
+  const folder = folders.make()
+  writeRaw(folder, 'rows.arrow', content)
+  const path = join(folder, 'raw', 'rows.arrow')
+  const file = { path, name: 'rows.arrow', format: 'arrow', compression: 'none', stamp: '' } as const
+  return await Array.fromAsync(readArrow(file, columns, []))
+}
+
+async function rowsOf(content: Uint8Array, columns: readonly string[]) {
+  return (await slicesOf(content, columns)).flat()
+}
+
+function valuesOf(vector: Vector): Promise<(string | null)[]> {
+  return rowsOf(tableToIPC(new Table({ value: vector }), 'file'), ['value']).then((rows) =>
+    rows.map(([value = null]) => value),
+  )
+}
+
+/** Numbers of 128 bits, the lowest word first. */
+function decimals(scale: number, values: readonly bigint[]): Vector {
+  const words = values.flatMap((value) =>
+    [0n, 32n, 64n, 96n].map((shift) => Number((BigInt.asUintN(128, value) >> shift) & 0xffffffffn)),
+  )
+  return new Vector([
+    makeData({ type: new Decimal(scale, 38, 128), length: values.length, data: Uint32Array.from(words) }),
+  ])
+}
+
+it.each([
+  ['Null', new Vector([makeData({ type: new Null(), length: 2 })]), [null, null]],
+  [
+    'days',
+    vectorFromArray([new Date('2026-01-05'), null], new DateDay()),
+    ['2026-01-05T00:00:00.000Z', null],
+  ],
+  [
+    'days in milliseconds',
+    vectorFromArray([new Date('2026-01-05')], new DateMillisecond()),
+    ['2026-01-05T00:00:00.000Z'],
+  ],
+  ['decimals', decimals(0, [10n ** 30n, -7n, 0n]), ['1000000000000000000000000000000', '-7', '0']],
+  ['decimals with digits behind the point', decimals(2, [200n, -5n, 12345n]), ['2.00', '-0.05', '123.45']],
+  ['decimals without their last digits', decimals(-2, [12n, -1n, 0n]), ['1200', '-100', '0']],
+  [
+    'large floats',
+    vectorFromArray([1e22, 0.5, 9007199254740992], new Float64()),
+    ['10000000000000000000000', '0.5', '9007199254740992'],
+  ],
+])('%s are read as text', async (_, vector, expected) => {
+  expect(await valuesOf(vector)).toEqual(expected)
+})
+
+function compressed(type: CompressionType): Uint8Array {
+  const table = new Table({
+    value: vectorFromArray(
+      Array.from({ length: 1000 }, () => 7n),
+      new Int64(),
+    ),
+  })
+  const writer = new RecordBatchStreamWriter({ compressionType: type })
+  writer.write(table)
+  return writer.finish().toUint8Array(true)
+}
+
+it('buffers compressed with ZSTD are read', async () => {
+  compressionRegistry.set(CompressionType.ZSTD, {
+    ...compressionRegistry.get(CompressionType.ZSTD),
+    encode: zstdCompressSync,
+  })
+  const rows = await rowsOf(compressed(CompressionType.ZSTD), ['value'])
+  expect(rows).toHaveLength(1000)
+  expect(new Set(rows.flat())).toEqual(new Set(['7']))
+})
+
+it('a large record batch comes in slices, with every value in its row', async () => {
+  const numbers = Array.from({ length: 25_000 }, (_, index) => index)
+  const table = new Table({
+    wide: vectorFromArray(
+      numbers.map((number) => (number % 3 === 0 ? null : BigInt(number))),
+      new Int64(),
+    ),
+    time: vectorFromArray(
+      numbers.map((number) => (number % 5 === 0 ? null : new Date(number * 1000))),
+      new TimestampMillisecond(),
+    ),
+    text: vectorFromArray(
+      numbers.map((number) => (number % 7 === 0 ? null : `text ${number}`)),
+      new Utf8(),
+    ),
+    named: vectorFromArray(
+      numbers.map((number) => `name ${number % 11}`),
+      new Dictionary(new Utf8(), new Int32()),
+    ),
+    flag: vectorFromArray(
+      numbers.map((number) => number % 2 === 0),
+      new Bool(),
+    ),
+    decimal: decimals(0, numbers.map(BigInt)),
+  })
+  expect(table.batches).toHaveLength(1)
+  const slices = await slicesOf(tableToIPC(table, 'file'), [
+    'wide',
+    'time',
+    'text',
+    'named',
+    'flag',
+    'decimal',
+  ])
+  expect(slices.map(({ length }) => length)).toEqual([10_000, 10_000, 5_000])
+  expect(slices.flat()).toEqual(
+    numbers.map((number) => [
+      number % 3 === 0 ? null : String(number),
+      number % 5 === 0 ? null : new Date(number * 1000).toISOString().replace('Z', '000Z'),
+      number % 7 === 0 ? null : `text ${number}`,
+      `name ${number % 11}`,
+      String(number % 2 === 0),
+      String(number),
+    ]),
+  )
+})
+
+it('a stream behind a stream is read as well', async () => {
+  const streams = [[1, 2], [3]].map((numbers) =>
+    tableToIPC(new Table({ value: vectorFromArray(numbers, new Int32()) }), 'stream'),
+  )
+  const rows = await rowsOf(Buffer.concat(streams), ['value'])
+  expect(rows.flat()).toEqual(['1', '2', '3'])
+})
+
+it('a file shorter than its end mark would be is named', async () => {
+  await expect(rowsOf(Buffer.from('ARROW'), ['value'])).rejects.toThrow(
+    'rows.arrow is not a whole Arrow IPC file: its end mark is missing',
+  )
+})

@@ -1,0 +1,217 @@
+/** Days of Parquet files whose footers prove every row good: counted by the shortest way, and right to the last token. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { readConfig } from '../../../pipeline/config.ts'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { runNightly } from '../../../pipeline/run.ts'
+import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const DAY = '2026-01-05'
+const AS_OF = '2026-01-06T02:00:00Z'
+
+/** More than four for each of the apps below, in each thread of most machines: their counts are kept in an array. */
+const ROWS = 400_000
+const APPS = 5000
+
+const folders = new TemporaryFolders()
+
+afterAll(() => folders.removeAll())
+
+/** A folder whose day has these files, each a query for the columns beside ts. */
+function dayOf(...queries: readonly string[]) {
+  return wholeDay(...queries.map((sql) => `SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${sql})`))
+}
+
+/** A folder whose day has these files, each a query for all columns. */
+async function wholeDay(...queries: readonly string[]) {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
+  await withMemoryDatabase({ memory: '1GB', dataDir }, async (connection) => {
+    for (const [number, file] of files.entries()) {
+      mkdirSync(dirname(file), { recursive: true })
+      await connection.run(`COPY (${queries[number]}) TO '${file}' (FORMAT parquet)`)
+    }
+  })
+  return { dataDir, files }
+}
+
+/** What the day came to: apps, figures, and a digest of every row. */
+const DIGEST =
+  'SELECT count(*) AS apps, CAST(sum(requests) AS BIGINT) AS requests, CAST(sum(prompt_tokens) AS HUGEINT) AS prompt, ' +
+  'bit_xor(hash(app_id, CAST(requests AS BIGINT), CAST(prompt_tokens AS BIGINT), CAST(completion_tokens AS BIGINT))) AS digest'
+
+function summed(files: readonly string[]): string {
+  const list = files.map((file) => `'${file}'`).join(', ')
+  return (
+    'SELECT app_id, count(*) AS requests, sum(prompt_tokens) AS prompt_tokens, ' +
+    `sum(completion_tokens) AS completion_tokens FROM read_parquet([${list}]) GROUP BY app_id`
+  )
+}
+
+it.each([
+  ['close together', 'i * 7919 % 5000 + 1'],
+  ['close together around 0', 'i * 7919 % 5000 - 2500'],
+  ['close together at the end of 64 bits', '9223372036854775807 - i * 7919 % 5000'],
+  ['far apart', 'i * 7919 % 5000 * 1000000000000'],
+])('ids that lie %s are counted as one GROUP BY does', async (_, id) => {
+  const rows = (from: number, to: number) =>
+    `SELECT ${id} AS app_id, i % 1009 AS prompt_tokens, 1 AS completion_tokens FROM range(${from}, ${to}) AS t (i)`
+  const { dataDir, files } = await dayOf(rows(0, ROWS / 4), rows(ROWS / 4, ROWS))
+  await runAt(dataDir, AS_OF)
+  const [expected] = await queryWarehouse(dataDir, `${DIGEST} FROM (${summed(files)})`)
+  expect(expected).toMatchObject({ apps: String(APPS), requests: String(ROWS) })
+  expect(await queryWarehouse(dataDir, `${DIGEST} FROM usage_daily`)).toEqual([expected])
+})
+
+it.each([
+  ['just below 2^53', '9007199254740990', '9007199254740992'],
+  ['past 2^53', '9007199254740992', '9007199254740994'],
+  ['past 2^63', '9223372036854775807', '9223372036854775809'],
+])('a sum that is %s keeps every token', async (_, large, sum) => {
+  const row = (tokens: string) =>
+    `SELECT 1 AS app_id, ${tokens}::BIGINT AS prompt_tokens, ${tokens}::BIGINT AS completion_tokens, 3 AS requests`
+  const { dataDir } = await dayOf(row(large), row('1'), row('1'))
+  await runAt(dataDir, AS_OF)
+  const [total] = await queryWarehouse(dataDir, 'FROM usage_daily')
+  expect(total).toMatchObject({ requests: '9', prompt_tokens: sum, completion_tokens: sum })
+})
+
+/** Columns of good rows, whose footers prove them. */
+const GOOD = {
+  ts: `TIMESTAMP '${DAY}'`,
+  app_id: '1::BIGINT',
+  prompt_tokens: '2',
+  completion_tokens: '3',
+  requests: '4::BIGINT',
+}
+
+/** A day of 200 rows, of which one has other values. */
+function withOne(values: Partial<typeof GOOD>) {
+  const columns = Object.entries({ ...GOOD, ...values }).map(([column, value]) => {
+    const usual = Object.entries(GOOD).find(([name]) => name === column)?.[1]
+    return `CASE WHEN i = 7 THEN ${value} ELSE ${usual} END AS ${column}`
+  })
+  return wholeDay(`SELECT ${columns.join(', ')} FROM range(200) AS t (i)`)
+}
+
+it.each([
+  ['ts', `TIMESTAMP '${DAY}' + INTERVAL 1 DAY`, 'ts is not on the day of its folder'],
+  ['ts', `TIMESTAMP '${DAY}' - INTERVAL 1 MICROSECOND`, 'ts is not on the day of its folder'],
+  ['ts', 'NULL', 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'],
+  ['app_id', 'NULL', 'app_id is not an integer'],
+  ['app_id', '1.5', 'app_id is not an integer'],
+  ['prompt_tokens', '-1', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', 'NULL', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', '1.5', 'prompt_tokens is not an integer, 0 or more'],
+  ['prompt_tokens', '1.01e27::DOUBLE', 'prompt_tokens is not an integer, 0 or more'],
+  ['requests', '-1', 'requests is not an integer from 0 to 10^12'],
+  ['requests', '1000000000001', 'requests is not an integer from 0 to 10^12'],
+])('a single row whose %s is %s is rejected', async (column, value, reason) => {
+  const { dataDir } = await withOne({ [column]: value })
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT "row", reason FROM quarantine')).toEqual([
+    { row: '8', reason },
+  ])
+  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
+    { requests: '796', prompt_tokens: '398' },
+  ])
+})
+
+it.each([
+  ['unknown requests are one', { requests: 'NULL' }, '797', '400'],
+  ['tokens may be unknown', { prompt_tokens: 'NULL', completion_tokens: 'NULL' }, '800', '398'],
+  ['a row stands for 10^12 requests at most', { requests: '1000000000000' }, '1000000000796', '400'],
+  [
+    'also where its footer proves nothing',
+    { requests: '1000000000000', prompt_tokens: '2::DOUBLE' },
+    '1000000000796',
+    '400',
+  ],
+  ['the day ends with its last microsecond', { ts: `TIMESTAMP '${DAY} 23:59:59.999999'` }, '800', '400'],
+])('%s', async (_, values, requests, prompt_tokens) => {
+  const { dataDir } = await withOne(values)
+  const report = await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
+    { requests, prompt_tokens },
+  ])
+  expect(fact(report, 'load', 'rows_without_tokens')).toBe(prompt_tokens === '398' ? 1 : 0)
+})
+
+it('a footer that lies about its ids fails the day, and says so', async () => {
+  const { dataDir, files } = await dayOf(
+    `SELECT i % ${APPS} AS app_id, 1 AS prompt_tokens, 1 AS completion_tokens FROM range(${ROWS}) AS t (i)`,
+  )
+  const [file = ''] = files
+  const bytes = readFileSync(file)
+  const footer = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8)
+  const greatest = bytesOf(APPS - 1)
+  for (let at = bytes.indexOf(greatest, footer); at !== -1; at = bytes.indexOf(greatest, at)) {
+    bytesOf(1000).copy(bytes, at)
+  }
+  writeFileSync(file, bytes)
+  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+    /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/,
+  )
+})
+
+it.each(['filename', 'file_row_number', 'path', 'row'])('a further column %s is ignored', async (name) => {
+  const rows = (from: number) =>
+    `SELECT 1 AS app_id, CASE WHEN i = 7 THEN -1 ELSE 2 END AS prompt_tokens, 0 AS completion_tokens, 'x' AS ${name}
+     FROM range(${from}, ${from} + 400) AS t (i)`
+  const { dataDir } = await dayOf(rows(0), rows(400))
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '799' }])
+  expect(await queryWarehouse(dataDir, 'SELECT file, "row" FROM quarantine')).toEqual([
+    { file: `usage/date=${DAY}/0.parquet`, row: '8' },
+  ])
+})
+
+it('a file whose bytes make no sense is named', async () => {
+  const rows = 'SELECT i AS app_id, i AS prompt_tokens, i AS completion_tokens FROM range(20000) AS t (i)'
+  const { dataDir, files } = await dayOf(rows, rows, rows)
+  const [, damaged = ''] = files
+  const bytes = readFileSync(damaged)
+  writeFileSync(damaged, bytes.fill(0, 1000, bytes.length - 2000))
+  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+    /^usage\/date=2026-01-05\/1\.parquet cannot be read as Parquet: .* Deliver the file again, whole$/,
+  )
+})
+
+it('the least app_id there is may stand in a ranking', async () => {
+  const least = -(2n ** 63n)
+  const { dataDir } = await dayOf(
+    `SELECT (${least})::BIGINT AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens FROM range(3)`,
+  )
+  writeRaw(
+    dataDir,
+    'apps/more.csv',
+    `app_id,app_name,visibility,updated_at\n${least},Least,public,2025-01-01\n`,
+  )
+  await runAt(dataDir, AS_OF)
+  expect(await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM rankings')).toEqual([
+    { app_id: String(least) },
+  ])
+})
+
+it('too little memory is no fault of a file', async () => {
+  const { dataDir } = await dayOf('SELECT 1 AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens')
+  const lines = Array.from({ length: 20_000 }, (_, index) => `${DAY},${index},1,1`)
+  writeRaw(
+    dataDir,
+    `usage/date=${DAY}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${lines.join('\n')}\n`,
+  )
+  // Far less than the setting may be, so that few rows are too many.
+  const config = { ...readConfig({ DATA_DIR: dataDir }), memory: '11.2MB' }
+  const run = runNightly(config, { now: () => new Date(AS_OF), progress: SILENT })
+  await expect(run).rejects.toThrow(/^The run takes more memory than PIPELINE_MEMORY gives it/)
+})
+
+function bytesOf(integer: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64LE(BigInt(integer))
+  return bytes
+}

@@ -1,0 +1,226 @@
+/** `import`: any usage file lands in the folders of its days, counted like files that were put there by hand. */
+import { readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { lastCompletedDay } from '../../../pipeline/contract/calendar.ts'
+import { importFile } from '../../../pipeline/sources/import.ts'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { execute } from '../../../pipeline/duckdb/statements.ts'
+import { queryWarehouse, runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, query, runCommand, writeRaw } from '../../support/nightly.ts'
+import { startProcess } from '../../support/processes.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+let inbox = ''
+
+beforeEach(() => {
+  dataDir = folders.make()
+  inbox = folders.make('in box')
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+})
+
+function put(name: string, content: string | Uint8Array): string {
+  const path = join(inbox, name)
+  writeFileSync(path, content)
+  return path
+}
+
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens,model'
+const ROWS = [
+  '2026-01-05T23:59:59Z,1,10,1,a/b',
+  '2026-01-06T00:00:00Z,1,20,2,a/b',
+  '2026-01-06T01:30:00+02:00,1,40,4,c/d',
+]
+
+describe('import', () => {
+  it('sorts the rows of a file by the UTC day of ts', async () => {
+    const path = put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', path, '--json')
+    expect(ended.code).toBe(0)
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [
+        {
+          file: path,
+          parts: [
+            { day: '2026-01-05', rows: 2 },
+            { day: '2026-01-06', rows: 1 },
+          ],
+        },
+      ],
+    })
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(await queryWarehouse(dataDir, 'SELECT day, prompt_tokens FROM usage_daily ORDER BY day')).toEqual([
+      { day: '2026-01-05', prompt_tokens: '50' },
+      { day: '2026-01-06', prompt_tokens: '20' },
+    ])
+  })
+
+  it('takes a time without a zone for UTC also behind one with the name of a zone', async () => {
+    const times = ['2026-01-05 23:30:00 America/New_York', '2026-01-05 23:30:00', '2026-01-05 23:30:00+02']
+    const path = put('zones.csv', `${HEADER}\n${times.map((time) => `${time},1,10,1,a/b\n`).join('')}`)
+    const ended = await runCommand(dataDir, 'import', path, '--json')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [
+        {
+          parts: [
+            { day: '2026-01-05', rows: 2 },
+            { day: '2026-01-06', rows: 1 },
+          ],
+        },
+      ],
+    })
+  })
+
+  it('carries model, provider and account over', async () => {
+    await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`))
+    const folder = join(dataDir, 'raw/usage/date=2026-01-06')
+    const [name = ''] = readdirSync(folder)
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    const rows = await query(
+      join(dataDir, 'warehouse.duckdb'),
+      `SELECT model, provider FROM read_parquet('${join(folder, name)}')`,
+    )
+    expect(rows).toEqual([{ model: 'a/b', provider: null }])
+  })
+
+  it('has the same file there once, however often and under whatever name it comes', async () => {
+    const text = `${HEADER}\n${ROWS.join('\n')}\n`
+    await runCommand(dataDir, 'import', put('one.csv', text))
+    const folder = join(dataDir, 'raw/usage/date=2026-01-05')
+    const [name = '', ...others] = readdirSync(folder)
+    expect(others).toEqual([])
+    const { ino } = statSync(join(folder, name))
+    const again = await runCommand(dataDir, 'import', put('two.csv', text))
+    expect(again.stdout).toContain(', there already')
+    expect(readdirSync(folder)).toEqual([name])
+    expect(statSync(join(folder, name)).ino).toBe(ino)
+  })
+
+  it('takes several files of several kinds, compressed ones too', async () => {
+    const ndjson = '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5}\n'
+    const csv = gzipSync(`${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', put('a.ndjson', ndjson), put('b.csv.gz', csv))
+    expect(ended.code).toBe(0)
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(report.not_published).toMatchObject({ rows_read: 4 })
+  })
+
+  it('leaves the judging to the run: a broken value comes into the quarantine as it was', async () => {
+    const good = Array.from({ length: 200 }, () => '2026-01-05T01:00:00Z,1,1,1,a')
+    const broken = '2026-01-05T01:00:00Z,one,minus two,1,a'
+    await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${[...good, broken].join('\n')}\n`))
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    const [row] = await queryWarehouse(dataDir, 'SELECT reason, payload FROM quarantine')
+    expect(row?.['reason']).toBe('app_id is not an integer')
+    expect(row?.['payload']).toContain('"prompt_tokens":"minus two"')
+  })
+
+  it('says which days a run will pass over', async () => {
+    const yesterday = lastCompletedDay(new Date())
+    const rows = ['2024-12-31', '2025-01-01', yesterday, '2999-01-01'].map(
+      (day) => `${day}T00:00:00Z,1,1,1,a`,
+    )
+    const ended = await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${rows.join('\n')}\n`))
+    expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 row, before the first day of the dataset/)
+    expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 row\n/)
+    expect(ended.stdout).toMatch(new RegExp(`date=${yesterday}\\S+: 1 row\n`))
+    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, a day that is not over yet/)
+  })
+
+  it('tells what it took before a file that it cannot take', async () => {
+    const good = put('good.csv', `${HEADER}\n${ROWS[0]}\n`)
+    const ended = await runCommand(dataDir, 'import', good, put('bad.csv', 'a,b\n1,2\n'), '--json')
+    expect(ended.code).toBe(1)
+    expect(ended.stderr).toContain('bad.csv has no column')
+    expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: good }] })
+  })
+
+  it('writes under no name that a run reads, and clears away what a killed one left', async () => {
+    const path = put('export.csv', `${HEADER}\n${ROWS[0]}\n`)
+    await runCommand(dataDir, 'import', path)
+    const folder = join(dataDir, 'raw/usage/date=2026-01-05')
+    const [name = ''] = readdirSync(folder)
+    const killed = startProcess(process.execPath, ['--version'], { environment: {} })
+    await killed.ended
+    renameSync(join(folder, name), join(folder, `.${name}-${killed.child.pid}-left`))
+    const seen = new Set<string | null>()
+    const watcher = watch(folder, (_, changed) => seen.add(changed))
+    await runCommand(dataDir, 'import', path)
+    // The system tells changes a little later.
+    await pause(100)
+    watcher.close()
+    expect([...seen].filter((changed) => !changed?.startsWith('.'))).toEqual([name])
+    expect(readdirSync(folder)).toEqual([name])
+  })
+
+  it('of one file twice at one moment has it there once, whole', async () => {
+    const path = put('export.csv', `${HEADER}\n${`${ROWS[0]}\n`.repeat(10_000)}`)
+    const importing = () =>
+      withMemoryDatabase({ memory: '200MB', dataDir }, async (connection) => {
+        await execute(connection, 'load/values.sql')
+        return await importFile(connection, path, { rawFolder: join(dataDir, 'raw'), dryRun: false })
+      })
+    await Promise.all([importing(), importing()])
+    expect(readdirSync(join(dataDir, 'raw/usage/date=2026-01-05'))).toHaveLength(1)
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(report.not_published).toMatchObject({ rows_read: 10_000 })
+  })
+
+  it('a half file that a killed one left under the name of DuckDB does not fail the run', async () => {
+    await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS[0]}\n`))
+    writeRaw(dataDir, 'usage/date=2026-01-05/tmp_.import-0123456789abcdef.parquet', 'PAR1')
+    const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
+    expect(report.not_published).toMatchObject({ rows_read: 1 })
+  })
+
+  it('writes nothing with --dry-run', async () => {
+    const path = put('a.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
+    const ended = await runCommand(dataDir, 'import', path, '--dry-run')
+    expect(ended.stdout).toContain('3 rows of 2 days to import')
+    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
+  })
+})
+
+describe('a file that is refused', () => {
+  const cases: readonly (readonly [string, string, number, string])[] = [
+    // None of these is a day that a folder can be named after.
+    ...['infinity', '-infinity', '57970-01-01', '0044-03-15 (BC)'].map(
+      (time) => ['a.csv', `${HEADER}\n${time},1,1,1,a\n`, 1, `ts "${time}" is not a UTC timestamp`] as const,
+    ),
+    [
+      'a.csv',
+      `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\nwhenever,1,1,1,a\n`,
+      1,
+      'a.csv: 2 rows without a day to go to, the first is row 3: ts "yesterday"',
+    ],
+    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 row without a day to go to'],
+    ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 1, 'not a JSON object'],
+    [
+      'a.ndjson',
+      '{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}\n',
+      1,
+      'the first is row 1: the key prompt_tokens is missing',
+    ],
+    ['a.csv', 'ts,app_id\n', 1, 'a.csv has no column prompt_tokens, completion_tokens'],
+    ['a.xlsx', 'x', 1, 'a.xlsx is no file that can be read. Expected .parquet'],
+    ['a.parquet', 'x', 1, 'a.parquet cannot be read as Parquet'],
+  ]
+
+  it.each(cases)('%s with %j: nothing of it is written', async (name, content, code, message) => {
+    const ended = await runCommand(dataDir, 'import', put(name, content))
+    expect(ended.code).toBe(code)
+    expect(ended.stderr).toContain(message)
+    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
+  })
+
+  it('does not exist, or none is named', async () => {
+    const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
+    expect(missing.stderr).toBe('nothing.csv does not exist (any more)\n')
+    expect((await runCommand(dataDir, 'import')).stderr).toBe('import takes one or more files\n')
+  })
+})

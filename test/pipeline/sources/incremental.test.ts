@@ -1,0 +1,339 @@
+/** A night costs what it brings: which days are read again, what is published anew, and what is restated. */
+import {
+  existsSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readConfig } from '../../../pipeline/config.ts'
+import { runNightly, settleAsOf } from '../../../pipeline/run.ts'
+import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+let dataDir = ''
+/** What the first night leaves behind. */
+const template = folders.make()
+
+function deliver(day: string, tokens: number, file = 'rows.csv'): void {
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/${file}`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${day}T12:00:00Z,1,${tokens},0\n${day}T12:00:00Z,2,${tokens},0\n`,
+  )
+}
+
+/** Rows of the first two apps on 2026-01-06, so many that a bad one is no more than 1 %. */
+function usage(one: number, two: number): string {
+  const rows = `2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
+  return `ts,app_id,prompt_tokens,completion_tokens\n${rows.repeat(50)}`
+}
+
+const BAD_ROW = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,x,0\n'
+
+function register(row: string): void {
+  writeRaw(
+    dataDir,
+    'apps/later.csv',
+    `app_id,app_name,visibility,subcategories,alias_of,updated_at\n${row}\n`,
+  )
+}
+
+beforeAll(async () => {
+  dataDir = template
+  writeRaw(
+    dataDir,
+    'apps/registry.csv',
+    'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n',
+  )
+  deliver('2026-01-05', 10)
+  deliver('2026-01-06', 20)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
+})
+
+/** A run after which the copied files are known. */
+async function recount(): Promise<void> {
+  expect((await runAt(dataDir, '2026-01-07T03:00:00Z')).outcome).toBe('unchanged')
+}
+
+describe('load', () => {
+  it('reads a new day and no other', async () => {
+    await recount()
+    deliver('2026-01-07', 30)
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(fact(report, 'load', 'days_unchanged')).toBe(2)
+  })
+
+  it('counts a day again as a whole when a file comes late', async () => {
+    await recount()
+    deliver('2026-01-05', 1, 'late.csv')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(await tokensOf('2026-01-05')).toBe('22')
+  })
+
+  it('reads a day that is a link to a folder', async () => {
+    const elsewhere = join(folders.make(), 'day')
+    renameSync(join(dataDir, 'raw/usage/date=2026-01-06'), elsewhere)
+    symlinkSync(elsewhere, join(dataDir, 'raw/usage/date=2026-01-06'))
+    await runAt(dataDir, '2026-01-08T01:00:00Z')
+    expect(await tokensOf('2026-01-06')).toBe('40')
+  })
+
+  it('takes the rows of a removed file and of a removed day out', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    rmSync(join(dataDir, 'raw/usage/date=2026-01-05/late.csv'))
+    rmSync(join(dataDir, 'raw/usage/date=2026-01-06'), { recursive: true })
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { accepted: ['rows'] })
+    expect(fact(report, 'load', 'days_removed')).toBe(1)
+    expect(await tokensOf('2026-01-05')).toBe('20')
+    expect(await queryCurrent(dataDir, 'SELECT data_through FROM meta')).toEqual([
+      { data_through: '2026-01-05' },
+    ])
+  })
+
+  it('takes a day whose files hold no row for one that is missing', async () => {
+    for (const day of ['2026-01-04', '2026-01-07']) {
+      writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
+    }
+    register('2,Second,public,,,2026-01-07')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT first_day, data_through FROM meta')).toEqual([
+      { first_day: '2026-01-05', data_through: '2026-01-06' },
+    ])
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
+      ['missing', 'complete', 'complete'].map((status) => ({ status })),
+    )
+  })
+
+  it('tells how many days between the first and the last are missing', async () => {
+    deliver('2026-01-08', 30)
+    const report = await runAt(dataDir, '2026-01-09T02:00:00Z')
+    expect(fact(report, 'rank', 'days_missing')).toBe(1)
+  })
+
+  it('does not read a day that is not over, nor one before the floor', async () => {
+    deliver('2026-01-08', 30)
+    deliver('2024-12-31', 30)
+    const report = await runAt(dataDir, '2026-01-08T23:59:59Z')
+    expect(fact(report, 'load', 'days_not_completed')).toBe(1)
+    expect(fact(report, 'load', 'days_before_floor')).toBe(1)
+    expect(report.outcome).toBe('unchanged')
+  })
+})
+
+describe('publish', () => {
+  it('makes nothing new from a file that was only touched', async () => {
+    await recount()
+    const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
+    utimesSync(file, new Date(), new Date())
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(1)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it.each([
+    ['of 0 bytes', 'rows.ndjson', ''],
+    ['with a header alone', 'rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n'],
+  ])('makes nothing new from a new day whose file is one %s', async (_, file, content) => {
+    await recount()
+    for (const day of ['2026-01-04', '2026-01-07']) writeRaw(dataDir, `usage/date=${day}/${file}`, content)
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(fact(report, 'load', 'days_loaded')).toBe(2)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
+  })
+
+  it('makes nothing new from one more broken row of a day that is partial already', async () => {
+    const folder = 'usage/date=2026-01-06'
+    for (const file of ['rows.csv', 'more.csv']) writeRaw(dataDir, `${folder}/${file}`, usage(1, 1))
+    writeRaw(dataDir, `${folder}/bad.csv`, BAD_ROW)
+    expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+    writeRaw(dataDir, `${folder}/worse.csv`, BAD_ROW)
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(fact(report, 'load', 'rows_rejected')).toBe(2)
+    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })
+  })
+
+  it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s went away', async (day) => {
+    writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: ['rows'] })
+    expect(report.outcome).toBe('published')
+    expect(await queryCurrent(dataDir, 'SELECT DISTINCT day FROM app_daily')).toEqual([
+      { day: day === '2026-01-05' ? '2026-01-06' : '2026-01-05' },
+    ])
+  })
+
+  it('makes a new snapshot when only the registry changed', async () => {
+    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
+    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
+    expect(await queryCurrent(dataDir, 'SELECT app_id FROM apps')).toEqual([{ app_id: '1' }])
+  })
+
+  it.each([
+    ['a name', () => register('2,Second,public,,,2026-01-07')],
+    ['a tag', () => register('2,Two,public,game,,2026-01-07')],
+    ['an alias', () => register('2,Two,public,,1,2026-01-07')],
+    ['the credit line', () => writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody')],
+    ['who used how much', () => writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(30, 10))],
+    ['whether all rows were good', () => writeRaw(dataDir, 'usage/date=2026-01-06/bad.csv', BAD_ROW)],
+  ])('makes a new snapshot when only %s changed', async (_, change) => {
+    writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(10, 30))
+    await runAt(dataDir, '2026-01-08T01:00:00Z')
+    change()
+    expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+  })
+
+  it('makes a new snapshot for another publisher', async () => {
+    const config = readConfig({ DATA_DIR: dataDir, PUBLISHER: 'Another' })
+    const effects = { now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
+    expect((await runNightly(config, effects)).outcome).toBe('published')
+  })
+
+  it('brings a run to its end that was killed just before it switched the pointer', async () => {
+    deliver('2026-01-07', 30)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const current = join(dataDir, 'current')
+    symlinkSync('snapshots/20260107T020000Z', `${current}-before`)
+    renameSync(`${current}-before`, current)
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
+    expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
+  })
+
+  it.each(['building', 'pruned'])('clears away what was killed while it was %s', async (state) => {
+    const left = join(dataDir, `snapshots/.${state}-20260101T030000Z`)
+    mkdirSync(left)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(existsSync(left)).toBe(false)
+  })
+
+  it('clears away what a killed run left spilled', async () => {
+    const spilled = join(dataDir, 'warehouse.duckdb.tmp')
+    mkdirSync(spilled)
+    writeFileSync(join(spilled, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'left over')
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(existsSync(spilled)).toBe(false)
+  })
+
+  it('keeps the report of every run in the warehouse, unregistered apps in it', async () => {
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-07/rows.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,76,1,1\n2026-01-07,77,5,6\n',
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const runs = await queryWarehouse(
+      dataDir,
+      "SELECT outcome, report->>'$.not_published.unregistered[*].app_id' AS apps, report->>'$.not_published.unregistered[*].tokens' AS tokens FROM runs ORDER BY finished_at",
+    )
+    expect(runs).toEqual([
+      { outcome: 'published', apps: '[]', tokens: '[]' },
+      { outcome: 'published', apps: '[77, 76]', tokens: '[11, 2]' },
+    ])
+  })
+})
+
+describe('restatements', () => {
+  it('tell a changed day, an earlier change stays told, and a new day is none', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
+    deliver('2026-01-07', 30)
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    const restatements = await queryCurrent(dataDir, 'SELECT * FROM restatements ORDER BY ALL')
+    const figures = restatements.map(({ as_of, day, apps_changed, tokens_before, tokens_after }) =>
+      [as_of, day, apps_changed, tokens_before, tokens_after].join(' | '),
+    )
+    expect(figures).toEqual([
+      '2026-01-08 02:00:00+00 | 2026-01-05 | 2 | 20 | 22',
+      '2026-01-09 02:00:00+00 | 2026-01-05 | 1 | 22 | 11',
+      '2026-01-09 02:00:00+00 | 2026-01-06 | 1 | 40 | 20',
+      '2026-01-09 02:00:00+00 | 2026-01-07 | 1 | 60 | 30',
+    ])
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
+      ['missing', 'restated', 'restated', 'restated'].map((status) => ({ status })),
+    )
+  })
+
+  it('tell a day of which the completion tokens alone changed', async () => {
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-06/rows.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,20,5\n2026-01-06,2,20,0\n',
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const figures = 'day, apps_changed, tokens_before, tokens_after'
+    expect(await queryCurrent(dataDir, `SELECT ${figures} FROM restatements`)).toEqual([
+      { day: '2026-01-06', apps_changed: '1', tokens_before: '40', tokens_after: '45' },
+    ])
+  })
+
+  it('are not told of days whose column only became wider, for a day past 2^63 tokens', async () => {
+    const row = '2026-01-07T12:00:00Z,1,9223372036854775807,0\n'
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-07/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n${row}${row}`,
+    )
+    await runAt(dataDir, '2026-01-08T02:00:00Z')
+    deliver('2026-01-08', 40)
+    await runAt(dataDir, '2026-01-09T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT day FROM restatements')).toEqual([])
+    const tokens = await queryCurrent(
+      dataDir,
+      'SELECT day, prompt_tokens FROM app_daily WHERE app_id = 1 ORDER BY day',
+    )
+    expect(tokens.map(({ day, prompt_tokens }) => `${day} ${prompt_tokens}`)).toEqual([
+      '2026-01-05 10',
+      '2026-01-06 20',
+      '2026-01-07 18446744073709551614',
+      '2026-01-08 40',
+    ])
+  })
+})
+
+describe('settleAsOf', () => {
+  const now = new Date('2026-01-08T02:00:00.900Z')
+
+  it('is now in whole seconds', () => {
+    expect(settleAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
+    expect(settleAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
+  })
+
+  it('is a second later than a snapshot of the same second', () => {
+    expect(settleAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
+  })
+
+  it('refuses a clock that stands far behind the newest snapshot', () => {
+    expect(settleAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
+    expect(() => settleAsOf(now, '20260108T020101Z')).toThrow('The clock says')
+    expect(() => settleAsOf(now, '20260109T020000Z')).toThrow(
+      'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
+    )
+  })
+
+  it('gives the time of a retracted snapshot to no other, and takes no notice of one that lies ahead', () => {
+    const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
+    expect(settleAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
+  })
+})
+
+async function tokensOf(day: string): Promise<string | null | undefined> {
+  const [row] = await queryCurrent(dataDir, `SELECT total_tokens FROM coverage WHERE day = '${day}'`)
+  return row?.['total_tokens']
+}

@@ -1,0 +1,376 @@
+/** Rejected rows are kept with file, row and reason, in every text format and whatever broke them. */
+import { gzipSync } from 'node:zlib'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+
+const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n'
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
+const DAY = '2026-01-05'
+const AS_OF = '2026-01-10T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** So many good rows that a few bad ones stay below 1 %. */
+function goodCsv(rows: number): string {
+  return `${DAY}T00:00:00Z,1,1,1\n`.repeat(rows)
+}
+
+function folder(): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  return dataDir
+}
+
+describe('quarantine', () => {
+  const dataDir = folder()
+
+  beforeAll(async () => {
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/lines.csv.gz`,
+      gzipSync(
+        [
+          `\uFEFF${HEADER.trim()}`,
+          `${DAY}T00:00:00Z,1,1,1`,
+          `${DAY}T00:00:00Z,1,1`,
+          `"${DAY}T00:00:00Z","1","1","1"`,
+          `${DAY}T00:00:00Z,1,1,-1`,
+          'a,b,c,d,e',
+          `${DAY}T00:00:00Z,1,-1,1`,
+        ].join('\r\n'),
+      ),
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/more-lines.csv`,
+      `${HEADER}${DAY}T00:00:00Z,1,1\n${DAY}T00:00:00Z,1,-1,1\n${DAY}T00:00:00Z,1,1,${10n ** 27n}\n`,
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/quote.csv`,
+      `${HEADER}${DAY}T00:00:00Z,1,1,1\n"${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n`,
+    )
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/lines.ndjson`,
+      [
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`,
+        '',
+        'not json',
+        '[1,2]',
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt":1,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":null,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1.5,"completion_tokens":1}`,
+        `{"ts":"2026-01-06T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1,"requests":-1}`,
+        `{"ts":"${DAY}T00:00:00Z","app_`,
+      ].join('\n'),
+    )
+    await runAt(dataDir, AS_OF)
+  })
+
+  it('names file, line and reason of broken CSV lines, header and broken lines counted', async () => {
+    expect(await rowsOf('lines.csv.gz')).toEqual([
+      ['3', 'broken line: missing columns', '1'],
+      ['5', 'completion_tokens is not an integer, 0 or more', '1'],
+      ['6', 'broken line: too many columns', '1'],
+      ['7', 'prompt_tokens is not an integer, 0 or more', '1'],
+    ])
+    expect(await rowsOf('more-lines.csv')).toEqual([
+      ['2', 'broken line: missing columns', '1'],
+      ['3', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['4', 'completion_tokens is not an integer, 0 or more', '1'],
+    ])
+  })
+
+  it('counts every line that an unclosed quote swallows', async () => {
+    expect(await rowsOf('quote.csv')).toEqual([['3', 'broken line: unquoted value', '3']])
+  })
+
+  it('names line and reason in NDJSON, blank lines counted', async () => {
+    expect(await rowsOf('lines.ndjson')).toEqual([
+      ['3', 'not a JSON object', '1'],
+      ['4', 'not a JSON object', '1'],
+      ['5', 'the key prompt_tokens is missing', '1'],
+      ['6', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['7', 'prompt_tokens is not an integer, 0 or more', '1'],
+      ['8', 'ts is not on the day of its folder', '1'],
+      ['9', 'requests is not an integer from 0 to 10^12', '1'],
+      ['10', 'not a JSON object', '1'],
+    ])
+  })
+
+  it('gives lines with the same faults the same reason', async () => {
+    const broken = folder()
+    const lines = '"x"y,2,3,4,5\n'.repeat(10) + '1,2,\xFF\n'.repeat(10)
+    const file = Buffer.from(HEADER + goodCsv(2000) + lines, 'latin1')
+    writeRaw(broken, `usage/date=${DAY}/broken.csv`, file)
+    const report = await runAt(broken, AS_OF)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([
+      { reason: 'broken line: invalid encoding, missing columns', rows: 10 },
+      { reason: 'broken line: too many columns, unquoted value', rows: 10 },
+    ])
+  })
+
+  it('keeps the bytes of a broken line', async () => {
+    const [torn] = await queryWarehouse(dataDir, 'SELECT payload FROM quarantine WHERE row = 10')
+    expect(torn).toEqual({ payload: `{"ts":"${DAY}T00:00:00Z","app_` })
+  })
+
+  it('marks the day as partial and publishes the good rows', async () => {
+    expect(await queryCurrent(dataDir, `SELECT * FROM coverage WHERE day = '${DAY}'`)).toEqual([
+      { day: DAY, status: 'partial', total_requests: '2004', total_tokens: '4008' },
+    ])
+  })
+
+  async function rowsOf(name: string): Promise<unknown[]> {
+    const rows = await queryWarehouse(
+      dataDir,
+      `SELECT row, reason, rows FROM quarantine WHERE file = 'usage/date=${DAY}/${name}' ORDER BY quarantine.row`,
+    )
+    return rows.map(({ row, reason, rows: lines }) => [row, reason, lines])
+  }
+})
+
+describe('a long line', () => {
+  /** A line of so many bytes, without its end. */
+  const line = { csv: csvLine, ndjson: ndjsonLine }
+  const formats = ['csv', 'ndjson'] as const
+
+  it.each(formats)('counts below 2,000,000 bytes in %s, and is rejected from there on', async (format) => {
+    const dataDir = folder()
+    const lengths = [100, 1_999_999, 2_000_000, 100, 10_000_000, 100]
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, lengths))
+    const first = format === 'csv' ? 2 : 1
+    await runAt(dataDir, AS_OF)
+    const reason = 'broken line: it must be shorter than 2,000,000 bytes'
+    expect(
+      await queryWarehouse(dataDir, 'SELECT row, reason FROM quarantine ORDER BY quarantine.row'),
+    ).toEqual([
+      { row: `${first + 2}`, reason },
+      { row: `${first + 4}`, reason },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2006' }])
+  })
+
+  it.each(formats)('that the reader of %s would pass over fails the run and is named', async (format) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, [100, 40_000_000, 100]))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      `long.${format} cannot be read: it has a line of more than 10 MB. Lines must be shorter than 2,000,000 bytes`,
+    )
+  })
+
+  function text(format: 'csv' | 'ndjson', lengths: readonly number[]): string {
+    const lines = lengths.map((length) => `${line[format](length)}\n`)
+    return (format === 'csv' ? HEADER.replace('\n', ',note\n') : '') + lines.join('')
+  }
+
+  function csvLine(length: number): string {
+    return `${DAY}T00:00:00Z,1,1,1,`.padEnd(length, 'x')
+  }
+
+  function ndjsonLine(length: number): string {
+    const start = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1,"note":"`
+    return `${start.padEnd(length - 2, 'x')}"}`
+  }
+})
+
+describe('the line ends of NDJSON', () => {
+  const good = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`
+
+  it.each([
+    ['\\n first', ['\n', '\r\n', '\r\n']],
+    ['\\r\\n first', ['\r\n', '\n', '\n']],
+  ])('may be of both kinds, %s, and rows have their true numbers', async (_name, ends) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    const lines = [good, good, 'not json', '', 'not json', good]
+    writeRaw(
+      dataDir,
+      `usage/date=${DAY}/mixed.ndjson`,
+      lines.map((line, index) => line + ends[index % ends.length]).join(''),
+    )
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT row FROM quarantine ORDER BY quarantine.row')).toEqual([
+      { row: '3' },
+      { row: '5' },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2005' }])
+  })
+
+  // In chunks of 1 MiB: the last one has its carriage return at the end of the first.
+  it.each([1, 2, Math.floor(2 ** 20 / (good.length + 1))])(
+    'are no carriage returns alone, such as that of line %i: the run fails and the file is named',
+    async (line) => {
+      const dataDir = folder()
+      const before = `${good}\n`.repeat(line - 1)
+      const padded = good.padEnd(line > 2 ? 2 ** 20 - 1 - before.length : 0)
+      writeRaw(dataDir, `usage/date=${DAY}/returns.ndjson`, `${before}${padded}\r${good}\n${good}\n`)
+      await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+        'returns.ndjson cannot be read: it has a carriage return without a line feed',
+      )
+    },
+  )
+})
+
+describe('an unclosed quote', () => {
+  it('that swallows more than can be told fails the run, with the row and the number of lines', async () => {
+    const dataDir = folder()
+    const broken = `"${DAY}T00:00:00Z,1,1,1\n`
+    writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      /quote\.csv cannot be read: row 40002 opens a quote that is not closed, and 2\d{3} lines after it/,
+    )
+  })
+})
+
+describe('line breaks inside of quotes', () => {
+  // More than a thread takes at a time, so that one begins inside of a text.
+  it.each([
+    ['', `${HEADER.trim()},note`],
+    [', behind a byte order mark', `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`],
+  ])('begin no rows in a large file, though what follows looks like them%s', async (_name, header) => {
+    const dataDir = folder()
+    const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
+    const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
+    writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${header}\n${rows}`)
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily')).toEqual([
+      { app_id: '1', requests: '20' },
+    ])
+  })
+})
+
+describe('the limit of 1 %', () => {
+  it('is not passed by exactly 1 %', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(99)}${DAY}T00:00:00Z,1,x,1\n`)
+    const report = await runAt(dataDir, AS_OF)
+    expect(report.outcome).toBe('published')
+    expect(fact(report, 'load', 'rows_rejected')).toBe(1)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([
+      { reason: 'prompt_tokens is not an integer, 0 or more', rows: 1 },
+    ])
+  })
+
+  it('fails the run when it is passed, names the file, and keeps snapshot and quarantine', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
+    await runAt(dataDir, AS_OF)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(98)}${DAY}T00:00:00Z,1,x,1\n`)
+    await expect(runAt(dataDir, '2026-01-11T01:00:00Z')).rejects.toThrow('1 of 99 rows')
+    await expect(runAt(dataDir, '2026-01-11T02:00:00Z')).rejects.toThrow(
+      /Day 2026-01-05: 1 of 99 rows are rejected, more than 1 %.*usage\/date=2026-01-05\/rows.csv: 1 row: prompt_tokens/s,
+    )
+    expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '1' }])
+    expect(await queryCurrent(dataDir, 'SELECT max(day) AS day FROM app_daily')).toEqual([
+      { day: '2026-01-04' },
+    ])
+    expect(await queryWarehouse(dataDir, 'SELECT outcome FROM runs ORDER BY finished_at')).toEqual([
+      { outcome: 'published' },
+      { outcome: 'failed' },
+      { outcome: 'failed' },
+    ])
+  })
+
+  it('tells the first row of a fault, and not more of it than a line or two', async () => {
+    const dataDir = folder()
+    const rows = ['1'.repeat(300), 'second'].map((tokens) => `${DAY}T00:00:00Z,1,x${tokens},1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      /rows\.csv: 2 rows: prompt_tokens .*; first at row 3: (?=.{200}$)\{"ts":"2026-01-05T00:00:00Z".*"x1{99}/,
+    )
+  })
+
+  it('tells the commonest fault first', async () => {
+    const dataDir = folder()
+    const rows = ['a,1', '1,x', '1,x'].map((values) => `${DAY}T00:00:00Z,${values},1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/: 2 rows: prompt_tokens .*\n.*: 1 row: app_id /)
+  })
+
+  it('is forgotten when the files of the day are gone', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}x,1,1,1\n`)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(`Day ${DAY}`)
+    rmSync(join(dataDir, 'raw', 'usage', `date=${DAY}`), { recursive: true })
+    const report = await runAt(dataDir, AS_OF)
+    expect(fact(report, 'load', 'reject_reasons')).toEqual([])
+    expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '0' }])
+  })
+
+  it('is told for every broken day of the run at once', async () => {
+    const dataDir = folder()
+    for (const day of ['2026-01-03', '2026-01-04']) {
+      writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${HEADER}x,1,1,1\n`)
+    }
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/Day 2026-01-03.*Day 2026-01-04/s)
+  })
+})
+
+describe('files that cannot be counted', () => {
+  const cases = [
+    ['rows.csv', '', /rows\.csv is empty: expected a first line with the column names/],
+    [
+      'rows.csv',
+      'ts,app_id,prompt_tokens\n',
+      /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
+    ],
+    ['rows.csv', `${HEADER.trim()},ts\n`, /rows\.csv names the column "ts" twice/],
+    [
+      'rows.csv',
+      `${HEADER}${goodCsv(1)}${DAY},1,1,1\r\n${goodCsv(1)}`,
+      /rows\.csv cannot be read: .* one kind of line end/,
+    ],
+    [
+      'rows.csv.gz',
+      gzipSync(HEADER + goodCsv(9)).subarray(0, 40),
+      /rows\.csv\.gz cannot be read: unexpected end of file/,
+    ],
+    [
+      'rows.csv',
+      gzipSync(HEADER + goodCsv(9)),
+      /rows\.csv has no column ts.* no text in UTF-8; the name of a compr/,
+    ],
+    [
+      'rows.csv',
+      Buffer.from(`\uFEFF${HEADER}${goodCsv(1)}`, 'utf16le'),
+      /rows\.csv has no column .* no text in UTF-8/,
+    ],
+    ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
+    ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
+    ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
+    ['rows.arrow', 'ARROW1', /rows\.arrow is not a whole Arrow IPC file/],
+    ['rows.xlsx', 'x', /rows\.xlsx is no file that can be read\. Expected \.parquet, \.arrow/],
+  ] as const
+
+  it.each(cases)('%s with %j', async (name, content, message) => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/${name}`, content)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+  })
+
+  it('a folder that names no day', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, 'usage/date=2026-02-30/rows.csv', HEADER)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      'usage/date=2026-02-30 is not a day: expected a folder date=YYYY-MM-DD',
+    )
+  })
+
+  it('passes over names that begin with a dot or an underscore', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1))
+    writeRaw(dataDir, `usage/date=${DAY}/_SUCCESS`, '')
+    writeRaw(dataDir, `usage/date=${DAY}/.rows.csv.part`, 'half')
+    expect((await runAt(dataDir, AS_OF)).outcome).toBe('published')
+  })
+})

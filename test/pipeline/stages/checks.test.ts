@@ -1,0 +1,185 @@
+/** Every promise is proved before publishing: for each check, a planted violation is found and named. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sqlFile } from '../../../pipeline/duckdb/statements.ts'
+import { runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, currentSnapshot, writeRaw } from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
+
+const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
+
+/** Statements that break the promise, one for each way, and a piece of the row that must be named. */
+const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
+  'apps-described': [
+    ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 4, 1, 1, 1)", '"app_id":"4"'],
+    ['UPDATE snapshot.rankings SET app_id = 4 WHERE app_id = 2', '"app_id":"4"'],
+  ],
+  'apps-ranked-once': [
+    ['UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"times":"2"'],
+  ],
+  'coverage-complete': [
+    ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
+    ["INSERT INTO snapshot.coverage VALUES (DATE '2026-01-07', 'complete', 0, 0)", '"day":"2026-01-07"'],
+    ["UPDATE snapshot.coverage SET status = 'missing' WHERE total_requests > 0", '"day":"2026-01-05"'],
+    ["UPDATE snapshot.coverage SET total_requests = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+    ["UPDATE snapshot.coverage SET total_tokens = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+  ],
+  'days-in-range': [
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)", '"day":"2024-12-31"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-07', 1, 1, 1, 1)", '"day":"2026-01-07"'],
+    ["UPDATE snapshot.meta SET as_of = '2026-01-06T23:59:59Z'", '"day":"2026-01-06"'],
+  ],
+  'known-subcategories': [
+    ["UPDATE snapshot.apps SET subcategories = ['chess'] WHERE app_id = 1", '"subcategory":"chess"'],
+    ["UPDATE snapshot.rankings SET category = 'sports' WHERE category = 'creative' OR rank = 1", '"sports"'],
+    [
+      "UPDATE snapshot.rankings SET category = 'coding' WHERE subcategory = 'game'",
+      '"category":"coding","subcategory":"game"',
+    ],
+  ],
+  'no-lossy-types': [
+    [
+      'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
+      '"column_name":"requests","data_type":"HUGEINT"',
+    ],
+  ],
+  'no-negative-number': [
+    ...['requests', 'prompt_tokens', 'completion_tokens'].map(
+      (column) => [`UPDATE snapshot.app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,
+    ),
+    ...['total_requests', 'total_tokens'].map(
+      (column) => [`UPDATE snapshot.rankings SET ${column} = -1`, '"place":"rankings"'] as const,
+    ),
+  ],
+  'one-row-per-app-day': [
+    ['INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1', '"app_above":'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 2, 1, 1, 1)", '"app_above":"2"'],
+    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 1, 1, 1, 1)", '"app_above":"2"'],
+  ],
+  'only-public-apps': [
+    ["UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1", '"app_id":"1"'],
+    ['UPDATE warehouse.registry SET alias_of = 2 WHERE app_id = 1', '"alias_of":"2"'],
+    ['DELETE FROM warehouse.registry WHERE app_id = 1', '"app_id":"1"'],
+  ],
+  'popular-in-order': [
+    [
+      "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
+      '"total_tokens":"1000000"',
+    ],
+    ["UPDATE snapshot.rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
+  ],
+  'ranks-without-gaps': [
+    ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
+    ['UPDATE snapshot.rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
+    ['UPDATE snapshot.rankings SET rank = 1', '"last_rank":"1"'],
+    [
+      'INSERT INTO snapshot.rankings SELECT * REPLACE (CASE rank WHEN 2 THEN 4 ELSE 1 END AS rank) FROM snapshot.rankings',
+      '"last_rank":"4"',
+    ],
+  ],
+  'requests-conserved': [['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":']],
+  'tokens-conserved': [['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":']],
+  'trending-in-order': [
+    ["UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
+    [
+      "UPDATE snapshot.app_daily SET prompt_tokens = 1000 WHERE day = DATE '2026-01-05'",
+      '"window_days":1,"category":null,"subcategory":null,"rank":"1"',
+    ],
+    // Equal growth, in the wrong order of tokens, then of ids.
+    [
+      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET app_id = rank, total_tokens = rank',
+      '"rank":"2"',
+    ],
+    [
+      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET total_tokens = 7',
+      '"rank":"2"',
+    ],
+  ],
+}
+
+const folders = new TemporaryFolders()
+let instance: DuckDBInstance
+let connection: DuckDBConnection
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  writeRaw(
+    dataDir,
+    'apps/registry.csv',
+    'app_id,app_name,visibility,subcategories,updated_at\n1,One,public,game,2025-01-01\n2,Two,public,game,2025-01-01\n' +
+      '3,Three,hidden,,2025-01-01\n',
+  )
+  for (const [day, tokens] of [
+    ['2026-01-05', 1],
+    ['2026-01-06', 5],
+  ] as const) {
+    writeRaw(
+      dataDir,
+      `usage/date=${day}/rows.csv`,
+      `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3].map((id) => `${day},${id},${tokens * id},9\n`).join('')}`,
+    )
+  }
+  await runAt(dataDir, '2026-01-10T02:00:00Z')
+  instance = await DuckDBInstance.create(':memory:')
+  connection = await instance.connect()
+  await connection.run(`
+    ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
+    ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
+    SET TimeZone = 'UTC';
+    SET VARIABLE floor = DATE '2025-01-01';
+    SET VARIABLE last_day = DATE '2026-01-09';
+    ${sqlFile('array-bits.sql')}`)
+})
+
+afterAll(() => {
+  connection.closeSync()
+  instance.closeSync()
+  folders.removeAll()
+})
+
+/** Fresh copies of both databases under the names that the checks use. */
+async function copies(): Promise<void> {
+  for (const [name, source] of [
+    ['warehouse', 'private'],
+    ['snapshot', 'public'],
+  ] as const) {
+    await connection.run(`USE memory; DETACH DATABASE IF EXISTS ${name}; ATTACH ':memory:' AS ${name};
+      COPY FROM DATABASE ${source} TO ${name}`)
+  }
+  await connection.run('USE snapshot')
+}
+
+async function offendingRows(check: string): Promise<string> {
+  await connection.run(sqlFile('resolve/usage.sql'))
+  await connection.run(sqlFile('check/day-totals.sql'))
+  const reader = await connection.runAndReadAll(readFileSync(join(CHECKS, `${check}.sql`), 'utf8'))
+  return JSON.stringify(reader.getRowObjectsJson())
+}
+
+it('every check has a planted violation here', () => {
+  const checks = readdirSync(CHECKS).map((name) => name.replace(/\.sql$/, ''))
+  expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
+})
+
+it.each(readdirSync(CHECKS))('%s states its promise in whole sentences on its first line', (name) => {
+  const [first = ''] = readFileSync(join(CHECKS, name), 'utf8').split('\n', 1)
+  expect(first).toMatch(/^-- [A-Z].*[.)]$/)
+  expect(first.split('(').length).toBe(first.split(')').length)
+})
+
+describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {
+  it('holds for what was published', async () => {
+    await copies()
+    expect(await offendingRows(check)).toBe('[]')
+  })
+
+  it.each(violations)('finds what %j breaks, and names it', async (statement, named) => {
+    await copies()
+    await connection.run(statement)
+    expect(await offendingRows(check)).toContain(named)
+  })
+})

@@ -1,0 +1,318 @@
+/** Gates before publishing: what is out of the usual is blocked with its figures, and let through once by name. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readConfig } from '../../../pipeline/config.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { objectionTo } from '../../../pipeline/stages/gate.ts'
+import type { Volume } from '../../../pipeline/stages/gate.ts'
+import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
+import {
+  copyRaw,
+  currentSnapshot,
+  queryCurrent,
+  runCommand,
+  TemporaryFolders,
+  writeRaw,
+} from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** A Tuesday, with the eight Tuesdays before it in the data. */
+const LAST = '2026-03-03'
+const WEEKS = 8
+
+let dataDir = ''
+/** What the night before leaves behind. */
+const template = folders.make()
+
+function deliver(day: string, tokens: number, apps = [1, 2]): void {
+  const rows = apps.map((app) => `${day}T12:00:00Z,${app},${tokens},0`)
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/rows.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+  )
+}
+
+function register(file: string, rows: string): void {
+  writeRaw(dataDir, `apps/${file}`, `app_id,app_name,visibility,alias_of,updated_at\n${rows}`)
+}
+
+beforeAll(async () => {
+  dataDir = template
+  register('one.csv', '1,One,public,,2025-01-01\n')
+  register('two.csv', '2,Two,public,,2025-01-01\n')
+  for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(LAST, -7 * week), 100)
+  await runAt(dataDir, `${LAST}T02:00:00Z`)
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
+})
+
+/** A run of the night after LAST, as its operator sees it. */
+function run(...options: string[]) {
+  return runCommand(dataDir, 'run', '--as-of', '2026-03-04T02:00:00Z', ...options)
+}
+
+/** Nothing was published, and what stood before still stands. */
+async function expectBlocked(...told: string[]): Promise<void> {
+  const before = currentSnapshot(dataDir)
+  const ended = await run()
+  expect(ended.code).toBe(1)
+  for (const text of told) expect(ended.stderr).toContain(text)
+  expect(ended.stderr).toContain('20260303T020000Z stays the newest snapshot')
+  expect(currentSnapshot(dataDir)).toBe(before)
+  const [last] = await queryWarehouse(dataDir, 'SELECT outcome FROM runs ORDER BY finished_at DESC LIMIT 1')
+  expect(last).toEqual({ outcome: 'blocked' })
+}
+
+async function expectAccepted(gate: string): Promise<void> {
+  const ended = await run('--accept', gate, '--json')
+  expect(ended.code).toBe(0)
+  expect(ended.stderr).toContain(`Let through by --accept, ${gate}: `)
+  expect(currentSnapshot(dataDir)).toContain('20260304T020000Z')
+  expect(ended.stdout).toContain('"accepted"')
+}
+
+describe('volume', () => {
+  it('of a day below half the median of its weekday is blocked, and let through once by name', async () => {
+    deliver(LAST, 49)
+    await expectBlocked(
+      `volume: ${LAST} has 98 tokens, 0.49 times 200, the median of the 8 Tuesdays before it; allowed are 0.5 to 5 times`,
+      'npm run nightly -- run --accept volume',
+    )
+    await expectAccepted('volume')
+  })
+
+  it('of a day above five times the median is blocked', async () => {
+    deliver(LAST, 501)
+    await expectBlocked(`${LAST} has 1002 tokens, 5.01 times 200`)
+  })
+
+  it.each([50, 500])('exactly at a threshold is usual: %i', async (tokens) => {
+    deliver(LAST, tokens)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(report.outcome).toBe('published')
+    expect(fact(report, 'gate', 'days_judged')).toBe(1)
+  })
+
+  it('counts requests as well as tokens', async () => {
+    deliver(LAST, 250, [1])
+    await runAt(dataDir, '2026-03-04T02:00:00Z')
+    const rows = Array.from({ length: 11 }, () => '2026-03-10T12:00:00Z,1,18,0')
+    writeRaw(
+      dataDir,
+      'usage/date=2026-03-10/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+    )
+    const ended = await runCommand(dataDir, 'run', '--as-of', '2026-03-11T02:00:00Z')
+    expect(ended.stderr).toContain('2026-03-10 has 11 requests, 5.5 times 2')
+    expect(ended.stderr).not.toContain('tokens, ')
+  })
+
+  it('tells the first six figures, and how many more there are', async () => {
+    const elevenRows = Array.from({ length: 11 }, () => 1)
+    for (const weeks of [0, 1, 2]) deliver(addDays(LAST, 7 * weeks), 501, elevenRows)
+    deliver(addDays(LAST, 21), 501)
+    const { stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-03-25T02:00:00Z')
+    expect(stderr.match(/allowed are/g)).toHaveLength(6)
+    expect(stderr).toContain('  volume: and 1 more figure like these\n')
+  })
+
+  it('of a day that fills a gap is judged as that of a new one, of a corrected day it is not', async () => {
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
+    deliver(LAST, 100)
+    await runAt(dataDir, '2026-03-04T01:00:00Z', { accepted: ['rows'] })
+    deliver('2026-02-24', 1)
+    const ended = await run()
+    expect(ended.stderr).toContain(
+      'volume: 2026-02-24 has 2 tokens, 0.01 times 200, the median of the 7 Tuesdays before it',
+    )
+    expect(ended.code).toBe(1)
+    deliver('2026-02-24', 100)
+    deliver('2026-02-17', 1)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(fact(report, 'gate', 'days_judged')).toBe(1)
+  })
+
+  it('of a day before the first one published is not judged: history grows backwards', async () => {
+    for (let week = WEEKS + 1; week <= WEEKS + 8; week += 1)
+      deliver(addDays(LAST, -7 * week), week % 2 === 0 ? 1 : 1000)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(fact(report, 'gate', 'days_judged')).toBe(0)
+  })
+
+  it('is held against the median of the eight weeks before, be they even or odd in number', async () => {
+    const weekly = [10, 80, 20, 70, 30, 60, 50, 40, 1]
+    for (const [index, tokens] of weekly.entries()) deliver(addDays(LAST, -7 * (index + 1)), tokens)
+    deliver(LAST, 9)
+    await expectBlocked('18 tokens, 0.2 times 90, the median of the 8 Tuesdays before it')
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
+    await expectBlocked('18 tokens, 0.225 times 80, the median of the 7 Tuesdays before it')
+  })
+
+  it('of the first run is judged for its last day alone, and told without blocking: nothing could stay', async () => {
+    const raw = join(dataDir, 'raw')
+    dataDir = folders.make()
+    copyRaw(dataDir, raw)
+    for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(LAST, -7 * week - 1), 100)
+    deliver(addDays(LAST, -1), 1)
+    deliver(LAST, 1)
+    const ended = await run('--json')
+    expect(ended.code).toBe(0)
+    const notes = ended.stderr.split('\n').filter((line) => line.includes('volume: '))
+    expect(notes).toEqual([
+      `Let through, since nothing is published yet, volume: ${LAST} has 2 tokens, 0.01 times 200, the median of the ` +
+        '8 Tuesdays before it; allowed are 0.5 to 5 times',
+    ])
+    expect(ended.stderr).toContain('objections let through: 1')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      outcome: 'published',
+      stages: expect.arrayContaining([
+        expect.objectContaining({ stage: 'gate', compared_with: null, accepted: [], as_first: ['volume'] }),
+      ]),
+    })
+
+    // From then on there is something that stays.
+    deliver(LAST, 2)
+    await expect(runAt(dataDir, '2026-03-04T03:00:00Z')).rejects.toThrow(
+      /^Blocked before publishing; 20260304T020000Z/,
+    )
+  })
+
+  it('of the newest day is judged again when its figures change, and only then', async () => {
+    deliver(LAST, 100)
+    await runAt(dataDir, '2026-03-04T00:30:00Z')
+    deliver(LAST, 60)
+    const changed = await runAt(dataDir, '2026-03-04T01:00:00Z')
+    expect(fact(changed, 'gate', 'days_judged')).toBe(1)
+    register('later.csv', '2,Second,public,,2026-03-01\n')
+    const renamed = await runAt(dataDir, '2026-03-04T01:30:00Z')
+    expect(fact(renamed, 'gate', 'days_judged')).toBe(0)
+    deliver(LAST, 1)
+    const short = await run()
+    expect(short.code).toBe(1)
+    expect(short.stderr).toContain('volume: 2026-03-03 has 2 tokens')
+  })
+
+  it('of a weekday without a history is not judged', async () => {
+    deliver('2026-03-02', 1)
+    deliver(LAST, 100)
+    const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
+    expect(fact(report, 'gate', 'days_without_history')).toBe(1)
+  })
+
+  it('has thresholds that are settings', async () => {
+    deliver(LAST, 90)
+    process.env['GATE_VOLUME_LOW'] = '0.95'
+    const ended = await run()
+    delete process.env['GATE_VOLUME_LOW']
+    expect(ended.code).toBe(1)
+    expect(ended.stderr).toContain('allowed are 0.95 to 5 times')
+  })
+})
+
+describe('objectionTo', () => {
+  const { gates } = readConfig({})
+  const volume: Volume = {
+    day: LAST,
+    weekday: 'Tuesday',
+    measure: 'tokens',
+    measured: 0n,
+    weeks: 4,
+    median_doubled: 3n,
+  }
+
+  it('compares in whole numbers, far beyond what floating point can tell apart', () => {
+    const median_doubled = 2n * 10n ** 30n
+    const half = 10n ** 30n / 2n
+    expect(objectionTo({ ...volume, median_doubled, measured: half }, gates)).toBeUndefined()
+    expect(objectionTo({ ...volume, median_doubled, measured: half - 1n }, gates)).toContain('0.499 times')
+  })
+
+  it('tells a median between two numbers, and judges nothing with fewer than four weeks or a median of 0', () => {
+    expect(objectionTo(volume, gates)).toContain('0 times 1.5, the median of the 4 Tuesdays')
+    expect(objectionTo({ ...volume, weeks: 3 }, gates)).toBeUndefined()
+    expect(objectionTo({ ...volume, median_doubled: 0n }, gates)).toBeUndefined()
+  })
+})
+
+describe('rows', () => {
+  it('blocks when a published day has no usage any more', async () => {
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
+    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-17)')
+    await expectAccepted('rows')
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-17'")).toEqual([
+      { status: 'missing' },
+    ])
+  })
+
+  it('blocks when more than the allowed share of the published rows is gone', async () => {
+    deliver('2026-02-24', 200, [1])
+    deliver('2026-02-17', 200, [1])
+    await expectBlocked('2 of 16 published rows (a day of an app) are gone, 12.5 %; allowed are 10 %')
+    process.env['GATE_ROWS_LOST'] = '12.5'
+    const ended = await run()
+    delete process.env['GATE_ROWS_LOST']
+    expect(ended.code).toBe(0)
+  })
+
+  it('blocks when the data ends before the last published day', async () => {
+    rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
+    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-24)')
+  })
+
+  it('lets a correction pass that loses less, and an app that was hidden', async () => {
+    deliver('2026-02-24', 200, [1])
+    expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
+    register('later.csv', '2,Two,hidden,,2026-03-01\n')
+    expect((await runAt(dataDir, '2026-03-05T02:00:00Z')).outcome).toBe('published')
+  })
+})
+
+describe('apps', () => {
+  it('blocks when a published app has no row in the registry any more', async () => {
+    rmSync(join(dataDir, 'raw/apps/two.csv'))
+    await expectBlocked('apps: published apps that have no row left in the registry: 1 (2 "Two")')
+    await expectAccepted('apps')
+    // Published with the snapshot, so it must not name what was taken away.
+    expect(readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')).not.toContain('Two')
+  })
+
+  it('lets an app pass that became an alias', async () => {
+    register('later.csv', '2,Two,public,1,2026-03-01\n')
+    expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
+  })
+})
+
+describe('several at once', () => {
+  it('are all told, and each is to be let through', async () => {
+    rmSync(join(dataDir, 'raw/apps/two.csv'))
+    deliver(LAST, 1)
+    await expectBlocked('volume: ', 'apps: ', 'run --accept volume,apps')
+    const half = await run('--accept', 'apps')
+    expect(half.code).toBe(1)
+    expect(half.stderr).toContain('run --accept volume,apps')
+    const both = await run('--accept', 'apps', '--accept', 'volume')
+    expect(both.code).toBe(0)
+  })
+
+  it('--accept names gates that exist', async () => {
+    const ended = await run('--accept', 'everything')
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toBe('--accept "everything" is no gate: expected volume, rows, apps\n')
+  })
+})
+
+it('a correction of what blocked needs no option', async () => {
+  deliver(LAST, 1)
+  await expectBlocked('volume: ')
+  writeFileSync(
+    join(dataDir, `raw/usage/date=${LAST}/rest.csv`),
+    `ts,app_id,prompt_tokens,completion_tokens\n${LAST},1,198,0\n`,
+  )
+  expect((await run()).code).toBe(0)
+})
