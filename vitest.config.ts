@@ -1,10 +1,15 @@
+import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+/** Tests of stored data: `npm test` runs them on SQLite, `npm run test:system` on PostgreSQL. */
+const ofStores = globSync('test/api/**/*.test.ts').filter((file) =>
+  readFileSync(file, 'utf8').includes('stores.kinds'),
+)
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     // One fewer by default; but tests wait for the programs they start more than they work.
     maxWorkers: availableParallelism(),
     // Tests start processes and databases of their own; a busy machine may be slow, never wrong. These end what hangs.
@@ -17,5 +22,19 @@ export default defineConfig({
       // Hundreds of processes are started, and compiling takes half of a start.
       NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
     },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'test', include: ['test/**/*.test.ts'], exclude: ['test/system/**'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'system',
+          include: ['test/system/**/*.test.ts', ...ofStores],
+          env: { TEST_STORE: 'PostgreSQL' },
+        },
+      },
+    ],
   },
 })

@@ -8,7 +8,6 @@ import { formatTable } from '../../pipeline/terminal/table-text.ts'
 import { runAt } from '../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
-import { HAS_TERMINAL, openTerminal } from '../support/terminal.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
@@ -106,46 +105,5 @@ describe('formatTable', () => {
         ],
       ),
     ).toBe('name   list\n-----  -----\na b    ["x"]\n       []\n(2 rows)')
-  })
-})
-
-/** The prompt on a terminal. */
-function openPrompt() {
-  const command = `'${process.execPath}' pipeline/sql-prompt.ts`
-  return openTerminal(command, { DATA_DIR: dataDir })
-}
-
-describe.skipIf(!HAS_TERMINAL)('npm run sql on a terminal', () => {
-  const CTRL_C = '\u0003'
-  const PROMPT = /sql> /
-
-  it('Ctrl-C throws away what is half typed, stops what runs, and leaves', async () => {
-    using terminal = openPrompt()
-    await terminal.seen(PROMPT)
-    terminal.type('SELECT half,\r')
-    await terminal.seen(/-> /)
-    terminal.type('typed')
-    await terminal.seen(/typed/)
-    terminal.type(CTRL_C)
-    await terminal.seen(PROMPT)
-    terminal.type('SELECT 6 * 7 AS answer;\r')
-    expect(await terminal.seen(/\(1 row\)[^]*sql> /)).toMatch(/answer\s+------\s+42\s/)
-    terminal.type('SELECT count(*) FROM range(1000000000000);\r')
-    await terminal.seen(/;\s*\n/)
-    terminal.type(CTRL_C)
-    await terminal.seen(/Interrupted[^]*sql> /)
-    terminal.type(CTRL_C)
-    expect(await terminal.ended).toEqual([0, null])
-  })
-
-  it('shows the first thousand rows of a larger answer, and says so', async () => {
-    using terminal = openPrompt()
-    await terminal.seen(PROMPT)
-    terminal.type('FROM range(1000);\r')
-    expect(await terminal.seen(/rows\)[^]*sql> /)).not.toContain('first')
-    terminal.type('FROM range(1001);\r')
-    expect(await terminal.seen(/rows\)[^]*sql> /)).toMatch(/\(1000 rows\)\s+These are the first 1000 rows/)
-    terminal.type('exit\r')
-    expect(await terminal.ended).toEqual([0, null])
   })
 })

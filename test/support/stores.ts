@@ -1,4 +1,5 @@
-/** The stores on which a test of stored things runs: SQLite, and PostgreSQL where it is installed. */
+/** The store on which a test of stored data runs: SQLite, and PostgreSQL among the system tests. */
+import { it } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
 import { TemporaryFolders } from './nightly.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
@@ -12,20 +13,27 @@ export interface StoreKind {
 
 /** The stores of one test file; `removeAll` belongs into its afterAll. */
 export class TestStores {
-  readonly kinds: readonly [StoreKind, ...StoreKind[]]
+  /** The kinds that this run tests; none, and a skipped test says so, where PostgreSQL is not installed. */
+  readonly kinds: readonly StoreKind[]
+  readonly sqlite: StoreKind
   readonly #folders = new TemporaryFolders()
   #server: Promise<Postgres> | undefined
 
   constructor() {
-    const sqlite: StoreKind = { name: 'SQLite', fresh: async () => ({ DATA_DIR: this.#folders.make() }) }
-    const bin = findPostgres()
-    this.kinds =
-      bin === undefined ? [sqlite] : [sqlite, { name: 'PostgreSQL', fresh: () => this.#freshDatabase(bin) }]
+    this.sqlite = { name: 'SQLite', fresh: async () => ({ DATA_DIR: this.#folders.make() }) }
+    this.kinds = process.env['TEST_STORE'] === 'PostgreSQL' ? this.#onPostgres() : [this.sqlite]
   }
 
   async removeAll(): Promise<void> {
     await (await this.#server)?.remove()
     this.#folders.removeAll()
+  }
+
+  #onPostgres(): readonly StoreKind[] {
+    const bin = findPostgres()
+    if (bin !== undefined) return [{ name: 'PostgreSQL', fresh: () => this.#freshDatabase(bin) }]
+    it.skip('on PostgreSQL, which is not installed', () => undefined)
+    return []
   }
 
   async #freshDatabase(bin: string): Promise<StoreSettings> {

@@ -58,16 +58,18 @@ describe.each(stores.kinds)('updateSchema on $name', ({ fresh, name }) => {
     expect(await appliedMigrations(store)).toEqual(files)
     await store.close()
   })
-})
 
-it.runIf(stores.kinds.length > 1)('makes the same columns in every database', async () => {
-  const [first, ...others] = await Promise.all(
-    stores.kinds.map(async ({ name, fresh }) => {
-      const store = await openStore(await fresh(), new Date())
-      const found = await columns(store, name)
-      await store.close()
-      return found
-    }),
-  )
-  for (const other of others) expect(other).toEqual(first)
+  if (name === 'PostgreSQL')
+    it('makes the same columns as on SQLite', async () => {
+      const kinds = [stores.sqlite, { fresh, name }]
+      const [expected, others] = await Promise.all(
+        kinds.map(async (kind) => {
+          const store = await openStore(await kind.fresh(), new Date())
+          const found = await columns(store, kind.name)
+          await store.close()
+          return found
+        }),
+      )
+      expect(others).toEqual(expected)
+    })
 })

@@ -154,7 +154,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
 })
 
 describe('Store.atOnce', () => {
-  const [{ fresh }] = stores.kinds
+  const { fresh } = stores.sqlite
   const ADD = 'UPDATE counter SET n = n + $1'
 
   async function openInside(settings: StoreSettings) {
@@ -211,7 +211,7 @@ describe('Store.atOnce', () => {
 })
 
 describe('A store in an SQLite file', () => {
-  const [{ fresh }] = stores.kinds
+  const { fresh } = stores.sqlite
 
   it('syncs what a transaction wrote at its end, and what is counted now and then', async () => {
     await using counter = await openCounter(await fresh())

@@ -22,11 +22,10 @@ function caller(keyId: string, accountId = 'account'): Caller {
   return { keyId, accountId, kind: 'inference' }
 }
 
-const [sqlite] = stores.kinds
 const limiters = [
   ...stores.kinds.map((kind) => ({ ...kind, create: createRateLimiter })),
   // What PostgreSQL gets, where it is not installed.
-  { ...sqlite, name: 'SQLite by statement', create: createStatementLimiter },
+  { ...stores.sqlite, name: 'SQLite by statement', create: createStatementLimiter },
 ]
 
 function left({ quotas }: Verdict): number[] {

@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDays } from '../../pipeline/contract/calendar.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
 import {
   copyRaw,
   currentSnapshot,
@@ -15,12 +15,12 @@ import {
   startNightly,
   TemporaryFolders,
   writeRaw,
-} from '../support/nightly.ts'
-import { REPOSITORY } from '../support/processes.ts'
-import type { TextRow } from '../support/nightly.ts'
-import { computeDataset } from '../support/oracle-reading.ts'
-import { publicDays } from '../support/oracle.ts'
-import { randomFrom, seedFrom } from '../support/random.ts'
+} from '../../support/nightly.ts'
+import { REPOSITORY } from '../../support/processes.ts'
+import type { TextRow } from '../../support/nightly.ts'
+import { computeDataset } from '../../support/oracle-reading.ts'
+import { publicDays } from '../../support/oracle.ts'
+import { randomFrom, seedFrom } from '../../support/random.ts'
 
 /** The gate asks for 50; fewer moments keep the daily run of the tests short. */
 const KILLS = Number(process.env['KILLS'] ?? 15)

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { BASE_PATH } from '../../../api/paths.ts'
-import { makeKey, startProgram, until } from '../../support/api.ts'
-import { writeModels } from '../../support/chat.ts'
-import { publish, query, TemporaryFolders } from '../../support/nightly.ts'
-import { freePort } from '../../support/ports.ts'
-import { randomFrom } from '../../support/random.ts'
+import { BASE_PATH } from '../../../../api/paths.ts'
+import { makeKey, startProgram, until } from '../../../support/api.ts'
+import { writeModels } from '../../../support/chat.ts'
+import { publish, query, TemporaryFolders } from '../../../support/nightly.ts'
+import { freePort } from '../../../support/ports.ts'
+import { randomFrom } from '../../../support/random.ts'
 import {
   chunk,
   completion,
@@ -21,8 +21,8 @@ import {
   status,
   stream,
   type Behaviour,
-} from '../../support/upstream.ts'
-import { readRecords } from '../../support/usage-records.ts'
+} from '../../../support/upstream.ts'
+import { readRecords } from '../../../support/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

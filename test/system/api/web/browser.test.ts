@@ -4,11 +4,11 @@ import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startApi, type Api } from '../../support/api.ts'
-import { runAt } from '../../support/in-process.ts'
-import { copyRaw, TemporaryFolders } from '../../support/nightly.ts'
-import { REPOSITORY } from '../../support/processes.ts'
-import { findProgram } from '../../support/programs.ts'
+import { startApi, type Api } from '../../../support/api.ts'
+import { runAt } from '../../../support/in-process.ts'
+import { copyRaw, TemporaryFolders } from '../../../support/nightly.ts'
+import { REPOSITORY } from '../../../support/processes.ts'
+import { findProgram } from '../../../support/programs.ts'
 
 const program = findProgram('chromium')
 const { source: AXE } = axe

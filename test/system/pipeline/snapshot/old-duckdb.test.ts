@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, copyRaw, currentSnapshot, query } from '../../support/nightly.ts'
-import { REPOSITORY } from '../../support/processes.ts'
-import { hasFolder } from '../../support/programs.ts'
+import { runAt } from '../../../support/in-process.ts'
+import { TemporaryFolders, copyRaw, currentSnapshot, query } from '../../../support/nightly.ts'
+import { REPOSITORY } from '../../../support/processes.ts'
+import { hasFolder } from '../../../support/programs.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

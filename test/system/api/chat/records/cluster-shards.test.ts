@@ -1,16 +1,23 @@
 /** A real cluster of two shards has every record, which the pipeline counts once, and never half an insert. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readConfig } from '../../../../pipeline/config.ts'
-import { clusterOf, type ClickHouseAddress } from '../../../../pipeline/contract/clickhouse-address.ts'
-import { runNightly } from '../../../../pipeline/run.ts'
-import { USUAL_RUN } from '../../../../pipeline/run-options.ts'
-import { until } from '../../../support/api.ts'
-import { PASSWORD, startCluster, type ClickHouseCluster } from '../../../support/clickhouse.ts'
-import { HINDERED, NEXT_DAY, numbered, openLog, spooled, spoolFiles } from '../../../support/cluster-log.ts'
-import { fact, queryWarehouse, SILENT } from '../../../support/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { findProgram } from '../../../support/programs.ts'
-import { failedRecord, usageRecord } from '../../../support/usage-records.ts'
+import { readConfig } from '../../../../../pipeline/config.ts'
+import { clusterOf, type ClickHouseAddress } from '../../../../../pipeline/contract/clickhouse-address.ts'
+import { runNightly } from '../../../../../pipeline/run.ts'
+import { USUAL_RUN } from '../../../../../pipeline/run-options.ts'
+import { until } from '../../../../support/api.ts'
+import { PASSWORD, startCluster, type ClickHouseCluster } from '../../../../support/clickhouse.ts'
+import {
+  HINDERED,
+  NEXT_DAY,
+  numbered,
+  openLog,
+  spooled,
+  spoolFiles,
+} from '../../../../support/cluster-log.ts'
+import { fact, queryWarehouse, SILENT } from '../../../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../../support/nightly.ts'
+import { findProgram } from '../../../../support/programs.ts'
+import { failedRecord, usageRecord } from '../../../../support/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

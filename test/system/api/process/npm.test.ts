@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { said, until } from '../../support/api.ts'
-import { halfRequest, untilClosing } from '../../support/connections.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { portOf } from '../../support/ports.ts'
-import { startProcess } from '../../support/processes.ts'
-import { HAS_TERMINAL, openTerminal } from '../../support/terminal.ts'
+import { said, until } from '../../../support/api.ts'
+import { halfRequest, untilClosing } from '../../../support/connections.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { portOf } from '../../../support/ports.ts'
+import { startProcess } from '../../../support/processes.ts'
+import { HAS_TERMINAL, openTerminal } from '../../../support/terminal.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

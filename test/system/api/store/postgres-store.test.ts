@@ -1,0 +1,270 @@
+/** What PostgreSQL brings with it: servers that cannot be reached, refuse, or go away in the middle. */
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { OperatorError } from '../../../../api/http/errors.ts'
+import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
+import { openPostgres } from '../../../../api/store/postgres-store.ts'
+import { startMutableProxy } from '../../../support/mutable-proxy.ts'
+import { makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
+import { publishSnapshot } from '../../../support/snapshot.ts'
+import { asEnvironment } from '../../../support/stores.ts'
+
+const folders = new TemporaryFolders()
+const bin = findPostgres()
+let server: Postgres
+
+beforeAll(async () => {
+  if (bin !== undefined) server = await startPostgres(bin)
+})
+
+afterAll(async () => {
+  if (bin !== undefined) await server.remove()
+  folders.removeAll()
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+const now = new Date('2026-11-20T12:00:00Z')
+
+/** Settings of a store in a database of its own, with the parts of the address changed. */
+async function database(
+  change: (url: URL) => void = () => undefined,
+): Promise<StoreSettings & { url: string }> {
+  const url = new URL(await server.createDatabase())
+  change(url)
+  return { DATA_DIR: folders.make(), DATABASE_URL: url.href, url: url.href }
+}
+
+/** Ends every connection to a database but the one that asks. */
+async function cutConnections(url: string): Promise<void> {
+  await ask(
+    url,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  )
+}
+
+describe.skipIf(bin === undefined)('openStore on a database that cannot be used', () => {
+  it.each([
+    {
+      fault: 'a wrong password',
+      change: (url: URL) => (url.password = 'wr0ng-password'),
+      reason: /authentication/,
+    },
+    {
+      fault: 'no such database',
+      change: (url: URL) => (url.pathname = '/missing'),
+      reason: /does not exist/,
+    },
+    { fault: 'no server there', change: (url: URL) => (url.port = '1'), reason: /ECONNREFUSED/ },
+    { fault: 'no TLS', change: (url: URL) => (url.search = '?sslmode=verify-full'), reason: /SSL/ },
+  ])('names host and database and never the password: $fault', async ({ change, reason }) => {
+    const settings = await database(change)
+    const { host, pathname } = new URL(settings.url)
+    const fault: unknown = await openStore(settings, now).catch((error: unknown) => error)
+    if (!(fault instanceof OperatorError)) throw new TypeError(`Not an OperatorError: ${String(fault)}`)
+    expect(fault.message).toContain(
+      `DATABASE_URL: database "${pathname.slice(1)}" at ${host} cannot be used: `,
+    )
+    expect(fault.message).toMatch(reason)
+    expect(fault.message).not.toMatch(new RegExp(`${PASSWORD}|wr0ng`))
+  })
+})
+
+describe.skipIf(bin === undefined)('openPostgres', () => {
+  it('takes the password from PGPASSWORD where the address has none', async () => {
+    const { url } = await database((address) => (address.password = ''))
+    const run = (environment: Readonly<Record<string, string>>) =>
+      startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
+    expect(await run({ PGPASSWORD: PASSWORD })).toMatchObject({ code: 0 })
+    expect(await run({ PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  it('connects anew after the server has ended every connection', async () => {
+    const { url } = await database()
+    const store = openPostgres(url)
+    await Promise.all(Array.from({ length: 5 }, () => store.query('SELECT pg_sleep(0.01)')))
+    await cutConnections(url)
+    const rows = await until(() => store.query('SELECT 1 AS one').catch(() => undefined))
+    expect(rows).toEqual([{ one: 1 }])
+    await store.close()
+  })
+
+  it('fails a transaction whose connection breaks, even while its work waits for something else', async () => {
+    const { url } = await database()
+    const store = openPostgres(url)
+    await store.script('CREATE TABLE counter (n INTEGER NOT NULL); INSERT INTO counter VALUES (0)')
+    const broken = store.transaction(async (queries) => {
+      await queries.query('UPDATE counter SET n = 5')
+      await cutConnections(url)
+      await until(() =>
+        queries.query('SELECT 1').then(
+          () => false,
+          () => true,
+        ),
+      )
+    })
+    await expect(broken).rejects.toThrow()
+    expect(await store.transaction((queries) => queries.query('SELECT n FROM counter'))).toEqual([{ n: 0 }])
+    await store.close()
+  })
+
+  it('has the server end what waits for a lock, takes too long or leaves a transaction open', async () => {
+    const { url } = await database()
+    const store = openPostgres(url)
+    const limits = await store.query(
+      "SELECT name, setting FROM pg_settings WHERE name ~ '^(lock|statement|idle_in_transaction_session)_timeout$'",
+    )
+    expect(Object.fromEntries(limits.map(({ name, setting }) => [name, setting]))).toEqual({
+      idle_in_transaction_session_timeout: '60000',
+      lock_timeout: '10000',
+      statement_timeout: '30000',
+    })
+    await store.close()
+  })
+
+  it('gives up on a lock that another transaction keeps, and lets the address say how soon', async () => {
+    const { url } = await database((address) => (address.search = '?lock_timeout=50'))
+    const [first, second] = [openPostgres(url), openPostgres(url)]
+    await first.transaction(async () => {
+      await expect(second.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow('lock timeout')
+    })
+    expect(await second.transaction((queries) => queries.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
+    await Promise.all([first.close(), second.close()])
+  })
+})
+
+describe.skipIf(bin === undefined)('a database that falls silent', () => {
+  it('is waited for no longer than for an answer, or a connection, that may come', async () => {
+    const { url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const store = openPostgres(proxy.url)
+    await store.query('SELECT 1')
+    proxy.mute()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const [onOldConnection, onNewOne] = Array.from({ length: 2 }, () =>
+      store.query('SELECT 1').then(() => 'answered', String),
+    )
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await onNewOne).toMatch(/timeout/)
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect(await onOldConnection).toMatch(/timeout/)
+    await store.close()
+  })
+
+  it('fails at once, for those who wait and those who come, when it is given up', async () => {
+    const { url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const store = openPostgres(proxy.url)
+    await store.query('SELECT 1')
+    proxy.mute()
+    // More than there are connections.
+    const asked = Array.from({ length: 25 }, () => store.query('SELECT 1').then(() => 'answered', String))
+    store.abandon()
+    // Not by the time that a query may take, which would end them too.
+    for (const outcome of await Promise.all(asked)) expect(outcome).toMatch(/given up/)
+    await expect(store.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow()
+    await store.close()
+  })
+
+  it('does not keep the API from ending', async () => {
+    const { DATA_DIR, url } = await database()
+    await using proxy = await startMutableProxy(url)
+    const { child, ended } = await startServer(asEnvironment({ DATA_DIR, DATABASE_URL: proxy.url }))
+    proxy.mute()
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ code: 0 })
+  })
+})
+
+describe.skipIf(bin === undefined)('a long transaction', () => {
+  it('lets others run beside it, in its own process and in another', async () => {
+    const { url } = await database()
+    const [first, second] = [openPostgres(url), openPostgres(url)]
+    await first.longTransaction(async (queries) => {
+      await queries.script('CREATE TABLE counter (n INTEGER NOT NULL)')
+      for (const store of [first, second]) {
+        expect(await store.transaction((others) => others.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
+      }
+    })
+    expect(await second.query('SELECT n FROM counter')).toEqual([])
+    await Promise.all([first.close(), second.close()])
+  })
+})
+
+/** The API as a process of its own over these settings, once it listens. */
+async function startServing(settings: StoreSettings) {
+  const { origin, child, ended } = await startServer(asEnvironment(settings))
+  return {
+    get: (key: string) =>
+      fetch(`${origin}/api/v1/datasets/app-rankings`, { headers: { Authorization: `Bearer ${key}` } }),
+    async stop() {
+      child.kill('SIGTERM')
+      return await ended
+    },
+  }
+}
+
+async function publishOne(dataDir: string): Promise<void> {
+  await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
+  })
+}
+
+describe.skipIf(bin === undefined)('several API processes on one database', () => {
+  it('let exactly 30 of many simultaneous requests of a key pass in all', async () => {
+    const settings = await database()
+    await publishOne(settings.DATA_DIR)
+    const servers = await Promise.all([startServing(settings), startServing(settings)])
+    const replies = await until(async () => {
+      const key = await makeKey(asEnvironment(settings))
+      const began = performance.now()
+      const statuses = await Promise.all(
+        servers.flatMap(({ get }) => Array.from({ length: 30 }, async () => (await get(key)).status)),
+      )
+      // On a machine so busy that the minute ran out meanwhile, once more with a fresh key.
+      return performance.now() - began < 60_000 && statuses
+    })
+    expect(replies.filter((status) => status === 200)).toHaveLength(30)
+    expect(replies.filter((status) => status === 429)).toHaveLength(30)
+    for (const ending of await Promise.all(servers.map((each) => each.stop()))) {
+      expect(ending).toMatchObject({ code: 0 })
+    }
+  })
+
+  it('make one first key when they start together', async () => {
+    const { url } = await database()
+    const start = async () => {
+      const { welcome, ...program } = await startAll({ DATA_DIR: folders.make(), DATABASE_URL: url })
+      program.child.kill('SIGTERM')
+      return { welcome, ending: await program.ended }
+    }
+    const started = await Promise.all([start(), start()])
+    expect(started.filter(({ welcome }) => welcome.includes('sk-inference-'))).toHaveLength(1)
+    for (const { ending } of started) expect(ending).toMatchObject({ code: 0 })
+  })
+
+  it('answer 500 while the server is away and recover by themselves', async () => {
+    const settings = await database()
+    await publishOne(settings.DATA_DIR)
+    const api = await startServing(settings)
+    const key = await makeKey(asEnvironment(settings))
+    expect((await api.get(key)).status).toBe(200)
+    await server.stop()
+    const refused = await api.get(key)
+    expect(refused.status).toBe(500)
+    expect(await refused.text()).not.toMatch(/127\.0\.0\.1|ECONN|postgres/i)
+    await server.start()
+    expect((await api.get(key)).status).toBe(200)
+    const { code, stderr } = await api.stop()
+    expect(code).toBe(0)
+    expect(stderr).not.toContain(PASSWORD)
+  })
+})
