@@ -17,7 +17,7 @@ import type { Route } from './http/route.ts'
 import { createRoutes } from './routes.ts'
 import { createSyncJobs, type SyncJobs } from './scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from './scim/directory/limits.ts'
-import { PULSE, type JobEffects } from './scim/jobs/run-job.ts'
+import { HEARTBEAT, type JobDependencies } from './scim/jobs/run-job.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
 
@@ -42,7 +42,7 @@ export interface ServeEffects {
   /** Where the tokens of directories and the keys of providers are found. */
   readonly environment: NodeJS.ProcessEnv
   /** What a test sets otherwise of how syncs run. */
-  readonly sync?: Partial<Pick<JobEffects, 'limits' | 'pulse' | 'wait' | 'syncMs'>>
+  readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'heartbeat' | 'wait' | 'syncMs'>>
   /** What a test sets otherwise of how chat requests are answered. */
   readonly chat?: Partial<ChatLimits>
 }
@@ -122,7 +122,7 @@ async function openSnapshots(
   return { current, retained }
 }
 
-interface SyncWorld extends Pick<JobEffects, 'store' | 'clock' | 'log' | 'environment'> {
+interface SyncWorld extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {
   readonly settings: Settings
   readonly metrics: Registry
 }
@@ -134,7 +134,7 @@ function startSyncJobs(
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const observer = createScimMetrics(metrics)
   return createSyncJobs(
-    { store, clock, log, environment, observer, limits: SYNC_LIMITS, pulse: PULSE, syncMs, ...sync },
+    { store, clock, log, environment, observer, limits: SYNC_LIMITS, heartbeat: HEARTBEAT, syncMs, ...sync },
     { concurrent: settings.SCIM_CONCURRENT_SYNCS },
   )
 }

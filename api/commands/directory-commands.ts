@@ -18,13 +18,13 @@ import { SYNC_LIMITS } from '../scim/directory/limits.ts'
 import { examine } from '../scim/directory/examine.ts'
 import { UNOBSERVED, type SyncObserver } from '../scim/observer.ts'
 import { describePlan } from '../scim/sync/plan-text.ts'
-import { PULSE } from '../scim/jobs/run-job.ts'
-import { prepareSync, type SyncEffects, type SyncOptions } from '../scim/sync/sync.ts'
+import { HEARTBEAT } from '../scim/jobs/run-job.ts'
+import { prepareSync, type SyncDependencies, type SyncOptions } from '../scim/sync/sync.ts'
 import { syncNow } from '../scim/jobs/sync-now.ts'
 import { readToken, type Environment } from '../scim/directory/token.ts'
 
 /** What a command works with. */
-interface Workplace {
+interface Dependencies {
   readonly store: Store
   readonly settings: Settings
   readonly environment: Environment
@@ -39,7 +39,7 @@ interface Command {
   readonly usage: string
   readonly summary: string
   /** Checks the arguments, before anything is opened, and returns what is to be done. */
-  prepare(args: readonly string[]): (workplace: Workplace) => Promise<void>
+  prepare(args: readonly string[]): (dependencies: Dependencies) => Promise<void>
 }
 
 const USAGE = {
@@ -95,7 +95,7 @@ export const HELP = [
   'Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash.',
 ].join('\n')
 
-function prepareSet(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   const given = readOptions(
     args,
     ['account', 'url', 'token-env', 'token-file', 'members', 'schedule', 'allow-loopback', 'allow-private'],
@@ -119,7 +119,7 @@ function prepareSet(args: readonly string[]): (workplace: Workplace) => Promise<
   }
 }
 
-function prepareList(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+function prepareList(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   readOptions(args, [], USAGE.list)
   return async ({ store, print }) => {
     print('account\turl\ttoken\tmembers\tschedule\tnext_sync_at\tlast_status\tlast_finished_at')
@@ -132,7 +132,7 @@ function prepareList(args: readonly string[]): (workplace: Workplace) => Promise
   }
 }
 
-function prepareRemove(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+function prepareRemove(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   const account = readAccount(readOptions(args, ['account'], USAGE.remove), USAGE.remove)
   return async ({ store, note }) => {
     if (!(await removeConnection(store, account))) throw notConnected(account)
@@ -140,30 +140,34 @@ function prepareRemove(args: readonly string[]): (workplace: Workplace) => Promi
   }
 }
 
-function prepareTest(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+function prepareTest(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   const account = readAccount(readOptions(args, ['account'], USAGE.test), USAGE.test)
-  return async (workplace) => {
-    const connection = await connectionOf(workplace.store, account)
-    const lines = await examine(connection, workplace.signal, effectsOf(workplace))
-    for (const line of lines) workplace.print(line)
+  return async (dependencies) => {
+    const connection = await connectionOf(dependencies.store, account)
+    const lines = await examine(connection, dependencies.signal, effectsOf(dependencies))
+    for (const line of lines) dependencies.print(line)
   }
 }
 
-function prepareSyncCommand(args: readonly string[]): (workplace: Workplace) => Promise<void> {
+function prepareSyncCommand(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   const given = readOptions(args, ['account', 'dry-run', 'allow-deletions'], USAGE.sync)
   const account = readAccount(given, USAGE.sync)
   const allowDeletions = given['allow-deletions'] ?? false
-  return async (workplace) => {
-    const { accountId } = await connectionOf(workplace.store, account)
-    const options = { signal: workplace.signal, allowDeletions, progress: tellProgress(workplace.note) }
-    if (given['dry-run'] === true) await showPlan(accountId, options, workplace)
-    else await runSync(accountId, options, workplace)
+  return async (dependencies) => {
+    const { accountId } = await connectionOf(dependencies.store, account)
+    const options = {
+      signal: dependencies.signal,
+      allowDeletions,
+      progress: reportProgress(dependencies.note),
+    }
+    if (given['dry-run'] === true) await showPlan(accountId, options, dependencies)
+    else await runSync(accountId, options, dependencies)
   }
 }
 
-async function showPlan(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
-  const { store, print, note } = workplace
-  const prepared = await prepareSync(store, accountId, options, effectsOf(workplace))
+async function showPlan(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
+  const { store, print, note } = dependencies
+  const prepared = await prepareSync(store, accountId, options, effectsOf(dependencies))
   for (const line of describePlan(prepared.plan)) print(line)
   if (!prepared.complete) note('The directory tells no total: a sync deletes nothing.')
   if (prepared.fault === undefined) return
@@ -171,20 +175,20 @@ async function showPlan(accountId: string, options: SyncOptions, workplace: Work
   note('To let one run do it all the same: sync --allow-deletions.')
 }
 
-async function runSync(accountId: string, options: SyncOptions, workplace: Workplace): Promise<void> {
-  const { settings, print } = workplace
+async function runSync(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
+  const { settings, print } = dependencies
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const job = await syncNow(accountId, options, {
-    ...workplace,
-    ...effectsOf(workplace),
-    pulse: PULSE,
+    ...dependencies,
+    ...effectsOf(dependencies),
+    heartbeat: HEARTBEAT,
     syncMs,
   })
   print(JSON.stringify(showJob(job)))
   if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
 }
 
-function effectsOf({ environment, note }: Workplace): SyncEffects {
+function effectsOf({ environment, note }: Dependencies): SyncDependencies {
   let told = false
   const directoryAsked: SyncObserver['directoryAsked'] = (outcome) => {
     // Once: a directory that limits requests says so again and again, and may let a command wait for long.
@@ -205,7 +209,7 @@ function notConnected(account: string): OperatorError {
   return new OperatorError(`Account "${account}" has no directory: list shows the connections, set makes one`)
 }
 
-function tellProgress(note: (line: string) => void): SyncOptions['progress'] {
+function reportProgress(note: (line: string) => void): SyncOptions['progress'] {
   let told = 0
   return (read, total) => {
     if (read === told || (read < told + TOLD_EVERY && read !== total)) return

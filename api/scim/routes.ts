@@ -122,7 +122,7 @@ function callerOf(reply: Reply): Caller {
   return caller
 }
 
-// Whatever is no id of ours names nothing. It never reaches the store: PostgreSQL refuses texts with a NUL in them.
+// What is no id of this service names nothing. It never reaches the store: PostgreSQL refuses texts with a NUL in them.
 function idOf(request: Request, what: Named): string {
   const { data } = idSchema.safeParse(request.params['id'])
   if (data === undefined) throw unknown(what)

@@ -7,7 +7,7 @@ import { createLog } from '../../api/process/log.ts'
 import { openStore } from '../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../api/scim/directory/connection-store.ts'
 import { SYNC_LIMITS } from '../../api/scim/directory/limits.ts'
-import { PULSE } from '../../api/scim/jobs/run-job.ts'
+import { HEARTBEAT } from '../../api/scim/jobs/run-job.ts'
 import { syncNow } from '../../api/scim/jobs/sync-now.ts'
 import type { Queries, Store } from '../../api/store/store.ts'
 import { reportMeasured, timed } from './measure.ts'
@@ -65,7 +65,7 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
         log: createLog('silent'),
         environment: { [TOKEN.variable]: TOKEN.value },
         limits: SYNC_LIMITS,
-        pulse: PULSE,
+        heartbeat: HEARTBEAT,
         syncMs: 600_000,
         note: () => undefined,
       },

@@ -5,7 +5,7 @@ import type { StoreSettings } from '../../api/store/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/directory/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
 import type { HttpLimits } from '../../api/http/server/http-server.ts'
-import type { JobEffects } from '../../api/scim/jobs/run-job.ts'
+import type { JobDependencies } from '../../api/scim/jobs/run-job.ts'
 import { startApi, until, type Api } from './api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from './stores.ts'
@@ -48,12 +48,12 @@ const membersSchema = z.strictObject({
 /** The name of the variable that holds the token in tests. */
 export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
 
-/** Pauses of no length, and a pulse that a test can wait for, though no busy machine misses so many beats. */
+/** Pauses of no length, and a heartbeat that a test can wait for, though no busy machine misses so many beats. */
 export const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
-  pulse: { beatMs: 20, stillBeats: 100 },
+  heartbeat: { beatMs: 20, missedBeats: 100 },
   wait: async () => await sleep(0),
-} satisfies Partial<JobEffects>
+} satisfies Partial<JobDependencies>
 
 /** A connection to a directory on this machine. */
 export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}): ConnectionWanted {
@@ -71,7 +71,7 @@ export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}):
 interface SyncApiOptions {
   /** What the service shows to directories; by default what `startDirectory` asks for. */
   readonly token?: string
-  readonly sync?: Partial<JobEffects>
+  readonly sync?: Partial<JobDependencies>
   readonly clock?: () => Date
   readonly settings?: Readonly<Record<string, string>>
   readonly limits?: Partial<HttpLimits>

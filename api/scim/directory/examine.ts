@@ -1,9 +1,9 @@
 import type { Connection } from './connection-store.ts'
 import type { DirectoryClient, Query } from './client.ts'
 import type { SyncLimits } from './limits.ts'
-import type { TheirGroup } from './messages.ts'
+import type { RemoteGroup } from './messages.ts'
 import { discoverCursor, readOne } from './pull.ts'
-import { connect, type SyncEffects } from '../sync/sync.ts'
+import { connect, type SyncDependencies } from '../sync/sync.ts'
 import { firstPage } from './walk.ts'
 
 /**
@@ -13,14 +13,14 @@ import { firstPage } from './walk.ts'
 export async function examine(
   connection: Connection,
   signal: AbortSignal,
-  effects: SyncEffects,
+  dependencies: SyncDependencies,
 ): Promise<string[]> {
-  const client = connect(connection, signal, effects)
+  const client = connect(connection, signal, dependencies)
   try {
     const cursor = await discoverCursor(client)
     const withMembers = connection.members === 'inline'
     const [{ groups, total, nextCursor }, query] = await firstPage({
-      ...effects,
+      ...dependencies,
       client,
       cursor,
       withMembers,
@@ -31,7 +31,7 @@ export async function examine(
       `pages by: ${paging}`,
       `groups in all: ${total ?? (paging === 'cursor' ? 'not told' : 'not told, so a sync deletes nothing')}`,
       `groups on the first page: ${groups.length}`,
-      ...(await membersOf(connection, groups, { client, limits: effects.limits })),
+      ...(await membersOf(connection, groups, { client, limits: dependencies.limits })),
     ]
   } finally {
     await client.close()
@@ -41,7 +41,7 @@ export async function examine(
 // Where a sync would take them from: a list that was asked to leave members out tells nothing of them.
 async function membersOf(
   { members: mode }: Connection,
-  groups: readonly TheirGroup[],
+  groups: readonly RemoteGroup[],
   { client, limits }: { readonly client: DirectoryClient; readonly limits: SyncLimits },
 ): Promise<string[]> {
   if (mode === 'inline') {

@@ -5,7 +5,7 @@ export interface SyncLimits {
   /** Milliseconds to connect, and for one request as a whole, however slowly it drips. */
   readonly connectMs: number
   readonly requestMs: number
-  /** How often a request that failed by no fault of ours is tried in all, and the first pause between two tries. */
+  /** How often a request that failed by no fault of this service is tried in all, and the first pause between two tries. */
   readonly tries: number
   readonly backoffMs: number
   /** How often a request waits because the directory says so, and how long it waits at most each time. */

@@ -11,7 +11,7 @@ import {
 } from '../groups/members.ts'
 
 /** A group as the directory has it. */
-export interface TheirGroup {
+export interface RemoteGroup {
   /** The directory's `id`. */
   readonly scimId: string
   /** Its `externalId`, if it has one. */
@@ -23,7 +23,7 @@ export interface TheirGroup {
 
 /** One page of a list of groups. */
 export interface Page {
-  readonly groups: readonly TheirGroup[]
+  readonly groups: readonly RemoteGroup[]
   /** `totalResults`, where it is given and makes sense. */
   readonly total: number | undefined
   readonly nextCursor: string | undefined
@@ -55,7 +55,7 @@ const groupSchema = z.preprocess(
       displayname: nameSchema.nullish(),
       members: memberListSchema.nullish(),
     })
-    .transform(({ id, externalid, displayname, members }): TheirGroup => ({
+    .transform(({ id, externalid, displayname, members }): RemoteGroup => ({
       scimId: id,
       externalId: externalid ?? null,
       displayName: displayname?.trim() || id,
@@ -92,7 +92,7 @@ export function readPage(body: unknown): Page {
 }
 
 /** Reads one group. */
-export function readGroup(body: unknown): TheirGroup {
+export function readGroup(body: unknown): RemoteGroup {
   return parse(groupSchema, body, () => {
     const scimId = idSchema.safeParse(body).data?.id
     return scimId === undefined ? 'a group' : groupCalled(scimId)

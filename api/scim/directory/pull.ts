@@ -2,7 +2,7 @@
 import type { DirectoryClient } from './client.ts'
 import { SyncFailure } from '../failures.ts'
 import type { SyncLimits } from './limits.ts'
-import { groupCalled, offersCursor, readGroup, type TheirGroup } from './messages.ts'
+import { groupCalled, offersCursor, readGroup, type RemoteGroup } from './messages.ts'
 import {
   checkMembers,
   checkSize,
@@ -98,7 +98,7 @@ interface LookedUp {
 }
 
 /** What a directory tells of a group that it is asked for by its id. */
-type LookUp = TheirGroup | 'gone' | 'untold'
+type LookUp = RemoteGroup | 'gone' | 'untold'
 
 // Whether the directory told of each group if it exists; those that do are added to the groups.
 async function lookUp(

@@ -5,7 +5,7 @@
 import type { Answer, DirectoryClient, Query } from './client.ts'
 import { SyncFailure } from '../failures.ts'
 import type { SyncLimits } from './limits.ts'
-import { groupCalled, readPage, scimTypeOf, type Page, type TheirGroup } from './messages.ts'
+import { groupCalled, readPage, scimTypeOf, type Page, type RemoteGroup } from './messages.ts'
 
 /** Told after each page: groups read so far, and how many there are where the directory says so. */
 export type Progress = (read: number, total: number | undefined) => void
@@ -31,7 +31,7 @@ export interface WalkEnd {
 }
 
 /** Groups by the directory's id; several walks may fill the same. */
-export type Found = Map<string, TheirGroup>
+export type Found = Map<string, RemoteGroup>
 
 const RESTARTS = 2
 const FRUITLESS_PAGES = 20
@@ -180,7 +180,7 @@ export function checkSize(found: Found, members: number, limits: SyncLimits): vo
  * The number of members of the group.
  * @throws {SyncFailure} when it has more than a group may have.
  */
-export function checkMembers({ scimId, members }: TheirGroup, limits: SyncLimits): number {
+export function checkMembers({ scimId, members }: RemoteGroup, limits: SyncLimits): number {
   const count = members?.count ?? 0
   if (count <= limits.membersPerGroup) return count
   const detail = `${groupCalled(scimId)} has more than ${limits.membersPerGroup} members`

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Queries } from '../../store/store.ts'
 import type { Member } from './members.ts'
-import type { OurGroup } from '../sync/plan.ts'
+import type { LocalGroup } from '../sync/plan.ts'
 
 /** One page of a list. */
 export interface PageWanted {
@@ -28,7 +28,7 @@ export const memberRowSchema = z.object({
 
 const memberIdSchema = memberRowSchema.pick({ id: true })
 
-const ourGroupSchema = z
+const localGroupSchema = z
   .object({
     id: z.string(),
     scim_id: z.string(),
@@ -39,7 +39,7 @@ const ourGroupSchema = z
     created_at: z.string(),
     deleted_at: z.string().nullable(),
   })
-  .transform((row): OurGroup => ({
+  .transform((row): LocalGroup => ({
     id: row.id,
     scimId: row.scim_id,
     externalId: row.external_id,
@@ -50,7 +50,7 @@ const ourGroupSchema = z
     deleted: row.deleted_at !== null,
   }))
 
-const OUR_GROUPS = `
+const LOCAL_GROUPS = `
   SELECT id, scim_id, external_id, display_name, member_digest, member_count, created_at, deleted_at
   FROM scim_groups WHERE account_id = $1`
 const LIST = `
@@ -67,8 +67,8 @@ const MEMBER_IDS = 'SELECT member_id AS id FROM scim_members WHERE group_id = $1
 const ALL_MEMBERS = 'SELECT member_id AS id, type, display_name FROM scim_members WHERE group_id = $1'
 
 /** All groups of an account, deleted ones included. */
-export async function readOurGroups(queries: Queries, accountId: string): Promise<readonly OurGroup[]> {
-  return z.array(ourGroupSchema).parse(await queries.query(OUR_GROUPS, [accountId]))
+export async function readLocalGroups(queries: Queries, accountId: string): Promise<readonly LocalGroup[]> {
+  return z.array(localGroupSchema).parse(await queries.query(LOCAL_GROUPS, [accountId]))
 }
 
 /** The members of a group as they were last supplied. */

@@ -2,7 +2,7 @@
 import type { Queries } from '../../store/store.ts'
 import { inBatches, type Row } from './batches.ts'
 import type { Member } from './members.ts'
-import type { OurGroup } from '../sync/plan.ts'
+import type { LocalGroup } from '../sync/plan.ts'
 
 const WRITE_GROUPS = (rows: string) => `
   INSERT INTO scim_groups (id, account_id, scim_id, external_id, display_name, member_digest, member_count,
@@ -21,7 +21,7 @@ const DELETE_MEMBERS = (rows: string) => `
 const DELETE_ALL_MEMBERS = 'DELETE FROM scim_members WHERE group_id = $1'
 
 /** A row of the table of groups. */
-export interface GroupRow extends Omit<OurGroup, 'deleted'> {
+export interface GroupRow extends Omit<LocalGroup, 'deleted'> {
   readonly accountId: string
   readonly updatedAt: string
   readonly deletedAt: string | null

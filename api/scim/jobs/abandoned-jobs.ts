@@ -1,10 +1,10 @@
-/** Finds running jobs that nobody runs: those of dead processes, whose heartbeat stands still, and our own. */
+/** Finds running jobs that nobody runs: those of processes that are gone, whose heartbeat stands still, and our own. */
 import type { Failure } from '../failures.ts'
-import { failJob, failStillJob, listHeartbeats } from './job-store.ts'
+import { failJob, failAbandonedJob, listHeartbeats } from './job-store.ts'
 import { UNOBSERVED } from '../observer.ts'
-import type { JobEffects } from './run-job.ts'
+import type { JobDependencies } from './run-job.ts'
 
-type WatchEffects = Pick<JobEffects, 'store' | 'clock' | 'log' | 'pulse' | 'observer'>
+type WatchDependencies = Pick<JobDependencies, 'store' | 'clock' | 'log' | 'heartbeat' | 'observer'>
 
 /** A process that runs jobs, as it knows itself. */
 export interface Runner {
@@ -31,11 +31,11 @@ interface Observed {
 /**
  * A look at the running jobs; call it every now and then, though never while one is being taken in hand. A job of
  * another process whose heartbeat did not move over many looks is failed as interrupted. Looks count, not time:
- * neither the clock of another machine nor a machine that slept for a while makes a living job seem dead.
+ * neither the clock of another machine nor a machine that slept for a while makes a living job seem abandoned.
  */
-export function watchForDead(
+export function watchAbandonedJobs(
   runner: Runner,
-  { store, clock, log, pulse, observer = UNOBSERVED }: WatchEffects,
+  { store, clock, log, heartbeat, observer = UNOBSERVED }: WatchDependencies,
 ): () => Promise<void> {
   let observed = new Map<string, Observed>()
 
@@ -58,9 +58,9 @@ export function watchForDead(
         if (!runner.runs(job.id)) await endOwn(job.id)
         continue
       }
-      const now = lookAgain(observed.get(job.id), job.heartbeat, { lookedAt, beatMs: pulse.beatMs })
-      if (now.looks < pulse.stillBeats) seen.set(job.id, now)
-      else if (await failStillJob(store, job, clock())) {
+      const now = lookAgain(observed.get(job.id), job.heartbeat, { lookedAt, beatMs: heartbeat.beatMs })
+      if (now.looks < heartbeat.missedBeats) seen.set(job.id, now)
+      else if (await failAbandonedJob(store, job, clock())) {
         observer.jobFinished({ outcome: 'interrupted' })
         log.warn({ job_id: job.id, failure: 'interrupted' }, 'the process of a directory sync is gone')
       }

@@ -51,7 +51,7 @@ const FAIL = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = $4, finished_at = ${FINISHED_AT}
   WHERE id = $1 AND status = 'running' AND runner = $3 RETURNING ${COLUMNS}`
 const BEATING = "SELECT id, runner, heartbeat FROM scim_sync_jobs WHERE status = 'running'"
-const FAIL_STILL = `
+const FAIL_ABANDONED = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = ${FINISHED_AT}
   WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING id`
 
@@ -155,12 +155,12 @@ export async function listHeartbeats(queries: Queries) {
 }
 
 /** Fails a job as interrupted, unless its heartbeat has moved on; whether it did. */
-export async function failStillJob(
+export async function failAbandonedJob(
   queries: Queries,
   { id, heartbeat }: Pick<z.infer<typeof heartbeatSchema>, 'id' | 'heartbeat'>,
   now: Date,
 ): Promise<boolean> {
-  return (await queries.query(FAIL_STILL, [id, now.toISOString(), heartbeat])).length > 0
+  return (await queries.query(FAIL_ABANDONED, [id, now.toISOString(), heartbeat])).length > 0
 }
 
 function jobOf([row]: readonly unknown[]): Job | undefined {

@@ -3,10 +3,10 @@
  * Everything lies in the store, so several processes share the work and a restart loses none of it.
  */
 import { randomUUID } from 'node:crypto'
-import { watchForDead } from './abandoned-jobs.ts'
+import { watchAbandonedJobs } from './abandoned-jobs.ts'
 import { SyncFailure, type Failure } from '../failures.ts'
 import { requestJob, takeNextJob, type Job } from './job-store.ts'
-import { runJob, UnrecordedEnd, type JobEffects } from './run-job.ts'
+import { runJob, UnrecordedEnd, type JobDependencies } from './run-job.ts'
 import { watchSchedules } from './scheduled-syncs.ts'
 
 export interface SyncJobs {
@@ -24,12 +24,12 @@ interface JobsOptions {
 }
 
 /** The jobs over a store. */
-export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions): SyncJobs {
-  const { store, clock, log, pulse } = effects
+export function createSyncJobs(dependencies: JobDependencies, { concurrent }: JobsOptions): SyncJobs {
+  const { store, clock, log, heartbeat } = dependencies
   const stopping = new AbortController()
-  const runner = createRunner(effects, stopping.signal)
-  const endDeadJobs = watchForDead(runner, effects)
-  const startDueJobs = watchSchedules(effects)
+  const runner = createRunner(dependencies, stopping.signal)
+  const endAbandonedJobs = watchAbandonedJobs(runner, dependencies)
+  const startDueJobs = watchSchedules(dependencies)
   let looking = Promise.resolve()
   let waiting = false
   let timer: NodeJS.Timeout | undefined
@@ -38,15 +38,15 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
     waiting = false
     if (stopping.signal.aborted) return
     try {
-      await endDeadJobs()
+      await endAbandonedJobs()
       await startDueJobs()
       while (runner.running() < concurrent && (await runner.takeNext(wake)));
     } catch (error) {
-      tellFault(error)
+      logFault(error)
     }
   }
 
-  function tellFault(error: unknown): void {
+  function logFault(error: unknown): void {
     log.error({ err: error }, 'sync jobs could not be looked after')
   }
 
@@ -60,7 +60,7 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
   return {
     begin() {
       wake()
-      timer = setInterval(wake, pulse.beatMs)
+      timer = setInterval(wake, heartbeat.beatMs)
     },
     async request(accountId) {
       const job = await requestJob(store, accountId, clock())
@@ -72,21 +72,21 @@ export function createSyncJobs(effects: JobEffects, { concurrent }: JobsOptions)
       stopping.abort(new SyncFailure('interrupted', 'the service was stopped'))
       await looking
       await runner.ended()
-      if (runner.hasUnrecorded()) await endDeadJobs().catch(tellFault)
+      if (runner.hasUnrecorded()) await endAbandonedJobs().catch(logFault)
     },
   }
 }
 
 // Who runs jobs in this process: named in the row of each job that it has in hand.
-function createRunner(effects: JobEffects, signal: AbortSignal) {
-  const { store, clock, log } = effects
+function createRunner(dependencies: JobDependencies, signal: AbortSignal) {
+  const { store, clock, log } = dependencies
   const id = randomUUID()
   const running = new Map<string, Promise<void>>()
   const unrecorded = new Map<string, Failure>()
 
   async function run(job: Job): Promise<void> {
     try {
-      await runJob(job, id, { signal, allowDeletions: false, progress: () => undefined }, effects)
+      await runJob(job, id, { signal, allowDeletions: false, progress: () => undefined }, dependencies)
     } catch (error) {
       unrecorded.set(job.id, error instanceof UnrecordedEnd ? error.failure : 'internal')
       const message = 'the end of a directory sync could not be recorded; trying again'

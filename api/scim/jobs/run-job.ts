@@ -7,24 +7,30 @@ import { SyncFailure, type Failure } from '../failures.ts'
 import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from '../observer.ts'
 import { stageMembers } from '../sync/stage.ts'
-import { carryOut, prepareSync, type Prepared, type SyncEffects, type SyncOptions } from '../sync/sync.ts'
+import {
+  carryOut,
+  prepareSync,
+  type Prepared,
+  type SyncDependencies,
+  type SyncOptions,
+} from '../sync/sync.ts'
 
-/** The pulse of running jobs. */
-export interface Pulse {
+/** The heartbeat of running jobs. */
+export interface Heartbeat {
   /** Pause between two heartbeats. */
   readonly beatMs: number
-  /** How many such pauses a heartbeat may stand still before its process counts as dead. */
-  readonly stillBeats: number
+  /** How many such pauses a heartbeat may stand still before its process counts as abandoned. */
+  readonly missedBeats: number
 }
 
-/** The pulse in force unless a test brings its own. */
-export const PULSE: Pulse = { beatMs: 2000, stillBeats: 8 }
+/** The heartbeat in force unless a test brings its own. */
+export const HEARTBEAT: Heartbeat = { beatMs: 2000, missedBeats: 8 }
 
-export interface JobEffects extends SyncEffects {
+export interface JobDependencies extends SyncDependencies {
   readonly store: Store
   readonly clock: Clock
   readonly log: Log
-  readonly pulse: Pulse
+  readonly heartbeat: Heartbeat
   /** Milliseconds that a sync may take in all. */
   readonly syncMs: number
 }
@@ -48,9 +54,9 @@ export async function runJob(
   job: Job,
   runner: string,
   options: SyncOptions,
-  effects: JobEffects,
+  dependencies: JobDependencies,
 ): Promise<void> {
-  const { store, log, syncMs, observer = UNOBSERVED } = effects
+  const { store, log, syncMs, observer = UNOBSERVED } = dependencies
   const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
@@ -58,13 +64,13 @@ export async function runJob(
   const deadline = setTimeout(() => {
     ending.abort(new SyncFailure('timed_out', `not done within ${syncMs} ms`))
   }, syncMs)
-  const heart = keepBeating(running, ending, effects)
+  const heart = keepBeating(running, ending, dependencies)
   try {
     const signal = AbortSignal.any([options.signal, ending.signal])
-    const prepared = await prepareSync(store, job.account_id, { ...options, signal }, effects)
+    const prepared = await prepareSync(store, job.account_id, { ...options, signal }, dependencies)
     if (prepared.fault !== undefined) throw prepared.fault
     signal.throwIfAborted()
-    const counts = await finish(running, prepared, signal, effects)
+    const counts = await finish(running, prepared, signal, dependencies)
     log.info({ ...about, ...counts }, 'directory sync succeeded')
     observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
     observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
@@ -72,8 +78,8 @@ export async function runJob(
     const fault = asFailure(error)
     const level = fault.failure === 'internal' ? 'error' : 'warn'
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
-    const ended = await recordFailure(running, fault.failure, effects)
-    // One that another process took for dead was counted there.
+    const ended = await recordFailure(running, fault.failure, dependencies)
+    // One that another process ended as abandoned was counted there.
     if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
   } finally {
     clearTimeout(deadline)
@@ -81,7 +87,7 @@ export async function runJob(
   }
 }
 
-async function recordFailure(running: RunningJob, failure: Failure, { store, clock }: JobEffects) {
+async function recordFailure(running: RunningJob, failure: Failure, { store, clock }: JobDependencies) {
   try {
     return await failJob(store, running, { failure, now: clock() })
   } catch (error) {
@@ -93,7 +99,7 @@ async function finish(
   running: RunningJob,
   { connection, plan, complete }: Prepared,
   signal: AbortSignal,
-  { store, clock }: JobEffects,
+  { store, clock }: JobDependencies,
 ) {
   const work = workOf(plan)
   const now = clock()
@@ -104,8 +110,8 @@ async function finish(
   const staged = await stageMembers(store, work.changes, { accountId: connection.accountId, now, hold })
   return await store.longTransaction(async (queries) => {
     await carryOut(queries, connection, { work, staged, now })
-    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody takes the job
-    // for dead. If somebody did, all of this is undone.
+    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody ends the job
+    // as abandoned. If somebody did, all of this is undone.
     if (!(await beat(queries, running))) throw lost()
     const counts = { synced: plan.present, deleted: plan.deletions.length }
     await succeedJob(queries, running.id, { ...counts, now: clock() })
@@ -113,7 +119,11 @@ async function finish(
   })
 }
 
-function keepBeating(running: RunningJob, ending: AbortController, { store, log, pulse }: JobEffects) {
+function keepBeating(
+  running: RunningJob,
+  ending: AbortController,
+  { store, log, heartbeat }: JobDependencies,
+) {
   let lastBeat = Promise.resolve()
   const beatOnce = async () => {
     try {
@@ -124,7 +134,7 @@ function keepBeating(running: RunningJob, ending: AbortController, { store, log,
   }
   const timer = setInterval(() => {
     lastBeat = beatOnce()
-  }, pulse.beatMs)
+  }, heartbeat.beatMs)
   return {
     async stop() {
       clearInterval(timer)
@@ -134,7 +144,7 @@ function keepBeating(running: RunningJob, ending: AbortController, { store, log,
 }
 
 function lost(): SyncFailure {
-  return new SyncFailure('interrupted', 'another process took this job for dead and ended it')
+  return new SyncFailure('interrupted', 'another process ended this job as abandoned')
 }
 
 function asFailure(error: unknown): SyncFailure {

@@ -1,7 +1,7 @@
 import { cronSchedule, type CronSchedule } from '../../process/cron-schedule.ts'
 import { advanceSchedule, dueConnections, readConnection } from '../directory/connection-store.ts'
 import { requestJobWithin } from './job-store.ts'
-import type { JobEffects } from './run-job.ts'
+import type { JobDependencies } from './run-job.ts'
 
 /**
  * Requests the jobs whose time has come; call it every now and then. Of several processes one does, and moments
@@ -11,7 +11,7 @@ export function watchSchedules({
   store,
   clock,
   log,
-}: Pick<JobEffects, 'store' | 'clock' | 'log'>): () => Promise<void> {
+}: Pick<JobDependencies, 'store' | 'clock' | 'log'>): () => Promise<void> {
   const schedules = rememberSchedules()
 
   async function start(row: unknown): Promise<void> {

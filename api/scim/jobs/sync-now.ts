@@ -2,22 +2,26 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../http/errors.ts'
-import { watchForDead } from './abandoned-jobs.ts'
+import { watchAbandonedJobs } from './abandoned-jobs.ts'
 import { findJob, requestJob, takeJob, type Job } from './job-store.ts'
-import { runJob, type JobEffects } from './run-job.ts'
+import { runJob, type JobDependencies } from './run-job.ts'
 import type { SyncOptions } from '../sync/sync.ts'
 
-interface NowEffects extends JobEffects {
+interface NowDependencies extends JobDependencies {
   readonly note: (line: string) => void
 }
 
 /** Runs a sync of the account, after any that is under way elsewhere, and resolves to its finished job. */
-export async function syncNow(accountId: string, options: SyncOptions, effects: NowEffects): Promise<Job> {
-  const { store, clock, note, pulse } = effects
+export async function syncNow(
+  accountId: string,
+  options: SyncOptions,
+  dependencies: NowDependencies,
+): Promise<Job> {
+  const { store, clock, note, heartbeat } = dependencies
   const runner = randomUUID()
   // It looks only while it runs nothing, and ends with its own job.
   const itself = { id: runner, runs: () => false, endOf: () => undefined, forget: () => undefined }
-  const endDeadJobs = watchForDead(itself, effects)
+  const endAbandonedJobs = watchAbandonedJobs(itself, dependencies)
   let waitedFor: string | undefined
   for (;;) {
     options.signal.throwIfAborted()
@@ -25,12 +29,12 @@ export async function syncNow(accountId: string, options: SyncOptions, effects: 
     if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
     const job = await takeJob(store, { id: open.id, runner }, clock())
     if (job !== undefined) {
-      await runJob(job, runner, options, effects)
+      await runJob(job, runner, options, dependencies)
       return (await findJob(store, accountId, job.id)) ?? job
     }
     if (open.id !== waitedFor) note(`Job ${open.id} is under way in another process; waiting for its end.`)
     waitedFor = open.id
-    await endDeadJobs()
-    await sleep(pulse.beatMs)
+    await endAbandonedJobs()
+    await sleep(heartbeat.beatMs)
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Queries } from '../../store/store.ts'
 import { readMembers } from '../groups/group-store.ts'
 import type { Member } from '../groups/members.ts'
-import type { Change, OurGroup, Plan } from './plan.ts'
+import type { Change, LocalGroup, Plan } from './plan.ts'
 import {
   deleteMembers,
   writeGroups,
@@ -22,7 +22,7 @@ export type IdentifiedChange = Change & { readonly id: string }
 export interface Work {
   /** In the order of the indexes, which are then written from one end to the other. */
   readonly changes: readonly IdentifiedChange[]
-  readonly deletions: readonly OurGroup[]
+  readonly deletions: readonly LocalGroup[]
 }
 
 interface ApplyOptions {
@@ -34,7 +34,7 @@ interface ApplyOptions {
 
 /** The work of a plan. */
 export function workOf({ changes, deletions }: Plan): Work {
-  const identified = changes.map((change) => ({ ...change, id: change.ours?.id ?? randomUUID() }))
+  const identified = changes.map((change) => ({ ...change, id: change.local?.id ?? randomUUID() }))
   return { changes: identified.toSorted((a, b) => (a.id < b.id ? -1 : 1)), deletions }
 }
 
@@ -59,12 +59,12 @@ export async function applyWork(
 
 /** The row of a group as the directory has it now. */
 export function changedRow(
-  { id, ours, theirs, withMembers }: IdentifiedChange,
+  { id, local, remote, withMembers }: IdentifiedChange,
   accountId: string,
   time: string,
 ): GroupRow {
-  const { scimId, externalId, displayName, members } = theirs
-  const { memberDigest = null, memberCount = null, createdAt = time } = ours ?? {}
+  const { scimId, externalId, displayName, members } = remote
+  const { memberDigest = null, memberCount = null, createdAt = time } = local ?? {}
   const known = { memberDigest, memberCount }
   const supplied = withMembers && members !== null
   return {
@@ -80,8 +80,8 @@ export function changedRow(
   }
 }
 
-/** The row of a group of ours that is not to be shown. */
-export function deletedRow(group: OurGroup, accountId: string, time: string): GroupRow {
+/** The row of a local group that is not shown. */
+export function deletedRow(group: LocalGroup, accountId: string, time: string): GroupRow {
   return { ...group, accountId, updatedAt: time, deletedAt: time }
 }
 
@@ -89,10 +89,10 @@ export function deletedRow(group: OurGroup, accountId: string, time: string): Gr
 async function memberRows(queries: Queries, changes: readonly IdentifiedChange[]) {
   const gone: { groupId: string; memberId: string }[] = []
   const written: Membership[] = []
-  for (const { id, ours, theirs } of changes) {
-    const stored = ours === null ? [] : await readMembers(queries, id)
+  for (const { id, local, remote } of changes) {
+    const stored = local === null ? [] : await readMembers(queries, id)
     const former = new Map(stored.map((member) => [member.id, member]))
-    for (const member of theirs.members?.read() ?? []) {
+    for (const member of remote.members?.read() ?? []) {
       if (!isSame(member, former.get(member.id))) written.push({ groupId: id, member })
       former.delete(member.id)
     }

@@ -10,11 +10,11 @@ const DELETED_SHARE = 5
 
 /**
  * The failure that keeps this plan from being carried out without the operator's leave, if there is one;
- * `leavingMembers` go from groups that stay.
+ * `removedMembers` go from groups that stay.
  */
 export function deletionFault(
   { deletions, received, before }: Plan,
-  leavingMembers: number,
+  removedMembers: number,
 ): SyncFailure | undefined {
   if (received === 0 && before.groups > 0) {
     return new SyncFailure(
@@ -26,8 +26,8 @@ export function deletionFault(
   if (isTooMuch(groups, before.groups, FREE_DELETIONS.groups)) {
     return new SyncFailure('deletion_threshold_exceeded', `${groups} of ${before.groups} groups would go`)
   }
-  if (isTooMuch(leavingMembers, before.members, FREE_DELETIONS.members)) {
-    const detail = `${leavingMembers} of ${before.members} memberships would go`
+  if (isTooMuch(removedMembers, before.members, FREE_DELETIONS.members)) {
+    const detail = `${removedMembers} of ${before.members} memberships would go`
     return new SyncFailure('deletion_threshold_exceeded', detail)
   }
   return undefined

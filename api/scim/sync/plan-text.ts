@@ -4,15 +4,15 @@ import type { Plan } from './plan.ts'
 export function describePlan({ changes, deletions }: Plan): string[] {
   return [
     'change\tscim_id\tdisplay_name\tmembers',
-    ...changes.map(({ ours, theirs, withMembers }) => {
-      const members = withMembers ? `${ours?.memberCount ?? 0} -> ${theirs.members?.count ?? 0}` : ''
-      return [kindOf(ours), theirs.scimId, theirs.displayName, members].join('\t')
+    ...changes.map(({ local, remote, withMembers }) => {
+      const members = withMembers ? `${local?.memberCount ?? 0} -> ${remote.members?.count ?? 0}` : ''
+      return [kindOf(local), remote.scimId, remote.displayName, members].join('\t')
     }),
     ...deletions.map((group) => ['delete', group.scimId, group.displayName, ''].join('\t')),
   ]
 }
 
-function kindOf(ours: { readonly deleted: boolean } | null): 'create' | 'restore' | 'update' {
-  if (ours === null) return 'create'
-  return ours.deleted ? 'restore' : 'update'
+function kindOf(local: { readonly deleted: boolean } | null): 'create' | 'restore' | 'update' {
+  if (local === null) return 'create'
+  return local.deleted ? 'restore' : 'update'
 }

@@ -1,8 +1,8 @@
-/** What a sync has to change: worked out from our groups and theirs, without touching either. */
-import type { TheirGroup } from '../directory/messages.ts'
+/** What a sync has to change: worked out from the local and the remote groups, without touching either. */
+import type { RemoteGroup } from '../directory/messages.ts'
 
 /** A group as the store has it; a deleted one keeps its row, and comes back to life under its id. */
-export interface OurGroup {
+export interface LocalGroup {
   readonly id: string
   readonly scimId: string
   readonly externalId: string | null
@@ -17,8 +17,8 @@ export interface OurGroup {
 /** One group to be written. */
 export interface Change {
   /** The group it was; null for one that is new. */
-  readonly ours: OurGroup | null
-  readonly theirs: TheirGroup
+  readonly local: LocalGroup | null
+  readonly remote: RemoteGroup
   /** Whether the list of members is to be written too. */
   readonly withMembers: boolean
 }
@@ -26,10 +26,10 @@ export interface Change {
 export interface Plan {
   readonly changes: readonly Change[]
   /** Groups that the directory no longer has. */
-  readonly deletions: readonly OurGroup[]
+  readonly deletions: readonly LocalGroup[]
   /** Groups that the directory named. */
   readonly received: number
-  /** Groups present once the plan is carried out: these, and ours that may not be deleted. */
+  /** Groups present once the plan is carried out: these, and the local ones that may not be deleted. */
   readonly present: number
   /** What stood before, members only of the groups that stay: what goes is measured by it. */
   readonly before: { readonly groups: number; readonly members: number }
@@ -42,16 +42,16 @@ interface PlanOptions {
   readonly trustEmptiness: boolean
 }
 
-/** The changes that turn our groups into theirs. */
+/** The changes that turn the local groups into the remote ones. */
 export function planSync(
-  ours: readonly OurGroup[],
-  theirs: Iterable<TheirGroup>,
+  local: readonly LocalGroup[],
+  remote: Iterable<RemoteGroup>,
   { mayDelete, trustEmptiness }: PlanOptions,
 ): Plan {
-  const groups = trustEmptiness ? [...theirs] : withoutEmptiness([...theirs])
-  const pairs = matchGroups(ours, groups)
-  const matched = new Set(pairs.map((pair) => pair.ours))
-  const living = ours.filter((group) => !group.deleted)
+  const groups = trustEmptiness ? [...remote] : withoutEmptiness([...remote])
+  const pairs = matchGroups(local, groups)
+  const matched = new Set(pairs.map((pair) => pair.local))
+  const living = local.filter((group) => !group.deleted)
   const absent = living.filter((group) => !matched.has(group))
   const staying = mayDelete ? living.filter((group) => matched.has(group)) : living
   return {
@@ -68,37 +68,37 @@ export function planSync(
  * group that was made anew.
  */
 export function goneIn({ changes, deletions }: Plan): string[] {
-  const replaced = changes.flatMap(({ ours, theirs }) =>
-    ours === null || ours.deleted || ours.scimId === theirs.scimId ? [] : [ours],
+  const replaced = changes.flatMap(({ local, remote }) =>
+    local === null || local.deleted || local.scimId === remote.scimId ? [] : [local],
   )
   return [...deletions, ...replaced].map((group) => group.scimId)
 }
 
 interface Pair {
-  readonly ours: OurGroup | null
-  readonly theirs: TheirGroup
+  readonly local: LocalGroup | null
+  readonly remote: RemoteGroup
 }
 
 // Some directories return empty lists of members always, which says nothing about the members.
-function withoutEmptiness(groups: readonly TheirGroup[]): readonly TheirGroup[] {
+function withoutEmptiness(groups: readonly RemoteGroup[]): readonly RemoteGroup[] {
   const isEmptyThroughout = groups.every((group) => (group.members?.count ?? 0) === 0)
   return isEmptyThroughout ? groups.map((group) => ({ ...group, members: null })) : groups
 }
 
 // By the directory's id; then, for a group that was made anew there, by its externalId. Never by name.
-function matchGroups(ours: readonly OurGroup[], theirs: readonly TheirGroup[]): Pair[] {
-  const byScimId = new Map(ours.map((group) => [group.scimId, group]))
-  const theirIds = new Set(theirs.map((group) => group.scimId))
-  const left = ours.filter((group) => !theirIds.has(group.scimId))
+function matchGroups(local: readonly LocalGroup[], remote: readonly RemoteGroup[]): Pair[] {
+  const byScimId = new Map(local.map((group) => [group.scimId, group]))
+  const theirIds = new Set(remote.map((group) => group.scimId))
+  const left = local.filter((group) => !theirIds.has(group.scimId))
   const living = byExternalId(left.filter((group) => !group.deleted))
   const deleted = byExternalId(left.filter((group) => group.deleted))
-  const anew = byExternalId(theirs.filter((group) => !byScimId.has(group.scimId)))
-  return theirs.map((group) => {
+  const anew = byExternalId(remote.filter((group) => !byScimId.has(group.scimId)))
+  return remote.map((group) => {
     const sameId = byScimId.get(group.scimId)
-    if (sameId !== undefined) return { ours: sameId, theirs: group }
+    if (sameId !== undefined) return { local: sameId, remote: group }
     const { externalId } = group
-    if (externalId === null || anew.get(externalId) === undefined) return { ours: null, theirs: group }
-    return { ours: living.get(externalId) ?? deleted.get(externalId) ?? null, theirs: group }
+    if (externalId === null || anew.get(externalId) === undefined) return { local: null, remote: group }
+    return { local: living.get(externalId) ?? deleted.get(externalId) ?? null, remote: group }
   })
 }
 
@@ -115,20 +115,20 @@ function byExternalId<Group extends { readonly externalId: string | null }>(
 }
 
 function isChange(pair: Pair): boolean {
-  const { ours, theirs } = pair
+  const { local, remote } = pair
   return (
-    ours === null ||
-    ours.deleted ||
-    ours.scimId !== theirs.scimId ||
-    ours.externalId !== theirs.externalId ||
-    ours.displayName !== theirs.displayName ||
+    local === null ||
+    local.deleted ||
+    local.scimId !== remote.scimId ||
+    local.externalId !== remote.externalId ||
+    local.displayName !== remote.displayName ||
     hasNewMembers(pair)
   )
 }
 
-// A list that was not supplied leaves ours as it is.
-function hasNewMembers({ ours, theirs }: Pair): boolean {
-  return theirs.members !== null && theirs.members.digest !== ours?.memberDigest
+// A list that was not supplied leaves the stored one as it is.
+function hasNewMembers({ local, remote }: Pair): boolean {
+  return remote.members !== null && remote.members.digest !== local?.memberDigest
 }
 
 function sum(numbers: readonly number[]): number {

@@ -32,8 +32,8 @@ export async function stageMembers(
   changes: readonly IdentifiedChange[],
   options: StageOptions,
 ): Promise<ReadonlySet<string>> {
-  const hidden = changes.filter(({ ours, withMembers }) => withMembers && (ours === null || ours.deleted))
-  const members = hidden.reduce((count, { theirs }) => count + (theirs.members?.count ?? 0), 0)
+  const hidden = changes.filter(({ local, withMembers }) => withMembers && (local === null || local.deleted))
+  const members = hidden.reduce((count, { remote }) => count + (remote.members?.count ?? 0), 0)
   if (members <= MEMBERS_AT_ONCE) return new Set()
   for (const piece of inPieces(hidden)) {
     await store.longTransaction(async (queries) => {
@@ -55,7 +55,7 @@ function* inPieces(changes: readonly IdentifiedChange[]): Generator<Piece> {
   let members: Membership[] = []
   for (const change of changes) {
     groups.push(change)
-    for (const member of change.theirs.members?.read() ?? []) {
+    for (const member of change.remote.members?.read() ?? []) {
       members.push({ groupId: change.id, member })
       if (members.length < MEMBERS_AT_ONCE) continue
       yield { groups, members }
@@ -75,13 +75,13 @@ async function writePiece(
     queries,
     groups.map((change) => hiddenRow(change, accountId, now.toISOString())),
   )
-  for (const { id, ours } of groups) if (ours !== null) await emptyGroup(queries, id)
+  for (const { id, local } of groups) if (local !== null) await emptyGroup(queries, id)
   await writeMembers(queries, members)
 }
 
 // Without a digest the members are unknown, whatever becomes of this sync.
 function hiddenRow(change: IdentifiedChange, accountId: string, time: string): GroupRow {
-  const { ours } = change
-  const row = ours === null ? changedRow(change, accountId, time) : deletedRow(ours, accountId, time)
+  const { local } = change
+  const row = local === null ? changedRow(change, accountId, time) : deletedRow(local, accountId, time)
   return { ...row, memberDigest: null, memberCount: null, deletedAt: time }
 }

@@ -6,8 +6,8 @@ import { findConnection, holdConnection, type Connection } from '../directory/co
 import { deletionFault } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from '../directory/client.ts'
 import { SyncFailure } from '../failures.ts'
-import { readOurGroups } from '../groups/group-store.ts'
-import { countLeavingMembers } from './removals.ts'
+import { readLocalGroups } from '../groups/group-store.ts'
+import { countRemovedMembers } from './removals.ts'
 import type { SyncLimits } from '../directory/limits.ts'
 import type { SyncObserver } from '../observer.ts'
 import { goneIn, planSync, type Plan } from './plan.ts'
@@ -16,7 +16,7 @@ import { readToken, type Environment } from '../directory/token.ts'
 import type { Progress } from '../directory/walk.ts'
 
 /** What a sync needs of the world. */
-export interface SyncEffects {
+export interface SyncDependencies {
   readonly environment: Environment
   readonly limits: SyncLimits
   readonly wait?: Wait
@@ -46,13 +46,13 @@ export interface Prepared {
 export function connect(
   { url, reach, token }: Connection,
   signal: AbortSignal,
-  effects: SyncEffects,
+  dependencies: SyncDependencies,
 ): DirectoryClient {
   return createDirectoryClient({
-    ...effects,
+    ...dependencies,
     url,
     reach,
-    token: readToken(token, effects.environment),
+    token: readToken(token, dependencies.environment),
     signal,
   })
 }
@@ -65,17 +65,17 @@ export async function prepareSync(
   store: Store,
   accountId: string,
   options: SyncOptions,
-  effects: SyncEffects,
+  dependencies: SyncDependencies,
 ): Promise<Prepared> {
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw changed()
-  const client = connect(connection, options.signal, effects)
+  const client = connect(connection, options.signal, dependencies)
   try {
-    const { limits } = effects
+    const { limits } = dependencies
     const directory = await pull({ client, limits, members: connection.members, progress: options.progress })
-    const ours = await readOurGroups(store, accountId)
+    const local = await readLocalGroups(store, accountId)
     const planNow = () =>
-      planSync(ours, directory.groups.values(), {
+      planSync(local, directory.groups.values(), {
         mayDelete: directory.complete,
         trustEmptiness: options.allowDeletions,
       })
@@ -93,7 +93,7 @@ export async function prepareSync(
 }
 
 async function faultOf(store: Store, plan: Plan, signal: AbortSignal): Promise<SyncFailure | undefined> {
-  return deletionFault(plan, await countLeavingMembers(store, plan.changes, signal))
+  return deletionFault(plan, await countRemovedMembers(store, plan.changes, signal))
 }
 
 /**

@@ -17,7 +17,7 @@ import type { Route } from '../../../api/http/route.ts'
 import { createRoutes } from '../../../api/routes.ts'
 import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
-import { PULSE } from '../../../api/scim/jobs/run-job.ts'
+import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
@@ -85,7 +85,7 @@ beforeAll(async () => {
   snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
   const syncJobs = createSyncJobs(
-    { store, clock, log, environment: {}, limits: SYNC_LIMITS, pulse: PULSE, syncMs: 60_000 },
+    { store, clock, log, environment: {}, limits: SYNC_LIMITS, heartbeat: HEARTBEAT, syncMs: 60_000 },
     { concurrent: 1 },
   )
   const settings = readSettings({ DATA_DIR: dataDir })

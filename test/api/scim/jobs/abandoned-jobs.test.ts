@@ -1,9 +1,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createKey } from '../../../../api/accounts/keys/key-store.ts'
 import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
-import { watchForDead } from '../../../../api/scim/jobs/abandoned-jobs.ts'
-import { beat, failStillJob, lastJob, requestJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
-import { PULSE } from '../../../../api/scim/jobs/run-job.ts'
+import { watchAbandonedJobs } from '../../../../api/scim/jobs/abandoned-jobs.ts'
+import {
+  beat,
+  failAbandonedJob,
+  lastJob,
+  requestJob,
+  takeNextJob,
+} from '../../../../api/scim/jobs/job-store.ts'
+import { HEARTBEAT } from '../../../../api/scim/jobs/run-job.ts'
 import { updateSchema } from '../../../../api/store/schema.ts'
 import { openSqlite } from '../../../../api/store/sqlite-store.ts'
 import { memoryLog } from '../../../support/api.ts'
@@ -34,7 +40,7 @@ async function timeToEnd(pauseMs: number): Promise<number> {
   vi.spyOn(performance, 'now').mockImplementation(() => time)
   const { log } = memoryLog()
   const us = { id: 'us', runs: () => false, endOf: () => undefined, forget: () => undefined }
-  const look = watchForDead(us, { store, clock: () => now, log, pulse: PULSE })
+  const look = watchAbandonedJobs(us, { store, clock: () => now, log, heartbeat: HEARTBEAT })
   for (;;) {
     await look()
     if ((await lastJob(store, accountId))?.status === 'failed') break
@@ -44,10 +50,15 @@ async function timeToEnd(pauseMs: number): Promise<number> {
   return time
 }
 
-describe('watchForDead', () => {
+describe('watchAbandonedJobs', () => {
   it('loses no look that comes a little early, nor one that comes a little late', async () => {
     const promisedMs = 20_000
-    for (const pauseMs of [PULSE.beatMs - 1, PULSE.beatMs - 100, PULSE.beatMs, PULSE.beatMs + 200]) {
+    for (const pauseMs of [
+      HEARTBEAT.beatMs - 1,
+      HEARTBEAT.beatMs - 100,
+      HEARTBEAT.beatMs,
+      HEARTBEAT.beatMs + 200,
+    ]) {
       // The first look comes up to a beat's pause after the process died.
       expect((await timeToEnd(pauseMs)) + pauseMs).toBeLessThanOrEqual(promisedMs)
     }
@@ -56,15 +67,15 @@ describe('watchForDead', () => {
   it('leaves a job alone whose heart beats just before it is ended', async () => {
     const { store, accountId, id } = await takenJob()
     await beat(store, { id, runner: OTHER })
-    expect(await failStillJob(store, { id, heartbeat: 0 }, now)).toBe(false)
+    expect(await failAbandonedJob(store, { id, heartbeat: 0 }, now)).toBe(false)
     expect((await lastJob(store, accountId))?.status).toBe('running')
-    expect(await failStillJob(store, { id, heartbeat: 1 }, now)).toBe(true)
+    expect(await failAbandonedJob(store, { id, heartbeat: 1 }, now)).toBe(true)
     await store.close()
   })
 
   it('takes many looks in quick succession for few', async () => {
-    for (const pauseMs of [50, 500, PULSE.beatMs / 2]) {
-      expect(await timeToEnd(pauseMs)).toBeGreaterThan(PULSE.stillBeats * PULSE.beatMs * 0.8)
+    for (const pauseMs of [50, 500, HEARTBEAT.beatMs / 2]) {
+      expect(await timeToEnd(pauseMs)).toBeGreaterThan(HEARTBEAT.missedBeats * HEARTBEAT.beatMs * 0.8)
     }
   })
 })

@@ -23,7 +23,7 @@ afterAll(() => stores.removeAll())
 const DAY_MS = 24 * 3_600_000
 
 /** Takes no other process for dead. */
-const NEVER_DEAD = { ...QUICK.pulse, stillBeats: Infinity }
+const NEVER_DEAD = { ...QUICK.heartbeat, missedBeats: Infinity }
 
 describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh }) => {
   /** A store with an account that is connected to the directory. */
@@ -60,7 +60,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     await store.close()
     await using service = await startSyncApi(settings, {
       settings: { SCIM_CONCURRENT_SYNCS: '2' },
-      sync: { pulse: { beatMs: 3_600_000, stillBeats: 1 } },
+      sync: { heartbeat: { beatMs: 3_600_000, missedBeats: 1 } },
     })
     await until(() => waiting() === 2)
     const third = await service.connect(directory.url, { account: 'third' })
@@ -104,7 +104,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
       expect(row?.['status']).toBe('running')
       return Number(row?.['heartbeat'])
     }
-    await until(async () => (await heartbeat()) > 3 * QUICK.pulse.stillBeats)
+    await until(async () => (await heartbeat()) > 3 * QUICK.heartbeat.missedBeats)
     open()
     expect(await acme.end(job.id)).toMatchObject({ status: 'succeeded' })
   })
@@ -170,7 +170,7 @@ describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh 
     await server.ended
 
     {
-      await using unaware = await startSyncApi(settings, { sync: { pulse: NEVER_DEAD } })
+      await using unaware = await startSyncApi(settings, { sync: { heartbeat: NEVER_DEAD } })
       expect((await unaware.administrator(key).job(id)).status).toBe('running')
     }
     await using service = await startSyncApi(settings)

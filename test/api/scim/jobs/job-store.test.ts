@@ -5,7 +5,7 @@ import { findConnectionByName, putConnection } from '../../../../api/scim/direct
 import {
   beat,
   failJob,
-  failStillJob,
+  failAbandonedJob,
   findJob,
   lastJob,
   listHeartbeats,
@@ -52,12 +52,12 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
   it('can be read for 90 days after their end, and are forgotten with the next of their account', async () => {
     await using accounts = await open()
     const { store, acme, other } = accounts
-    const [ours, theirs] = [await failed(store, acme, at(0)), await failed(store, other, at(0))]
+    const [local, remote] = [await failed(store, acme, at(0)), await failed(store, other, at(0))]
     await failed(store, acme, at(KEPT_MS))
-    expect((await findJob(store, acme, ours))?.id).toBe(ours)
+    expect((await findJob(store, acme, local))?.id).toBe(local)
     await requestJob(store, acme, at(KEPT_MS + 1))
-    expect(await findJob(store, acme, ours)).toBeUndefined()
-    expect((await findJob(store, other, theirs))?.id).toBe(theirs)
+    expect(await findJob(store, acme, local)).toBeUndefined()
+    expect((await findJob(store, other, remote))?.id).toBe(remote)
   })
 
   it('are taken in hand in the order in which they were asked for', async () => {
@@ -96,7 +96,7 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
     expect(
       await failJob(store, { id, runner: 'runner' }, { ...failure, failure: 'timed_out' }),
     ).toBeUndefined()
-    expect(await failStillJob(store, { id, heartbeat: 1 }, at(2))).toBe(false)
+    expect(await failAbandonedJob(store, { id, heartbeat: 1 }, at(2))).toBe(false)
     expect(await findJob(store, acme, id)).toMatchObject({ failure: 'internal' })
   })
 })

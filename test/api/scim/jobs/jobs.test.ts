@@ -167,8 +167,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     // No beat before the end, which would tell of it sooner.
-    const pulse = { beatMs: 3_600_000, stillBeats: 1 }
-    await using service = await startSyncApi(await fresh(), { sync: { pulse } })
+    const heartbeat = { beatMs: 3_600_000, missedBeats: 1 }
+    await using service = await startSyncApi(await fresh(), { sync: { heartbeat } })
     const acme = await service.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)

@@ -54,17 +54,17 @@ async function startJobs(settings: StoreSettings, url: string, faults: Faults) {
   await putConnection(real, 'acme', connectionTo(url), new Date())
   const accountId = (await findConnectionByName(real, 'acme'))?.accountId ?? ''
   const { log, messages } = memoryLog()
-  const effects = {
+  const dependencies = {
     ...QUICK,
     store: faulty(real, faults),
     clock: () => new Date(),
     log,
     environment: { [TOKEN_VARIABLE]: DIRECTORY_TOKEN },
     // Only what a process knows of itself may end a job here: a job of a process that is gone stays open.
-    pulse: { beatMs: 20, stillBeats: Infinity },
+    heartbeat: { beatMs: 20, missedBeats: Infinity },
     syncMs: HOUR_MS,
   }
-  const jobs = createSyncJobs(effects, { concurrent: 1 })
+  const jobs = createSyncJobs(dependencies, { concurrent: 1 })
   return {
     jobs,
     messages,

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { deletionFault } from '../../../../api/scim/sync/deletion-gate.ts'
-import type { OurGroup, Plan } from '../../../../api/scim/sync/plan.ts'
+import type { LocalGroup, Plan } from '../../../../api/scim/sync/plan.ts'
 
-const GONE: OurGroup = {
+const GONE: LocalGroup = {
   id: 'id',
   scimId: '1',
   externalId: null,

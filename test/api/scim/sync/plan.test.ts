@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toMemberList } from '../../../../api/scim/groups/members.ts'
-import type { TheirGroup } from '../../../../api/scim/directory/messages.ts'
-import { planSync, type OurGroup, type Plan } from '../../../../api/scim/sync/plan.ts'
+import type { RemoteGroup } from '../../../../api/scim/directory/messages.ts'
+import { planSync, type LocalGroup, type Plan } from '../../../../api/scim/sync/plan.ts'
 
 const WHOLE = { mayDelete: true, trustEmptiness: false }
 
@@ -10,11 +10,11 @@ function members(...ids: readonly string[]) {
   return toMemberList(ids.map((id) => ({ id, type: 'User', displayName: null })))
 }
 
-function their(scimId: string, more: Partial<TheirGroup> = {}): TheirGroup {
+function their(scimId: string, more: Partial<RemoteGroup> = {}): RemoteGroup {
   return { scimId, externalId: null, displayName: `Group ${scimId}`, members: null, ...more }
 }
 
-function our(scimId: string, more: Partial<OurGroup> = {}): OurGroup {
+function our(scimId: string, more: Partial<LocalGroup> = {}): LocalGroup {
   return {
     id: `our-${scimId}`,
     scimId,
@@ -28,19 +28,19 @@ function our(scimId: string, more: Partial<OurGroup> = {}): OurGroup {
   }
 }
 
-function withMembers(list: ReturnType<typeof members>): Partial<OurGroup> {
+function withMembers(list: ReturnType<typeof members>): Partial<LocalGroup> {
   return { memberDigest: list.digest, memberCount: list.count }
 }
 
 /** What the store holds after a plan, by the rules of apply.ts. */
-function after(ours: readonly OurGroup[], { changes, deletions }: Plan): OurGroup[] {
-  const groups = new Map(ours.map((group) => [group.id, group]))
-  for (const { ours: former, theirs, withMembers: written } of changes) {
-    const id = former?.id ?? `new-${theirs.scimId}`
-    const { scimId, externalId, displayName } = theirs
+function after(local: readonly LocalGroup[], { changes, deletions }: Plan): LocalGroup[] {
+  const groups = new Map(local.map((group) => [group.id, group]))
+  for (const { local: former, remote, withMembers: written } of changes) {
+    const id = former?.id ?? `new-${remote.scimId}`
+    const { scimId, externalId, displayName } = remote
     const list =
-      written && theirs.members !== null
-        ? withMembers(theirs.members)
+      written && remote.members !== null
+        ? withMembers(remote.members)
         : { memberDigest: former?.memberDigest ?? null, memberCount: former?.memberCount ?? null }
     groups.set(id, our(scimId, { id, externalId, displayName, ...list, deleted: false }))
   }
@@ -51,7 +51,7 @@ function after(ours: readonly OurGroup[], { changes, deletions }: Plan): OurGrou
 const externalIds = fc.option(fc.constantFrom('x', 'y', 'z'), { nil: null })
 const lists = fc.subarray(['ann', 'bob', 'cid']).map((ids) => members(...ids))
 
-const theirGroups = fc.uniqueArray(
+const remoteGroups = fc.uniqueArray(
   fc.record({
     scimId: fc.constantFrom('1', '2', '3', '4', '5', '6'),
     externalId: externalIds,
@@ -61,7 +61,7 @@ const theirGroups = fc.uniqueArray(
   { selector: (group) => group.scimId },
 )
 
-const ourGroups = fc.uniqueArray(
+const localGroups = fc.uniqueArray(
   fc
     .record({
       scimId: fc.constantFrom('1', '2', '3', '4', '5', '6'),
@@ -77,16 +77,16 @@ const ourGroups = fc.uniqueArray(
 )
 
 describe('planSync', () => {
-  it('turns any groups of ours into theirs', () => {
+  it('turns any local groups into the remote ones', () => {
     fc.assert(
-      fc.property(ourGroups, theirGroups, (ours, theirs) => {
-        const plan = planSync(ours, theirs, { mayDelete: true, trustEmptiness: true })
-        const living = after(ours, plan).filter((group) => !group.deleted)
-        const facts = (group: OurGroup | TheirGroup) =>
+      fc.property(localGroups, remoteGroups, (local, remote) => {
+        const plan = planSync(local, remote, { mayDelete: true, trustEmptiness: true })
+        const living = after(local, plan).filter((group) => !group.deleted)
+        const facts = (group: LocalGroup | RemoteGroup) =>
           `${group.scimId} ${group.externalId} ${group.displayName}`
-        expect(living.map(facts).toSorted()).toEqual(theirs.map(facts).toSorted())
-        expect(plan.present).toBe(theirs.length)
-        for (const { scimId, members: list } of theirs.filter((group) => group.members !== null)) {
+        expect(living.map(facts).toSorted()).toEqual(remote.map(facts).toSorted())
+        expect(plan.present).toBe(remote.length)
+        for (const { scimId, members: list } of remote.filter((group) => group.members !== null)) {
           expect(living.find((group) => group.scimId === scimId)?.memberDigest).toBe(list?.digest)
         }
       }),
@@ -95,18 +95,18 @@ describe('planSync', () => {
 
   it('finds nothing to do a second time', () => {
     fc.assert(
-      fc.property(ourGroups, theirGroups, fc.boolean(), (ours, theirs, mayDelete) => {
+      fc.property(localGroups, remoteGroups, fc.boolean(), (local, remote, mayDelete) => {
         const options = { mayDelete, trustEmptiness: true }
-        const plan = planSync(after(ours, planSync(ours, theirs, options)), theirs, options)
+        const plan = planSync(after(local, planSync(local, remote, options)), remote, options)
         expect([plan.changes, plan.deletions]).toEqual([[], []])
       }),
     )
   })
 
-  it('never gives one group of ours to two of theirs, nor one id of theirs to two of ours', () => {
+  it('never gives one local group to two remote ones, nor one remote id to two local groups', () => {
     fc.assert(
-      fc.property(ourGroups, theirGroups, (ours, theirs) => {
-        const result = after(ours, planSync(ours, theirs, WHOLE))
+      fc.property(localGroups, remoteGroups, (local, remote) => {
+        const result = after(local, planSync(local, remote, WHOLE))
         expect(new Set(result.map((group) => group.scimId)).size).toBe(result.length)
       }),
     )
@@ -120,41 +120,41 @@ describe('planSync', () => {
 
   it('counts what stood before without the groups that were deleted', () => {
     const list = withMembers(members('ann', 'bob'))
-    const ours = [our('1', list), our('2', { ...list, deleted: true })]
-    expect(planSync(ours, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
+    const local = [our('1', list), our('2', { ...list, deleted: true })]
+    expect(planSync(local, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
   })
 
   it('counts no members of groups that go', () => {
-    const ours = [our('1', withMembers(members('ann', 'bob'))), our('2', withMembers(members('cid')))]
-    expect(planSync(ours, [their('2')], WHOLE).before).toEqual({ groups: 2, members: 1 })
+    const local = [our('1', withMembers(members('ann', 'bob'))), our('2', withMembers(members('cid')))]
+    expect(planSync(local, [their('2')], WHOLE).before).toEqual({ groups: 2, members: 1 })
     const unsure = { ...WHOLE, mayDelete: false }
-    expect(planSync(ours, [their('2')], unsure).before).toEqual({ groups: 2, members: 3 })
+    expect(planSync(local, [their('2')], unsure).before).toEqual({ groups: 2, members: 3 })
   })
 
   it('leaves members alone that were not supplied', () => {
-    const ours = [our('1', withMembers(members('ann')))]
-    expect(planSync(ours, [their('1')], WHOLE).changes).toEqual([])
-    const renamed = planSync(ours, [their('1', { displayName: 'New' })], WHOLE)
+    const local = [our('1', withMembers(members('ann')))]
+    expect(planSync(local, [their('1')], WHOLE).changes).toEqual([])
+    const renamed = planSync(local, [their('1', { displayName: 'New' })], WHOLE)
     expect(renamed.changes.map((change) => change.withMembers)).toEqual([false])
   })
 
   it('takes lists that are empty in every group for lists not supplied, unless told to trust them', () => {
-    const ours = [our('1', withMembers(members('ann'))), our('2', withMembers(members('bob')))]
+    const local = [our('1', withMembers(members('ann'))), our('2', withMembers(members('bob')))]
     const empty = [their('1', { members: members() }), their('2', { members: members() })]
-    expect(planSync(ours, empty, WHOLE).changes).toEqual([])
-    expect(planSync(ours, empty, { ...WHOLE, trustEmptiness: true }).changes).toHaveLength(2)
+    expect(planSync(local, empty, WHOLE).changes).toEqual([])
+    expect(planSync(local, empty, { ...WHOLE, trustEmptiness: true }).changes).toHaveLength(2)
     const oneEmpty = [their('1', { members: members() }), their('2', { members: members('bob') })]
-    expect(planSync(ours, oneEmpty, WHOLE).changes.map(({ theirs }) => theirs.scimId)).toEqual(['1'])
+    expect(planSync(local, oneEmpty, WHOLE).changes.map(({ remote }) => remote.scimId)).toEqual(['1'])
   })
 
   it('gives a group that comes back its former id', () => {
     const [change] = planSync([our('1', { deleted: true })], [their('1')], WHOLE).changes
-    expect(change?.ours?.id).toBe('our-1')
+    expect(change?.local?.id).toBe('our-1')
   })
 
   it('recognises a group that was made anew by its externalId, if that names one group alone', () => {
-    const matched = (ours: OurGroup[], theirs: TheirGroup[]) =>
-      planSync(ours, theirs, WHOLE).changes.map((change) => change.ours?.id)
+    const matched = (local: LocalGroup[], remote: RemoteGroup[]) =>
+      planSync(local, remote, WHOLE).changes.map((change) => change.local?.id)
     const anew = their('9', { externalId: 'x' })
     expect(matched([our('1', { externalId: 'x' })], [anew])).toEqual(['our-1'])
     expect(matched([our('1', { externalId: 'x' }), our('2', { externalId: 'x' })], [anew])).toEqual([
@@ -171,7 +171,7 @@ describe('planSync', () => {
 
   it('never recognises a group by its name', () => {
     const plan = planSync([our('1')], [their('9', { displayName: 'Group 1' })], WHOLE)
-    expect(plan.changes.map((change) => change.ours)).toEqual([null])
+    expect(plan.changes.map((change) => change.local)).toEqual([null])
     expect(plan.deletions.map((group) => group.id)).toEqual(['our-1'])
   })
 })

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../../api/accounts/keys/key-store.ts'
 import { applyWork, workOf, type Work } from '../../../../api/scim/sync/apply.ts'
-import { listGroups, readMembers, readOurGroups } from '../../../../api/scim/groups/group-store.ts'
+import { listGroups, readMembers, readLocalGroups } from '../../../../api/scim/groups/group-store.ts'
 import { toMemberList } from '../../../../api/scim/groups/members.ts'
-import type { TheirGroup } from '../../../../api/scim/directory/messages.ts'
+import type { RemoteGroup } from '../../../../api/scim/directory/messages.ts'
 import { planSync } from '../../../../api/scim/sync/plan.ts'
 import { stageMembers } from '../../../../api/scim/sync/stage.ts'
 import { openStore } from '../../../../api/store/open-store.ts'
@@ -17,7 +17,7 @@ const NOW = new Date('2026-11-20T12:00:00Z')
 const PAGE = { limit: 100, offset: 0 }
 
 /** Groups of the directory with so many members each, whose ids begin with `kind`. */
-function directory(sizes: readonly number[], kind = 'user'): TheirGroup[] {
+function directory(sizes: readonly number[], kind = 'user'): RemoteGroup[] {
   return sizes.map((size, number) => ({
     scimId: `group-${number}`,
     externalId: null,
@@ -38,9 +38,9 @@ async function accountIn(store: Store): Promise<string> {
   return String(row?.['id'])
 }
 
-async function planned(store: Store, accountId: string, theirs: readonly TheirGroup[]): Promise<Work> {
-  const ours = await readOurGroups(store, accountId)
-  return workOf(planSync(ours, theirs, { mayDelete: true, trustEmptiness: false }))
+async function planned(store: Store, accountId: string, remote: readonly RemoteGroup[]): Promise<Work> {
+  const local = await readLocalGroups(store, accountId)
+  return workOf(planSync(local, remote, { mayDelete: true, trustEmptiness: false }))
 }
 
 /** What is in the store for all to see: each group with the ids of its members. */
@@ -53,9 +53,9 @@ async function shown(store: Store, accountId: string): Promise<Record<string, re
   return groups
 }
 
-function asShown(theirs: readonly TheirGroup[]): Record<string, readonly string[]> {
+function asShown(remote: readonly RemoteGroup[]): Record<string, readonly string[]> {
   return Object.fromEntries(
-    theirs.map(({ scimId, members }) => [scimId, (members?.read() ?? []).map(({ id }) => id).toSorted()]),
+    remote.map(({ scimId, members }) => [scimId, (members?.read() ?? []).map(({ id }) => id).toSorted()]),
   )
 }
 
@@ -76,7 +76,7 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
       store,
       stage,
       apply,
-      plan: (theirs: readonly TheirGroup[]) => planned(store, accountId, theirs),
+      plan: (remote: readonly RemoteGroup[]) => planned(store, accountId, remote),
       shown: () => shown(store, accountId),
       transactions: () => transactions,
       [Symbol.asyncDispose]: () => store.close(),
@@ -91,15 +91,15 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
 
   it('writes many members in several transactions, and shows them with the step', async () => {
     await using sync = await open()
-    const theirs = directory([15_000, 0, 7000, 3])
-    const work = await sync.plan(theirs)
+    const remote = directory([15_000, 0, 7000, 3])
+    const work = await sync.plan(remote)
     const staged = await sync.stage(work)
     expect(staged.size).toBe(4)
     expect(sync.transactions()).toBe(3)
     expect(await sync.shown()).toEqual({})
     await sync.apply(work, staged)
-    expect(await sync.shown()).toEqual(asShown(theirs))
-    expect((await sync.plan(theirs)).changes).toEqual([])
+    expect(await sync.shown()).toEqual(asShown(remote))
+    expect((await sync.plan(remote)).changes).toEqual([])
   })
 
   // In PostgreSQL others need not wait at all.
@@ -122,10 +122,10 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     await expect(interrupted).rejects.toThrow('stopped')
     expect(await sync.shown()).toEqual({})
 
-    const theirs = directory([12_000, 3], 'other')
-    const work = await sync.plan(theirs)
+    const remote = directory([12_000, 3], 'other')
+    const work = await sync.plan(remote)
     await sync.apply(work, await sync.stage(work))
-    expect(await sync.shown()).toEqual(asShown(theirs))
+    expect(await sync.shown()).toEqual(asShown(remote))
   })
 
   it('does not believe that a deleted group has its former members once others were staged', async () => {
