@@ -1,7 +1,7 @@
 /** The route table: everything the service answers, as data. */
 import type { Registry } from 'prom-client'
-import { createRateLimiter } from './accounts/limits/rate-limits.ts'
-import { createSpend } from './accounts/limits/spend.ts'
+import { createApplyLimits } from './accounts/limits/apply-limits.ts'
+import { createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
 import type { Chat } from './chat/chat.ts'
 import { chatRoutes } from './chat/routes.ts'
@@ -54,9 +54,9 @@ export function createRoutes({
 }: RouteDependencies): readonly Route[] {
   const catalogue = catalogueOf(snapshots.retained, log)
   const nightly = cronSchedule(schedule)
-  const spend = createSpend(createRateLimiter(store), clock)
+  const applyLimits = createApplyLimits(createRateLimiter(store), clock)
   const described = [
-    ...datasetRoutes({ snapshots, answers, catalogue, spend, clock, schedule: nightly }),
+    ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule: nightly }),
     ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]

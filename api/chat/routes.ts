@@ -25,7 +25,6 @@ export function chatRoutes(chat: Chat): Route[] {
       method: 'GET',
       path: MODELS_PATH,
       access: 'open',
-      openToPages: true,
       operation: CHAT_OPERATIONS.models,
       handle: listModels(chat),
     },

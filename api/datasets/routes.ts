@@ -1,6 +1,6 @@
 /** What the dataset answers (CONTRACT 4). */
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import type { Spend } from '../accounts/limits/spend.ts'
+import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
 import type { Clock } from '../http/call.ts'
 import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
 import type { Route } from '../http/route.ts'
@@ -16,32 +16,31 @@ import { datasetStatus } from './status.ts'
 interface DatasetDependencies {
   readonly snapshots: Snapshots
   readonly answers: Answers
-  readonly spend: Spend
+  readonly applyLimits: ApplyLimits
   readonly clock: Clock
   readonly catalogue: SnapshotCatalogue
   readonly schedule: CronSchedule
 }
 
-/** The routes of the dataset; all of them may be read by any page. */
+/** The routes of the dataset. */
 export function datasetRoutes({
   snapshots,
   answers,
   catalogue,
-  spend,
+  applyLimits,
   clock,
   schedule,
 }: DatasetDependencies): Route[] {
   const { current } = snapshots
-  const open = { method: 'GET', access: 'open', openToPages: true } as const
+  const open = { method: 'GET', access: 'open' } as const
   return [
     {
       ...open,
       path: RANKINGS_PATH,
       access: 'any',
       limited: true,
-      writesHead: true,
       operation: DATASET_OPERATIONS.rankings,
-      handle: appRankings(snapshots, answers, spend),
+      handle: appRankings(snapshots, answers, applyLimits),
     },
     {
       ...open,

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
-import { createFindKey } from '../accounts/keys/key-store.ts'
 import { answerPath } from './path-handler.ts'
-import type { CallLocals, Clock, Handler, Headers, Reply } from './call.ts'
+import type { CallLocals, Clock, Handler, Reply } from './call.ts'
+import { CORS_HEADERS, isApiPath, preflight } from './cors.ts'
+import { DEFAULT_HEADERS } from './default-headers.ts'
 import { ApiError } from './errors.ts'
 import { logRequest } from './request-log.ts'
-import { securityHeaders } from './security-headers.ts'
 import type { Log } from '../process/log.ts'
 import { createReplyCounter } from '../process/metrics.ts'
 import { REFERENCE_PATH } from '../paths.ts'
@@ -35,54 +35,31 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
-  const security = securityHeaders()
-  const world = { findKey: createFindKey(store), clock, security }
-  const answers = new Map(
-    [...new Set(routes.map(({ path }) => path))].map((path) => {
-      const here = routes.filter((route) => route.path === path)
-      return [path, answerPath(path, here, world)] as const
-    }),
-  )
-  // Express matches a request with one path after the other, and each layer that it passes costs more than most of what
-  // it has to pass: so one layer finds all paths without parameters by their name.
-  app.use(answerFixedPaths(answers, beginCall({ log, metrics, security })))
-  for (const [path, answer] of answers) if (hasParameters(path)) app.route(path).all(answer)
+  app.use(beginCall({ log, metrics }))
+  for (const path of new Set(routes.map((route) => route.path))) {
+    const here = routes.filter((route) => route.path === path)
+    app.route(path).all(answerPath(path, here, { store, clock }))
+  }
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
 }
 
-function hasParameters(path: string): boolean {
-  return path.includes(':')
-}
-
-type BeginCall = (request: Request, reply: Reply) => void
-
-function answerFixedPaths(answers: ReadonlyMap<string, Handler>, begin: BeginCall) {
-  const fixed = new Map([...answers].filter(([path]) => !hasParameters(path)))
-  return (request: Request, reply: Reply, next: NextFunction) => {
-    begin(request, reply)
-    const answer = fixed.get(request.path)
-    return answer === undefined ? next() : answer(request, reply)
-  }
-}
-
 /** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is noted. */
-function beginCall({
-  log,
-  metrics,
-  security,
-}: Pick<AppDependencies, 'log' | 'metrics'> & { readonly security: Headers }): BeginCall {
+function beginCall({ log, metrics }: Pick<AppDependencies, 'log' | 'metrics'>) {
   const count = createReplyCounter(metrics)
-  return (request, reply) => {
-    reply.locals.requestId = randomUUID()
-    reply.locals.standing = security
+  return (request: Request, reply: Reply, next: NextFunction) => {
+    const requestId = randomUUID()
+    reply.locals.requestId = requestId
+    reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
+    if (isApiPath(request.path)) reply.set(CORS_HEADERS)
     const writeLine = logRequest(log, request)
     reply.on('close', () => {
       writeLine(reply)
       count(request, reply)
     })
     refuseBadRequestLine(request)
+    next()
   }
 }
 
@@ -98,8 +75,14 @@ function refuseBadRequestLine(request: Request): void {
   }
 }
 
-const unknownPath: Handler = (request) => {
-  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} tells those there are`)
+/** Browsers ask first also where nothing is: only then does a script see the 404. */
+const askFirst = preflight('GET, HEAD, POST, OPTIONS')
+
+const unknownPath: Handler = (request, reply) => {
+  const isPreflight =
+    request.method === 'OPTIONS' && request.get('Access-Control-Request-Method') !== undefined
+  if (isPreflight && isApiPath(request.path)) return askFirst(request, reply)
+  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} lists those there are`)
 }
 
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {

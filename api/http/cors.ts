@@ -1,20 +1,27 @@
-/** Open data may be read by scripts of any page (CONTRACT 4.6). */
+/** Scripts of any page may read the API (CONTRACT 4.6): keys are sent on purpose, cookies are not used. */
+import { BASE_PATH } from '../paths.ts'
 import type { Handler, Headers } from './call.ts'
 
 /** Headers of replies that a script may see, also those that browsers show it anyway. */
 const EXPOSED = [
   'Accept-Ranges',
+  'Allow',
+  'Content-Disposition',
   'Content-Location',
   'Content-Range',
   'ETag',
   'Last-Modified',
   'Link',
+  'Location',
   'RateLimit',
   'RateLimit-Policy',
   'Repr-Digest',
   'Retry-After',
   'Vary',
+  'WWW-Authenticate',
+  'X-App-Id',
   'X-Request-Id',
+  'X-Total-Count',
 ].join(', ')
 
 /** Clients send headers of their own, such as the SDKs the name of the app. `*` does not stand for Authorization. */
@@ -22,12 +29,17 @@ const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Ran
 const PREFLIGHT_SECONDS = 86_400
 
 /** Lets pages of every origin read the reply. */
-export const OPEN_TO_PAGES: Headers = {
+export const CORS_HEADERS: Headers = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': EXPOSED,
 }
 
-/** Answers the question a browser asks before it sends a request with such headers. */
+/** Whether the path is one of the API, be it that nothing is there. */
+export function isApiPath(path: string): boolean {
+  return path === BASE_PATH || path.startsWith(`${BASE_PATH}/`)
+}
+
+/** Answers the request that a browser sends before one with such headers. */
 export function preflight(methods: string): Handler {
   return (_request, reply) => {
     reply

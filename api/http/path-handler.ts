@@ -1,43 +1,36 @@
 /** What happens to the requests to one path, whatever their method: headers, key and limits, then the handler. */
 import { authenticate } from '../accounts/keys/authenticate.ts'
-import type { FindKey } from '../accounts/keys/key-store.ts'
-import { statedLimits } from '../accounts/limits/spend.ts'
-import type { Clock, Handler, Headers } from './call.ts'
+import { fullQuotas } from '../accounts/limits/policies.ts'
+import { quotaHeaders } from '../accounts/limits/quota-headers.ts'
+import type { Store } from '../store/store.ts'
+import type { Clock, Handler } from './call.ts'
 import { ApiError } from './errors.ts'
-import { OPEN_TO_PAGES, preflight } from './cors.ts'
-import { headOf } from './respond.ts'
+import { CORS_HEADERS, isApiPath, preflight } from './cors.ts'
 import type { Route } from './route.ts'
 
-interface World {
-  readonly findKey: FindKey
+interface Dependencies {
+  readonly store: Store
   readonly clock: Clock
-  /** Headers of every reply. */
-  readonly security: Headers
 }
 
 /** Answers the requests to `path` with the one of its routes that has their method. */
-export function answerPath(
-  path: string,
-  routes: readonly Route[],
-  { findKey, clock, security }: World,
-): Handler {
-  const isOpen = routes.some((route) => route.openToPages === true)
-  const standing = isOpen ? { ...security, ...OPEN_TO_PAGES } : security
-  const limits = routes.some((route) => route.limited === true) ? statedLimits(clock) : undefined
+export function answerPath(path: string, routes: readonly Route[], { store, clock }: Dependencies): Handler {
+  const isLimited = routes.some((route) => route.limited === true)
+  const addsCors = routes.some((route) => route.cors === true)
   const answers = new Map(
     routes.flatMap((route) => {
-      const answer = answerRoute(route, findKey)
+      const answer = answerRoute(route, store)
       return methodsOf(route).map((method) => [method, answer] as const)
     }),
   )
   const allow = [...answers.keys(), 'OPTIONS'].join(', ')
-  answers.set('OPTIONS', withHead(isOpen ? preflight(allow) : tellMethods(allow)))
+  answers.set('OPTIONS', addsCors || isApiPath(path) ? preflight(allow) : listMethods(allow))
   const refuse = refuseMethod(allow)
   return (request, reply) => {
-    const { locals } = reply
-    locals.route = path
-    locals.standing = standing
-    if (limits !== undefined) locals.limits = limits()
+    reply.locals.route = path
+    if (addsCors) reply.set(CORS_HEADERS)
+    // Replies that end before anything is counted, such as a 401, state the full quota.
+    if (isLimited) reply.set(quotaHeaders(fullQuotas(clock())))
     const answer = answers.get(request.method) ?? refuse
     return answer(request, reply)
   }
@@ -47,24 +40,15 @@ function methodsOf({ method }: Route): readonly string[] {
   return method === 'GET' ? ['GET', 'HEAD'] : [method]
 }
 
-function answerRoute({ access, typedErrors, writesHead, handle }: Route, findKey: FindKey): Handler {
-  const answer = writesHead === true ? handle : withHead(handle)
-  return (request, reply) => {
+function answerRoute({ access, typedErrors, handle }: Route, store: Store): Handler {
+  return async (request, reply) => {
     if (typedErrors === true) reply.locals.typesErrors = true
-    const unknown = access === 'open' ? undefined : authenticate(findKey, access, { request, reply })
-    return unknown === undefined ? answer(request, reply) : unknown.then(() => answer(request, reply))
+    if (access !== 'open') await authenticate(store, access, { request, reply })
+    await handle(request, reply)
   }
 }
 
-/** Sets what every reply has before `handle` adds to it, or says otherwise. */
-function withHead(handle: Handler): Handler {
-  return (request, reply) => {
-    reply.set(headOf(reply))
-    return handle(request, reply)
-  }
-}
-
-function tellMethods(allow: string): Handler {
+function listMethods(allow: string): Handler {
   return (_request, reply) => void reply.status(204).set('Allow', allow).end()
 }
 

@@ -9,20 +9,18 @@ import type { Log } from '../process/log.ts'
  */
 export function logRequest(log: Log, request: Request): (reply: Reply) => void {
   const began = performance.now()
-  const { method } = request
-  const path = hideKeys(request.path)
+  const { method, path } = request
   return (reply) => {
     const { requestId, caller } = reply.locals
-    const ms = Math.round(performance.now() - began)
-    // Identifiers are made by us, and methods known to the parser: none of them has to be escaped.
-    const who = caller === undefined ? 'null' : `"${caller.accountId}"`
-    const key = caller === undefined ? 'null' : `"${caller.keyId}"`
-    log.infoLine(
-      `"request_id":"${requestId}","method":"${method}","path":${JSON.stringify(path)},` +
-        `"status":${reply.statusCode},"ms":${ms},` +
-        `"account_id":${who},"key_id":${key}` +
-        (reply.writableFinished ? '' : ',"aborted":true'),
-      'request',
-    )
+    const line = {
+      request_id: requestId,
+      method,
+      path: hideKeys(path),
+      status: reply.statusCode,
+      ms: Math.round(performance.now() - began),
+      account_id: caller?.accountId ?? null,
+      key_id: caller?.keyId ?? null,
+    }
+    log.info(reply.writableFinished ? line : { ...line, aborted: true }, 'request')
   }
 }

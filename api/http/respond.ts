@@ -1,8 +1,8 @@
 /** How replies are written: JSON with exact integers, and the query string before anything interprets it. */
 import type { Request } from 'express'
-import type { Headers, Reply } from './call.ts'
+import type { Reply } from './call.ts'
+import { DEFAULT_HEADERS } from './default-headers.ts'
 import { errorEnvelope, type ApiError } from './errors.ts'
-import { endReady, type HeadLines } from './ready-head.ts'
 import { typedMetadata } from './typed-errors.ts'
 
 declare global {
@@ -31,36 +31,6 @@ export function sendBody(reply: Reply, status: number, contentType: string, body
   reply.end(body)
 }
 
-/** The headers that a reply has whatever is answered: standing ones, the id of the request, and its limits. */
-export function headOf(reply: Reply): Headers {
-  const { standing, requestId, limits } = reply.locals
-  return { ...standing, 'X-Request-Id': requestId, ...limits }
-}
-
-/** A reply that was worked out before. */
-interface ReadyReply {
-  readonly status: number
-  /** Its headers, standing ones among them, but for its length. */
-  readonly lines: HeadLines
-  /** The type that the lines tell. */
-  readonly contentType?: string
-  /** Its bytes, one character for each (latin1). */
-  readonly body?: string
-}
-
-/** Ends the reply with what stands ready, adding only what is this request's own. */
-export function sendReady(reply: Reply, { status, lines, contentType, body }: ReadyReply): void {
-  const { locals } = reply
-  const { limits, keepAlive } = locals
-  if (contentType !== undefined) locals.contentType = contentType
-  let own = `X-Request-Id: ${locals.requestId}\r\n`
-  if (limits !== undefined) {
-    own += `RateLimit-Policy: ${limits['RateLimit-Policy']}\r\nRateLimit: ${limits.RateLimit}\r\n`
-  }
-  if (body !== undefined) own += `Content-Length: ${body.length}\r\n`
-  endReady(reply, { status, lines: lines + own, body: body ?? '' }, keepAlive)
-}
-
 /** What is said of a representation before it turns out that there is none. */
 const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', 'Content-Encoding']
 
@@ -68,7 +38,7 @@ const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', '
 export function sendError(reply: Reply, fault: ApiError): void {
   const { caller, typesErrors, routerMetadata } = reply.locals
   for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
-  reply.set({ ...headOf(reply), ...fault.headers })
+  reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
   const { status, message } = fault
   const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }

@@ -7,14 +7,12 @@ export interface Route {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly access: Access
-  /** Whether scripts of any page may read the reply: open data. */
-  readonly openToPages?: boolean
+  /** Whether scripts of any page may read the reply (CORS); under BASE_PATH they always may. */
+  readonly cors?: boolean
   /** Whether the rate limits apply: the handler settles them, and every reply states them. */
   readonly limited?: boolean
   /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
   readonly typedErrors?: boolean
-  /** Whether the handler writes the head of its replies in one piece (`sendReady`), instead of adding to it. */
-  readonly writesHead?: boolean
   /** What the OpenAPI document says of it; without it the route stays out of the document. */
   readonly operation?: Operation
   readonly handle: Handler

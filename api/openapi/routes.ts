@@ -60,7 +60,6 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
     {
       ...open,
       path: DOCUMENT_PATH,
-      openToPages: true,
       handle: fixedBody('application/json; charset=utf-8', document, publicFor(300)),
     },
     {

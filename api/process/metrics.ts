@@ -48,6 +48,6 @@ export function createReplyCounter(registry: Registry): (request: Request, reply
 }
 
 function formatOf(reply: Reply): string {
-  const type = (reply.locals.contentType ?? reply.get('Content-Type'))?.split(';', 1)[0]
+  const type = reply.get('Content-Type')?.split(';', 1)[0]
   return type === undefined ? 'none' : (FORMATS[type] ?? 'other')
 }

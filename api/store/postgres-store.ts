@@ -55,7 +55,6 @@ export function openPostgres(url: string): Store {
     ...queries,
     transaction: (work) => inTurn(() => runTransaction(pool, BEGIN_ALONE, work)),
     longTransaction: (work) => runTransaction(pool, BEGIN, work),
-    version: () => undefined,
     abandon: () => sockets.destroy(),
     async close() {
       await inTurn(() => pool.end())

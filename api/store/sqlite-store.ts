@@ -1,9 +1,8 @@
 /** The store in one SQLite file, through the SQLite that is built into Node. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { createQueue } from '../process/serial-queue.ts'
-import { Checkpoints } from './checkpoints.ts'
-import type { AtOnce, Queries, RunStatement, Store } from './store.ts'
+import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
+import { createQueue, type InTurn } from '../process/serial-queue.ts'
+import type { Queries, Row, Store, Value } from './store.ts'
 
 // How long to wait for another process that is writing, and how often to look.
 const BUSY_TIMEOUT_MS = 10_000
@@ -11,60 +10,88 @@ const BUSY_PAUSE_MS = 2
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
 
-// Single statements and what is done at once, which counts requests, spare a sync each: a power cut may lose those since
-// the log was last synced, which happens with each checkpoint. What is done in a transaction, keys above all, is lost by
-// none.
-const SYNC_NOW_AND_THEN = 'PRAGMA synchronous = NORMAL'
+// Single statements, which count requests, spare a sync each: a power cut may lose those since the WAL was last synced,
+// which happens with each checkpoint. What is done in a transaction, keys above all, is lost by none.
+const SYNC_AT_CHECKPOINTS = 'PRAGMA synchronous = NORMAL'
 const SYNC_EACH = 'PRAGMA synchronous = FULL'
 
-// Pages of the log from which on SQLite itself makes a checkpoint with each write: only where the thread of checkpoints
-// does not keep up.
-const LONGEST_LOG = 'PRAGMA wal_autocheckpoint = 10000'
+/** Runs one statement to its end. */
+type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
 
 /** Opens (or creates) the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
   const database = await openDatabase(path)
   const run = createRunStatement(database)
-  const checkpoints = new Checkpoints(path)
   const queries: Queries = {
     query: async (sql, values = []) => run(sql, values),
     script: async (sql) => database.exec(sql),
   }
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
-  // SQLite counts what others commit, not what its own connection does.
-  const dataVersion = database.prepare('PRAGMA data_version')
-  const changesOfOthers = () => Number(dataVersion.get()?.['data_version'])
-  const changesOfOthersThisTurn = createOnceATurn(() => unlessBusy(changesOfOthers))
-  let ownTransactions = 0
-  const transaction: Store['transaction'] = (work) =>
-    inTurn(() => runTransaction(database, queries, work).finally(() => (ownTransactions += 1)))
-  const versionAfter = createVersionText()
+  const transaction: Store['transaction'] = (work) => inTurn(() => runTransaction(database, queries, work))
 
   return {
-    query: (sql, values) => inTurn(() => whenFree(database, () => queries.query(sql, values))),
+    query: groupStatements(inTurn, (group) => whenFree(database, async () => runGroup(database, run, group))),
     script: (sql) => inTurn(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
-    atOnce: (kind, work) =>
-      inTurn(() =>
-        whenFree(database, async () =>
-          runAtOnce({ database, run, checkpoints }, kind, (counted) =>
-            work(counted, versionAfter(changesOfOthers(), ownTransactions)),
-          ),
-        ),
-      ),
-    version() {
-      const changes = changesOfOthersThisTurn()
-      return changes === undefined ? undefined : versionAfter(changes, ownTransactions)
-    },
     // Nothing here waits for another machine.
     abandon: () => undefined,
-    close: () =>
-      inTurn(async () => {
-        await checkpoints.close()
-        database.close()
-      }),
+    close: () => inTurn(async () => database.close()),
+  }
+}
+
+/** A statement, and what it gave or threw. */
+interface Statement {
+  readonly sql: string
+  readonly values: readonly Value[]
+}
+type Outcome = { readonly rows: readonly Row[] } | { readonly fault: unknown }
+
+type RunGroup = (group: readonly Statement[]) => Promise<readonly Outcome[]>
+
+/** Gathers the statements of one turn of the event loop, and those that come while others hold the queue. */
+function groupStatements(inTurn: InTurn, runGrouped: RunGroup): Store['query'] {
+  let group: Statement[] = []
+  let outcomes: Promise<readonly Outcome[]> | undefined
+  const runNext = async () => {
+    await endOfTurn()
+    const gathered = group
+    group = []
+    outcomes = undefined
+    return await runGrouped(gathered)
+  }
+  return async (sql, values = []) => {
+    const place = group.push({ sql, values }) - 1
+    outcomes ??= inTurn(runNext)
+    const outcome = (await outcomes)[place]
+    if (outcome !== undefined && 'rows' in outcome) return outcome.rows
+    throw outcome?.fault
+  }
+}
+
+/**
+ * Runs statements as one transaction, in which each keeps its own fault. Who is going to write takes the lock for it at
+ * once: a transaction that read first could not be upgraded safely.
+ */
+function runGroup(database: DatabaseSync, run: RunStatement, group: readonly Statement[]): Outcome[] {
+  const isReading = group.every(({ sql }) => /^\s*SELECT\b/i.test(sql))
+  run(isReading ? 'BEGIN' : 'BEGIN IMMEDIATE', [])
+  try {
+    const outcomes = group.map(({ sql, values }): Outcome => {
+      try {
+        return { rows: run(sql, values) }
+      } catch (fault) {
+        // A full disk, for instance, undoes the statements before it too.
+        if (!database.isTransaction || isOfKind(fault, SQLITE_BUSY, SQLITE_FULL)) throw fault
+        return { fault }
+      }
+    })
+    run('COMMIT', [])
+    return outcomes
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
   }
 }
 
@@ -73,43 +100,10 @@ async function openDatabase(path: string): Promise<DatabaseSync> {
   // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    await whenFree(database, async () =>
-      database.exec(`PRAGMA journal_mode = WAL; ${LONGEST_LOG}; ${SYNC_NOW_AND_THEN}`),
-    )
+    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_AT_CHECKPOINTS}`))
     return database
   } catch (error) {
     database.close()
-    throw error
-  }
-}
-
-/** Asks once for all who want to know in the same turn of the event loop: the answer takes a lock on the file. */
-function createOnceATurn<Answer>(ask: () => Answer): () => Answer {
-  let asked: { readonly answer: Answer } | undefined
-  return () => {
-    if (asked === undefined) setImmediate(() => (asked = undefined))
-    asked ??= { answer: ask() }
-    return asked.answer
-  }
-}
-
-/** A text for each pair of numbers; the same one while they stay, so that it is compared at once. */
-function createVersionText(): (changes: number, transactions: number) => string {
-  let last = { changes: -1, transactions: -1, text: '' }
-  return (changes, transactions) => {
-    if (changes !== last.changes || transactions !== last.transactions) {
-      last = { changes, transactions, text: `${changes} ${transactions}` }
-    }
-    return last.text
-  }
-}
-
-/** Undefined while another process holds a lock that even readers have to wait for. */
-function unlessBusy<Answer>(ask: () => Answer): Answer | undefined {
-  try {
-    return ask()
-  } catch (error) {
-    if (isOfKind(error, SQLITE_BUSY)) return undefined
     throw error
   }
 }
@@ -153,35 +147,6 @@ function prepare(database: DatabaseSync, sql: string): Prepared {
   }
 }
 
-interface AtOnceTools {
-  readonly database: DatabaseSync
-  readonly run: RunStatement
-  readonly checkpoints: Checkpoints
-}
-
-function runAtOnce<Result>(
-  { database, run, checkpoints }: AtOnceTools,
-  kind: Parameters<AtOnce>[0],
-  work: (run: RunStatement) => Result,
-): Result {
-  let statements = 0
-  const runCounted: RunStatement = (sql, values) => {
-    statements += 1
-    return run(sql, values)
-  }
-  // Who is going to write takes the lock for it at once, so that nobody changes what it reads.
-  run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN', [])
-  try {
-    const result = work(runCounted)
-    run('COMMIT', [])
-    if (kind === 'write') checkpoints.note(statements)
-    return result
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK')
-    throw error
-  }
-}
-
 async function runTransaction<Result>(
   database: DatabaseSync,
   queries: Queries,
@@ -193,18 +158,18 @@ async function runTransaction<Result>(
     await whenFree(database, () => queries.script('BEGIN IMMEDIATE'))
     const result = await work(queries)
     database.exec('COMMIT')
-    beginLogAnew(database)
+    restartWal(database)
     return result
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   } finally {
-    database.exec(SYNC_NOW_AND_THEN)
+    database.exec(SYNC_AT_CHECKPOINTS)
   }
 }
 
 // Runs one statement once no other process is writing. A statement that met a lock, or a full disk, has done nothing
-// yet. On a full disk there is room where the log can be written from its start again.
+// yet. On a full disk there is room where the WAL can be written from its start again.
 async function whenFree<Result>(database: DatabaseSync, statement: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
   let isAnew = false
@@ -214,19 +179,20 @@ async function whenFree<Result>(database: DatabaseSync, statement: () => Promise
     } catch (error) {
       const mayHelp = isOfKind(error, SQLITE_BUSY) || (isOfKind(error, SQLITE_FULL) && !isAnew)
       if (!mayHelp || performance.now() >= deadline) throw error
-      if (isOfKind(error, SQLITE_FULL) && beginLogAnew(database)) isAnew = true
+      if (isOfKind(error, SQLITE_FULL) && restartWal(database)) isAnew = true
       else await sleep(BUSY_PAUSE_MS)
     }
   }
 }
 
-// Moves what stands in the log to its place in the file. Made while the disk has room, that gives the file the size
-// it needs, so that requests are counted on a full disk too. False while somebody else reads in the log, or moves it.
-function beginLogAnew(database: DatabaseSync): boolean {
+// Moves the pages of the WAL to their place in the file, so that it is written from its start again. Made while the disk
+// has room, that gives the file the size it needs to count requests on a full disk too. False while somebody else reads
+// in the WAL, or moves it.
+function restartWal(database: DatabaseSync): boolean {
   try {
     return database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.['busy'] === 0
   } catch {
-    // The log is as good as it was, and will be.
+    // The WAL is as good as it was, and will be.
     return true
   }
 }

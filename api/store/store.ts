@@ -6,8 +6,8 @@
  */
 
 /** What can be bound to a query. Booleans are stored as 0 and 1, times as ISO 8601 text. */
-type Value = string | number | null
-type Row = Readonly<Record<string, unknown>>
+export type Value = string | number | null
+export type Row = Readonly<Record<string, unknown>>
 
 /**
  * Runs SQL; rows come back as the database gives them and are parsed by the caller. Both databases give texts,
@@ -19,19 +19,6 @@ export interface Queries {
   /** Runs several statements without parameters, such as a migration. */
   script(sql: string): Promise<void>
 }
-
-/** Runs one statement to its end before anything else can happen, as `Queries.query` does. */
-export type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
-
-/**
- * Runs `work` as one transaction with what it finds, in which it may not wait for anything. It is told the version of
- * the database, a text that is another one once anything has changed, by whatever process, except through this very
- * function and the `query` and `script` of the same store. Work that only reads waits for no writer.
- */
-export type AtOnce = <Result>(
-  kind: 'read' | 'write',
-  work: (run: RunStatement, version: string) => Result,
-) => Promise<Result>
 
 export interface Store extends Queries {
   /**
@@ -46,14 +33,6 @@ export interface Store extends Queries {
    * has to write before it ends, which fails or waits when others changed them.
    */
   longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /**
-   * A text that is another one once anything has changed in the database, by whatever process, except through `query`
-   * and `script` of this very store; what others change is seen with the next turn of the event loop. Undefined where
-   * only a question to the database could tell, and while that is locked.
-   */
-  version(): string | undefined
-  /** Only where the database runs inside this process: to ask it costs some microseconds there. */
-  readonly atOnce?: AtOnce
   /** Breaks the connections: what waits for the database, and whatever is asked from now on, fails at once. */
   abandon(): void
   /** Waits for what is under way and closes the connections. */

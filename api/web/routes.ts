@@ -51,10 +51,10 @@ export function webRoutes({
     {
       ...open,
       path: FEED_PATH,
-      openToPages: true,
+      cors: true,
       handle: feed(catalogue, publicUrl ?? localUrl(String(port)), origin),
     },
-    { ...open, path: '/.well-known/api-catalog', openToPages: true, handle: apiCatalog(origin) },
+    { ...open, path: '/.well-known/api-catalog', cors: true, handle: apiCatalog(origin) },
   ]
 }
 

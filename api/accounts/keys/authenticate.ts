@@ -1,26 +1,23 @@
 /** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
-import type { Call, Reply } from '../../http/call.ts'
+import type { Call } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
-import type { FindKey, StoredKey } from './key-store.ts'
+import type { Store } from '../../store/store.ts'
+import { findKey } from './key-store.ts'
 
 /** Which keys a route takes: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
 
 /**
- * Lets callers with a fitting key pass and notes who they are, at once where the key is known already.
+ * Lets callers with a fitting key pass and notes who they are.
  * @throws {ApiError} 401 for everybody else.
  */
-export function authenticate(
-  findKey: FindKey,
+export async function authenticate(
+  store: Store,
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
-): void | Promise<void> {
-  const key = findKey(tokenOf(request.headers.authorization))
-  return key instanceof Promise ? key.then((found) => admit(found, access, reply)) : admit(key, access, reply)
-}
-
-function admit(key: StoredKey | undefined, access: Exclude<Access, 'open'>, reply: Reply): void {
+): Promise<void> {
+  const key = await findKey(store, tokenOf(request.headers.authorization))
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
   // Noted before the kind is judged: the caller is known even where its key does not fit.

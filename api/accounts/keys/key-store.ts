@@ -68,32 +68,6 @@ export async function findKey(store: Store, key: string): Promise<StoredKey | un
   return row === undefined ? undefined : storedKeySchema.parse(row)
 }
 
-/** Finds keys as findKey does, at once where nothing can have changed since it was asked before. */
-export type FindKey = (key: string) => StoredKey | undefined | Promise<StoredKey | undefined>
-
-/** Keys that are remembered: a few hundred bytes each. */
-const REMEMBERED_KEYS = 10_000
-
-/** The FindKey of a store. A key that is revoked, in whatever process, is found revoked from then on. */
-export function createFindKey(store: Store): FindKey {
-  const known = new Map<string, StoredKey>()
-  let version: string | undefined
-
-  async function look(key: string, current: string | undefined): Promise<StoredKey | undefined> {
-    const found = await findKey(store, key)
-    // What was asked of an older version may be out of date.
-    if (found !== undefined && current !== undefined && current === version) known.set(hashKey(key), found)
-    return found
-  }
-
-  return (key) => {
-    const current = store.version()
-    if (current !== version || known.size >= REMEMBERED_KEYS) known.clear()
-    version = current
-    return known.get(hashKey(key)) ?? look(key, current)
-  }
-}
-
 /** All keys, oldest first, revoked ones included. */
 export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
   return z.array(storedKeySchema).parse(await store.query(LIST))

@@ -31,10 +31,18 @@ export const POLICIES: readonly Policy[] = [
   },
 ]
 
-/** Requests of one subject that were counted together. */
-export interface Window {
-  readonly ends: number
-  readonly used: number
+/** Counts requests against the limits; `now` is the time of the request. */
+export interface RateLimiter {
+  /** Counts one request, unless a limit is used up: a refused request counts against none. */
+  consume(caller: Caller, now: Date): Promise<Decision>
+  /** How the limits stand for a request that does not count, such as a HEAD. */
+  peek(caller: Caller, now: Date): Promise<Decision>
+}
+
+/** The answer to one request: what is left, and the policy that refuses it, if one does. */
+export interface Decision {
+  readonly quotas: readonly Quota[]
+  readonly exhausted: Quota | undefined
 }
 
 /** What is left of one policy. */
@@ -45,10 +53,10 @@ export interface Quota {
   readonly resetSeconds: number
 }
 
-/** The answer to one request: what is left, and the policy that refuses it, if one does. */
-export interface Verdict {
-  readonly quotas: readonly Quota[]
-  readonly exhausted: Quota | undefined
+/** Requests of one subject that were counted together. */
+export interface Window {
+  readonly ends: number
+  readonly used: number
 }
 
 /**
@@ -60,20 +68,15 @@ export function latestEnd({ windowEnd, windowSeconds }: Policy, now: number): nu
   return windowEnd(now + windowSeconds * 1000)
 }
 
-/** Whether requests that come at `now` are counted in this window. */
-export function isOpen(policy: Policy, { ends }: Window, now: number): boolean {
-  return ends > now && ends <= latestEnd(policy, now)
-}
-
 /** What is left, given the open window of each policy; undefined where there is none. */
-export function verdictOn(windows: readonly (Window | undefined)[], now: number): Verdict {
+export function decide(windows: readonly (Window | undefined)[], now: number): Decision {
   const quotas = POLICIES.map((policy, index) => quotaOf(policy, windows[index], now))
   return { quotas, exhausted: longestWait(quotas.filter(({ remaining }) => remaining === 0)) }
 }
 
 /** The quotas of a caller that has used nothing, or is not known. */
 export function fullQuotas(now: Date): readonly Quota[] {
-  return verdictOn([], now.getTime()).quotas
+  return decide([], now.getTime()).quotas
 }
 
 function quotaOf(policy: Policy, window: Window | undefined, now: number): Quota {

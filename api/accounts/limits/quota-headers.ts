@@ -1,6 +1,7 @@
 /**
  * How the rate limits are told: the fields of draft-ietf-httpapi-ratelimit-headers, and the 429 (CONTRACT 4.5).
  */
+import type { Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { POLICIES, type Quota } from './policies.ts'
 
@@ -9,10 +10,7 @@ const POLICY_FIELD = POLICIES.map(
 ).join(', ')
 
 /** The headers that state the policies and what is left of them. */
-export type QuotaHeaders = Readonly<Record<'RateLimit-Policy' | 'RateLimit', string>>
-
-/** How the limits stand, as headers. */
-export function quotaHeaders(quotas: readonly Quota[]): QuotaHeaders {
+export function quotaHeaders(quotas: readonly Quota[]): Headers {
   return {
     'RateLimit-Policy': POLICY_FIELD,
     RateLimit: quotas

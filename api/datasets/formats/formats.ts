@@ -4,15 +4,25 @@ import { ApiError } from '../../http/errors.ts'
 
 /** Every format with its media type. */
 export const FORMATS = {
-  json: { mediaType: 'application/json', contentType: 'application/json; charset=utf-8' },
-  csv: { mediaType: 'text/csv', contentType: 'text/csv; charset=utf-8; header=present' },
+  json: {
+    mediaType: 'application/json',
+    contentType: 'application/json; charset=utf-8',
+    isCompressed: false,
+  },
+  csv: {
+    mediaType: 'text/csv',
+    contentType: 'text/csv; charset=utf-8; header=present',
+    isCompressed: false,
+  },
   parquet: {
     mediaType: 'application/vnd.apache.parquet',
     contentType: 'application/vnd.apache.parquet',
+    isCompressed: true,
   },
   arrow: {
     mediaType: 'application/vnd.apache.arrow.stream',
     contentType: 'application/vnd.apache.arrow.stream',
+    isCompressed: false,
   },
 } as const
 

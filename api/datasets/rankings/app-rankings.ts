@@ -1,52 +1,46 @@
 /** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
 import type { Request } from 'express'
-import type { Spend } from '../../accounts/limits/spend.ts'
-import type { Call, Handler } from '../../http/call.ts'
+import type { ApplyLimits } from '../../accounts/limits/apply-limits.ts'
+import type { Handler, Reply } from '../../http/call.ts'
 import { isNotModified } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
-import { sendReady } from '../../http/respond.ts'
-import { useSnapshot, type Snapshots } from '../snapshots/choose.ts'
-import { linesOf, type Answers, type ReadyAnswer } from './replies.ts'
+import { queryString, sendBody } from '../../http/respond.ts'
 import { FORMATS } from '../formats/formats.ts'
-import type { Parameters } from './parameters.ts'
-import { createPlanner, type Plan, type Planner } from './plan.ts'
+import { useSnapshot, type Snapshots } from '../snapshots/choose.ts'
 import type { Snapshot } from '../snapshots/open-snapshot.ts'
+import { linkField } from './links.ts'
+import { parseParameters, type Parameters } from './parameters.ts'
+import type { Answers } from './replies.ts'
+import { chooseRepresentation, representationHeaders } from './representation.ts'
 
-/** What a request will get, known before it is counted and before the data is asked. */
-type Answer =
-  | { readonly kind: 'refused'; readonly fault: ApiError }
-  | { readonly kind: 'unchanged' | 'rows'; readonly snapshot: Snapshot; readonly plan: Plan }
-
-/** Serves the rankings of the current snapshot, or of the one `as_of` names, and counts each request with `spend`. */
-export function appRankings(snapshots: Snapshots, answers: Answers, spend: Spend): Handler {
-  const planner = createPlanner()
+/** Serves the rankings of the current snapshot, or of the one `as_of` names, and applies the limits to each request. */
+export function appRankings(snapshots: Snapshots, answers: Answers, applyLimits: ApplyLimits): Handler {
   return (request, reply) => {
-    const call = { request, reply }
-    const parameters = refusable(() => planner.parametersOf(request))
+    const parameters = refusable(() => parseParameters(queryString(request)))
     const asOf = parameters instanceof ApiError ? undefined : parameters.as_of
     return useSnapshot(snapshots, asOf, async (snapshot) => {
-      const answer = prepare(planner, call, { parameters, snapshot })
-      // Settled before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
-      await spend(reply, isFree(request, answer) ? 'free' : 'counted')
-      await send(answers, call, answer)
+      const outcome = refusable(() => prepare(request, parameters, snapshot))
+      // Counted before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
+      await applyLimits(reply, isFree(request, outcome) ? 'free' : 'counted')
+      if (outcome instanceof ApiError) throw outcome
+      await send(answers, outcome, { request, reply })
     })
   }
 }
 
-interface Asked {
-  readonly parameters: Parameters | ApiError
-  readonly snapshot: Snapshot | ApiError
+function prepare(request: Request, parameters: Parameters | ApiError, snapshot: Snapshot | ApiError) {
+  if (parameters instanceof ApiError) throw parameters
+  if (snapshot instanceof ApiError) throw snapshot
+  const representation = chooseRepresentation(request, parameters, snapshot)
+  const lastModified = new Date(snapshot.asOf)
+  return {
+    representation,
+    headers: representationHeaders(representation, parameters),
+    isUnchanged: isNotModified(request.headers, { etag: representation.etag, lastModified }),
+  }
 }
 
-function prepare(planner: Planner, call: Call, { parameters, snapshot }: Asked): Answer {
-  if (parameters instanceof ApiError) return { kind: 'refused', fault: parameters }
-  if (snapshot instanceof ApiError) return { kind: 'refused', fault: snapshot }
-  const plan = refusable(() => planner.planOf(call, parameters, snapshot))
-  if (plan instanceof ApiError) return { kind: 'refused', fault: plan }
-  const { representation, lastModified } = plan
-  const isUnchanged = isNotModified(call.request.headers, { etag: representation.etag, lastModified })
-  return { kind: isUnchanged ? 'unchanged' : 'rows', snapshot, plan }
-}
+type Prepared = ReturnType<typeof prepare>
 
 function refusable<Result>(work: () => Result): Result | ApiError {
   try {
@@ -59,23 +53,23 @@ function refusable<Result>(work: () => Result): Result | ApiError {
 
 // A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request before the first snapshot. One that finds
 // the queries too many, or too slow, does: it is counted before the data is asked.
-function isFree(request: Request, answer: Answer): boolean {
-  if (request.method === 'HEAD' || answer.kind === 'unchanged') return true
-  return answer.kind === 'refused' && answer.fault.status === 503
+function isFree(request: Request, outcome: Prepared | ApiError): boolean {
+  if (request.method === 'HEAD') return true
+  return outcome instanceof ApiError ? outcome.status === 503 : outcome.isUnchanged
 }
 
-function send(answers: Answers, { request, reply }: Call, answer: Answer): void | Promise<void> {
-  if (answer.kind === 'refused') throw answer.fault
-  const { query, format, representation, lines } = answer.plan
-  if (answer.kind === 'unchanged') return sendReady(reply, { status: 304, lines })
-  const question = { snapshot: answer.snapshot, query, format }
-  const { contentType } = FORMATS[format]
+async function send(
+  answers: Answers,
+  { representation, headers, isUnchanged }: Prepared,
+  { request, reply }: { readonly request: Request; readonly reply: Reply },
+): Promise<void> {
+  if (isUnchanged) return void reply.status(304).set(headers).end()
+  const { contentType } = FORMATS[representation.format]
   // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
   if (request.method === 'HEAD') {
-    return sendReady(reply, { status: 200, lines: lines + linesOf(question, undefined), contentType })
+    reply.set({ ...headers, Link: linkField(representation, undefined), 'Content-Type': contentType }).end()
+    return
   }
-  const sendRows = (answered: ReadyAnswer) =>
-    sendReady(reply, { status: 200, lines: lines + answered.lines, contentType, body: answered.body })
-  const ready = answers.get(question, representation)
-  return ready instanceof Promise ? ready.then(sendRows) : sendRows(ready)
+  const { body, link } = await answers.get(representation)
+  sendBody(reply.set({ ...headers, Link: link }), 200, contentType, body)
 }

@@ -1,41 +1,32 @@
 /**
- * Ready replies of the rankings call: bytes per snapshot, query, format and encoding, worked out once however many
- * ask at the same time, and kept as long as there is room.
+ * Bodies of the rankings call: bytes per snapshot, query, format and encoding, worked out once however many ask at the
+ * same time, and kept as long as there is room.
  */
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
-import { encode, encodedTag, ENCODINGS, type Encoding } from '../../http/protocol/encodings.ts'
-import { headLines, type HeadLines } from '../../http/ready-head.ts'
-import { createByteCache } from './byte-cache.ts'
+import { encode, ENCODINGS } from '../../http/protocol/encodings.ts'
 import { encodeRankings } from '../formats/encode.ts'
-import { FORMATS } from '../formats/formats.ts'
-import { linkField, type Place } from './links.ts'
+import type { Snapshot } from '../snapshots/open-snapshot.ts'
+import { createByteCache } from './byte-cache.ts'
+import { linkField } from './links.ts'
 import { resolveQuery } from './query.ts'
 import { readRanking } from './read-ranking.ts'
-import type { Snapshot } from '../snapshots/open-snapshot.ts'
+import { representationOf, type Representation } from './representation.ts'
 
-/** A question to a snapshot that is open. */
-interface Question extends Place {
+/** A representation in a snapshot that is open. */
+interface Question extends Representation {
   readonly snapshot: Snapshot
 }
 
-/** One of the codings of an answer. */
-export interface Representation {
-  readonly encoding: Encoding
-  /** The entity tag, which tells it from all others: from those of other snapshots, queries, formats and codings. */
-  readonly etag: string
-}
-
-/** An answer that stands ready. */
-export interface ReadyAnswer {
-  /** Its bytes, one character for each (latin1). */
-  readonly body: string
-  /** The headers that go with it, but for its length. */
-  readonly lines: HeadLines
+/** The bytes of a representation. */
+export interface Answer {
+  readonly body: Buffer
+  /** The field `Link`, which depends on the rows. */
+  readonly link: string
 }
 
 export interface Answers {
-  /** The answer to a query, at once where it stands ready; the snapshot must stay open meanwhile. */
-  get(question: Question, representation: Representation): ReadyAnswer | Promise<ReadyAnswer>
+  /** The answer to a question; its snapshot must stay open meanwhile. */
+  get(question: Question): Promise<Answer>
   /** Works out what is asked first and most. */
   warm(snapshot: Snapshot): Promise<void>
 }
@@ -45,14 +36,13 @@ const KEPT_BYTES = 64 * 1024 * 1024
 
 /** The answers of this process. */
 export function createAnswers(): Answers {
-  const { keep } = createByteCache<ReadyAnswer>(KEPT_BYTES)
+  const { keep } = createByteCache<Answer>(KEPT_BYTES)
 
-  function get(question: Question, { encoding, etag }: Representation): ReadyAnswer | Promise<ReadyAnswer> {
-    return keep(etag, async () => {
-      if (encoding === 'identity') return await workOut(question)
-      const { body, lines } = await get(question, representationOf(question, 'identity'))
-      const encoded = await encode(Buffer.from(body, 'latin1'), encoding)
-      return { body: encoded.toString('latin1'), lines }
+  async function get(question: Question): Promise<Answer> {
+    return await keep(question.etag, async () => {
+      if (question.encoding === 'identity') return await workOut(question)
+      const { body, link } = await get(representationOf(question, 'identity'))
+      return { body: await encode(body, question.encoding), link }
     })
   }
 
@@ -61,34 +51,14 @@ export function createAnswers(): Answers {
     async warm(snapshot) {
       for (const sort of SORTS) {
         const query = resolveQuery({ sort }, snapshot.dataThrough)
-        const question = { snapshot, query, format: 'json' } as const
-        for (const encoding of ENCODINGS) await get(question, representationOf(question, encoding))
+        const place = { snapshot, query, format: 'json' } as const
+        for (const encoding of ENCODINGS) await get(representationOf(place, encoding))
       }
     },
   }
 }
 
-/** The answer to what is asked at this place, in this coding. */
-export function representationOf(place: Place, encoding: Encoding): Representation {
-  return { encoding, etag: encodedTag(keyOf(place), encoding) }
-}
-
-/** What tells answers apart: every part is one of a closed set, a date or a number. */
-function keyOf({ snapshot, query, format }: Place): string {
-  const { sort, category, subcategory, start, end, limit, offset } = query
-  return [snapshot.id, sort, subcategory ?? category ?? 'all', start, end, limit, offset, format].join('.')
-}
-
-/**
- * What the head says of an answer beside its length and coding.
- * @param rows how many rows it has; undefined where that is not known (HEAD).
- */
-export function linesOf(place: Place, rows: number | undefined): HeadLines {
-  return headLines({ Link: linkField(place, rows), 'Content-Type': FORMATS[place.format].contentType })
-}
-
-async function workOut(question: Question): Promise<ReadyAnswer> {
+async function workOut(question: Question): Promise<Answer> {
   const rows = await readRanking(question.snapshot, question.query)
-  const bytes = await encodeRankings(question, rows)
-  return { body: bytes.toString('latin1'), lines: linesOf(question, rows.length) }
+  return { body: await encodeRankings(question, rows), link: linkField(question, rows.length) }
 }

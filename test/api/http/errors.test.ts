@@ -363,6 +363,42 @@ describe('a fault on the socket', () => {
   })
 })
 
+describe('a page of another origin', () => {
+  it.each([
+    '/api/v1/status',
+    '/api/v1/status/',
+    '/api/v1/datasets/app-rankings',
+    '/api/v1/%',
+    '/api/v1/chat/completions',
+  ])('reads the reply of %s, whatever it is, and why', async (path) => {
+    const { headers } = await fetch(`${server.origin}${path}`)
+    expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
+    expect(headers.get('Access-Control-Expose-Headers')).toContain('X-Request-Id')
+  })
+
+  it('may send a key to a path of the API that does not exist, to read the 404', async () => {
+    const ask = (path: string) =>
+      fetch(`${server.origin}${path}`, {
+        method: 'OPTIONS',
+        headers: {
+          'Access-Control-Request-Method': 'GET',
+          'Access-Control-Request-Headers': 'authorization',
+        },
+      })
+    const preflight = await ask('/api/v1/datasets/app-rankings/')
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('Access-Control-Allow-Headers')).toContain('Authorization')
+    expect((await ask('/nope')).status).toBe(404)
+  })
+
+  it('reads nothing outside the API', async () => {
+    for (const path of ['/metrics', '/healthz', '/nope']) {
+      const { headers } = await fetch(`${server.origin}${path}`)
+      expect(headers.get('Access-Control-Allow-Origin')).toBeNull()
+    }
+  })
+})
+
 describe('security headers', () => {
   it('are on every reply, and nothing tells what serves it', async () => {
     for (const path of ['/healthz', '/nope']) {

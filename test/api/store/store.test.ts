@@ -153,65 +153,41 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
   })
 })
 
-describe('Store.atOnce', () => {
+describe('A store in an SQLite file', () => {
   const { fresh } = stores.sqlite
-  const ADD = 'UPDATE counter SET n = n + $1'
 
-  async function openInside(settings: StoreSettings) {
-    const counter = await openCounter(settings)
-    const { atOnce } = counter.store
-    if (atOnce === undefined) throw new TypeError('SQLite runs inside the process')
-    return { ...counter, atOnce }
-  }
-
-  it('keeps all or, when the work throws, nothing', async () => {
-    await using counter = await openInside(await fresh())
-    const kept = await counter.atOnce('write', (run) => [run(ADD, [1]), run(ADD, [2])].length)
-    expect([kept, await counter.value()]).toEqual([2, 3])
-    const failing = counter.atOnce('write', (run) => {
-      run(ADD, [5])
-      throw new Error('no')
-    })
-    await expect(failing).rejects.toThrow('no')
-    expect(await counter.value()).toBe(3)
-  })
-
-  it('tells of changes by others and by transactions, not of its own', async () => {
-    const settings = await fresh()
-    await using counter = await openInside(settings)
-    await using other = await openInside(settings)
-    const seen: string[] = []
-    const look = () => counter.atOnce('write', (run, version) => void (run(ADD, [1]), seen.push(version)))
-    await look()
-    await look()
-    expect(seen[1]).toBe(seen[0])
-    await other.atOnce('write', (run) => run(ADD, [1]))
-    await look()
-    await counter.store.transaction((queries) => queries.query(ADD, [1]))
-    await look()
-    expect(new Set(seen).size).toBe(3)
-    expect(counter.store.version()).toBe(seen[3])
-  })
-
-  it('reads while another process writes, and writes when that is done', async () => {
-    const settings = await fresh()
-    await using counter = await openInside(settings)
-    await using other = await openInside(settings)
-    const end = await beginWriting(other.store, 'UPDATE counter SET n = n + 7')
-    const n = await counter.atOnce(
-      'read',
-      (run) => run("SELECT n FROM counter WHERE name = 'a'", [])[0]?.['n'],
+  it('runs the statements of one turn of the event loop as one transaction, each with its own fault', async () => {
+    await using counter = await openCounter(await fresh())
+    await counter.store.script('CREATE TABLE log (n BIGINT PRIMARY KEY)')
+    const insert = 'INSERT INTO log VALUES ($1) RETURNING n'
+    const asked = [insert, insert, 'INSERT INTO nowhere VALUES ($1)', insert].map((sql, index) =>
+      counter.store.query(sql, [index === 1 ? 0 : index]).then(
+        ([row]) => row?.['n'],
+        () => 'refused',
+      ),
     )
-    expect(n).toBe(0)
-    const adding = counter.atOnce('write', (run) => run(ADD, [1]))
+    expect(await Promise.all(asked)).toEqual([0, 'refused', 'refused', 3])
+    expect(await counter.store.query('SELECT n FROM log')).toHaveLength(2)
+  })
+
+  it('reads while another process writes, and writes once that is done', async () => {
+    const settings = await fresh()
+    await using counter = await openCounter(settings)
+    await using other = await openCounter(settings)
+    const end = await beginWriting(other.store, 'UPDATE counter SET n = n + 7')
+    expect(await counter.value()).toBe(0)
+    const adding = counter.store.query('UPDATE counter SET n = n + 1')
     await pause()
     await Promise.all([end(), adding])
     expect(await counter.value()).toBe(8)
   })
-})
 
-describe('A store in an SQLite file', () => {
-  const { fresh } = stores.sqlite
+  it('answers what was asked before it is closed', async () => {
+    const counter = await openCounter(await fresh())
+    const asked = counter.value()
+    await counter.store.close()
+    expect(await asked).toBe(0)
+  })
 
   it('syncs what a transaction wrote at its end, and what is counted now and then', async () => {
     await using counter = await openCounter(await fresh())
@@ -250,36 +226,5 @@ describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
     }
     await using counter = await openCounter(settings)
     expect(await counter.value()).toBe(9)
-  })
-})
-
-describe.each(stores.kinds)('Store.version on $name', ({ name, fresh }) => {
-  it.runIf(name === 'SQLite')(
-    'is another one after a transaction, and after any change by others',
-    async () => {
-      const settings = await fresh()
-      await using counter = await openCounter(settings)
-      await using other = await openCounter(settings)
-      const seen = [counter.store.version()]
-      await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 1'))
-      seen.push(counter.store.version())
-      await other.store.query('UPDATE counter SET n = 2')
-      await pause()
-      seen.push(counter.store.version())
-      await other.store.transaction((queries) => queries.query('UPDATE counter SET n = 3'))
-      await pause()
-      seen.push(counter.store.version())
-      expect(new Set(seen).size).toBe(4)
-
-      await counter.store.query('UPDATE counter SET n = n + 1')
-      await other.value()
-      await pause()
-      expect(counter.store.version()).toBe(seen[3])
-    },
-  )
-
-  it.runIf(name === 'PostgreSQL')('is not known without asking', async () => {
-    await using counter = await openCounter(await fresh())
-    expect(counter.store.version()).toBeUndefined()
   })
 })

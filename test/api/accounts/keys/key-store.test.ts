@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey } from '../../../../api/accounts/keys/credentials.ts'
 import {
-  createFindKey,
   createFirstKey,
   createKey,
   findKey,
@@ -61,45 +60,6 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
       const plan = await store.query('EXPLAIN QUERY PLAN SELECT id FROM api_keys WHERE key_hash = $1', ['x'])
       expect(JSON.stringify(plan)).toMatch(/SEARCH api_keys USING INDEX \S+ \(key_hash=\?\)/)
     })
-  })
-
-  describe('createFindKey', () => {
-    it.runIf(name === 'SQLite')('asks for a key once, until something changes', async () => {
-      let asked = 0
-      const query: Store['query'] = (...args) => {
-        asked += 1
-        return store.query(...args)
-      }
-      const find = createFindKey({ ...store, query })
-      const key = await createKey(store, { account: 'asked', kind: 'inference', now })
-      const id = (await find(key))?.id ?? ''
-      expect(await find(key)).toMatchObject({ account: 'asked', revoked_at: null })
-      expect(asked).toBe(1)
-      await revokeKey(store, id, now)
-      expect((await find(key))?.revoked_at).toBe(now.toISOString())
-      expect(await find(makeKey('inference'))).toBeUndefined()
-      expect(asked).toBe(3)
-    })
-  })
-
-  it.runIf(name === 'SQLite')('does not remember what it asked before a key was revoked', async () => {
-    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
-    const query: Store['query'] = async (...args) => {
-      const rows = await store.query(...args)
-      await answered
-      return rows
-    }
-    const find = createFindKey({ ...store, query })
-    const [key, other] = await Promise.all(
-      ['slow', 'other'].map((account) => createKey(store, { account, kind: 'inference', now })),
-    )
-    const before = find(key ?? '')
-    const id = (await findKey(store, key ?? ''))?.id ?? ''
-    await revokeKey(store, id, now)
-    const meanwhile = find(other ?? '')
-    answer()
-    await Promise.all([before, meanwhile])
-    expect((await find(key ?? ''))?.revoked_at).toBe(now.toISOString())
   })
 
   describe('revokeKey', () => {

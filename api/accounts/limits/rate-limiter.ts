@@ -1,9 +1,11 @@
-/** Counts requests with one statement each, where the database is reached over a connection. */
+/**
+ * Counts requests against the rate limits in the store, with one statement each, so that restarts and further processes
+ * agree (CONTRACT 4.5).
+ */
 import { z } from 'zod'
 import type { Caller } from '../../http/call.ts'
 import type { Store } from '../../store/store.ts'
-import { latestEnd, POLICIES, verdictOn, type Policy, type Verdict } from './policies.ts'
-import type { RateLimiter } from './rate-limits.ts'
+import { decide, latestEnd, POLICIES, type Decision, type Policy, type RateLimiter } from './policies.ts'
 
 /** The places of a policy's values in COUNT, after the time of the request. */
 const PLACES = POLICIES.map(({ name, limit }, index) => {
@@ -47,38 +49,24 @@ const windowsSchema = z.array(
 )
 type StoredWindow = z.infer<typeof windowsSchema>[number]
 
-/** How many callers are remembered as refused. */
-const REMEMBERED_CALLERS = 10_000
-
-/** The rate limiter over any store. */
-export function createStatementLimiter(store: Store): RateLimiter {
-  // Callers that were refused last: they are looked at first, so that a client past its limits costs no writing.
-  const refused = new Set<string>()
-  const suspect = ({ keyId }: Caller) => {
-    if (refused.size >= REMEMBERED_CALLERS) refused.clear()
-    refused.add(keyId)
-  }
+/** The rate limiter over a store. */
+export function createRateLimiter(store: Store): RateLimiter {
   return {
     peek: (caller, now) => peekAll(store, caller, now),
-    async take(caller, now) {
+    async consume(caller, now) {
       for (;;) {
-        if (refused.has(caller.keyId)) {
-          const verdict = await peekAll(store, caller, now)
-          if (verdict.exhausted !== undefined) return verdict
-        }
-        const verdict = await countAll(store, caller, now)
-        if (verdict !== undefined) {
-          refused.delete(caller.keyId)
-          return verdict
-        }
-        suspect(caller)
+        const counted = await countAll(store, caller, now)
+        if (counted !== undefined) return counted
+        const decision = await peekAll(store, caller, now)
+        // Otherwise there is room again: others have given back what they had counted.
+        if (decision.exhausted !== undefined) return decision
       }
     },
   }
 }
 
 // Undefined when a limit is used up.
-async function countAll(store: Store, caller: Caller, now: Date): Promise<Verdict | undefined> {
+async function countAll(store: Store, caller: Caller, now: Date): Promise<Decision | undefined> {
   const places = POLICIES.flatMap((policy) => [
     policy.subject(caller),
     timeText(policy.windowEnd(now.getTime())),
@@ -86,7 +74,7 @@ async function countAll(store: Store, caller: Caller, now: Date): Promise<Verdic
   ])
   const windows = windowsSchema.parse(await store.query(COUNT, [now.toISOString(), ...places]))
   // The last place may just have been taken.
-  if (windows.length === POLICIES.length) return { ...verdictOf(windows, now), exhausted: undefined }
+  if (windows.length === POLICIES.length) return { ...decisionOn(windows, now), exhausted: undefined }
   // Others write at the same time: one of them may have used up a limit since the statement looked. A process that
   // dies before it gives back what it counted leaves one request too many there, until the window ends.
   for (const policy of POLICIES) {
@@ -100,17 +88,17 @@ async function giveBack(store: Store, policy: Policy, caller: Caller, window: St
   await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
 }
 
-async function peekAll(store: Store, caller: Caller, now: Date): Promise<Verdict> {
+async function peekAll(store: Store, caller: Caller, now: Date): Promise<Decision> {
   const subjects = POLICIES.flatMap((policy) => [policy.subject(caller), latestEndText(policy, now)])
-  return verdictOf(windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects])), now)
+  return decisionOn(windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects])), now)
 }
 
-function verdictOf(stored: readonly StoredWindow[], now: Date): Verdict {
+function decisionOn(stored: readonly StoredWindow[], now: Date): Decision {
   const windows = POLICIES.map((policy) => {
     const window = windowOf(stored, policy)
     return window && { ends: Date.parse(window.window_ends), used: window.used }
   })
-  return verdictOn(windows, now.getTime())
+  return decide(windows, now.getTime())
 }
 
 function windowOf(windows: readonly StoredWindow[], { name }: Policy): StoredWindow | undefined {

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { fullQuotas, verdictOn, type Verdict } from '../../../../api/accounts/limits/policies.ts'
-import { createStatementLimiter } from '../../../../api/accounts/limits/count-by-statement.ts'
-import { createRateLimiter } from '../../../../api/accounts/limits/rate-limits.ts'
+import { decide, fullQuotas, type Decision } from '../../../../api/accounts/limits/policies.ts'
+import { createRateLimiter } from '../../../../api/accounts/limits/rate-limiter.ts'
 import type { Caller } from '../../../../api/http/call.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
@@ -22,96 +21,90 @@ function caller(keyId: string, accountId = 'account'): Caller {
   return { keyId, accountId, kind: 'inference' }
 }
 
-const limiters = [
-  ...stores.kinds.map((kind) => ({ ...kind, create: createRateLimiter })),
-  // What PostgreSQL gets, where it is not installed.
-  { ...stores.sqlite, name: 'SQLite by statement', create: createStatementLimiter },
-]
-
-function left({ quotas }: Verdict): number[] {
+function left({ quotas }: Decision): number[] {
   return quotas.map((quota) => quota.remaining)
 }
 
-function waits({ quotas }: Verdict): number[] {
+function waits({ quotas }: Decision): number[] {
   return quotas.map((quota) => quota.resetSeconds)
 }
 
 /** Takes `count` requests, each by a key of its own, so that only the account's day is used up. */
 async function useDay(
-  limiter: { take: (who: Caller, now: Date) => Promise<Verdict> },
+  limiter: { consume: (who: Caller, now: Date) => Promise<Decision> },
   count: number,
   now = NOON,
 ) {
   for (let taken = 0; taken < count; taken += 1) {
-    const verdict = await limiter.take(caller(`key-${Math.floor(taken / 30)}`), now)
-    expect(verdict.exhausted).toBeUndefined()
+    const decision = await limiter.consume(caller(`key-${Math.floor(taken / 30)}`), now)
+    expect(decision.exhausted).toBeUndefined()
   }
 }
 
 it('a limit that was lowered meanwhile is used up where more was used', () => {
   const ends = after(NOON, 30).getTime()
-  const verdict = verdictOn([{ ends, used: 31 }, undefined], NOON.getTime())
-  expect(left(verdict)).toEqual([0, 500])
-  expect(verdict.exhausted?.policy.name).toBe('per-minute')
+  const decision = decide([{ ends, used: 31 }, undefined], NOON.getTime())
+  expect(left(decision)).toEqual([0, 500])
+  expect(decision.exhausted?.policy.name).toBe('per-minute')
 })
 
-describe.each(limiters)('on $name', ({ fresh, create }) => {
+describe.each(stores.kinds)('on $name', ({ fresh }) => {
   async function openLimiter(settings: StoreSettings) {
     const store = await openStore(settings, NOON)
-    const limiter = create(store)
+    const limiter = createRateLimiter(store)
     return {
-      take: limiter.take.bind(limiter),
+      consume: limiter.consume.bind(limiter),
       peek: limiter.peek.bind(limiter),
       [Symbol.asyncDispose]: () => store.close(),
     }
   }
 
-  describe('RateLimiter.take', () => {
+  describe('RateLimiter.consume', () => {
     it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
       await using limiter = await openLimiter(await fresh())
       for (let taken = 1; taken <= 30; taken += 1) {
-        const verdict = await limiter.take(caller('key'), after(NOON, taken))
-        expect(verdict.exhausted).toBeUndefined()
-        expect(left(verdict)).toEqual([30 - taken, 500 - taken])
-        expect(waits(verdict)[0]).toBe(61 - taken)
+        const decision = await limiter.consume(caller('key'), after(NOON, taken))
+        expect(decision.exhausted).toBeUndefined()
+        expect(left(decision)).toEqual([30 - taken, 500 - taken])
+        expect(waits(decision)[0]).toBe(61 - taken)
       }
-      const refused = await limiter.take(caller('key'), after(NOON, 60))
+      const refused = await limiter.consume(caller('key'), after(NOON, 60))
       expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
-      const next = await limiter.take(caller('key'), after(NOON, 61))
+      const next = await limiter.consume(caller('key'), after(NOON, 61))
       expect(left(next)).toEqual([29, 469])
       expect(waits(next)[0]).toBe(60)
     })
 
     it('anchors the next window at the first request after the former one ended', async () => {
       await using limiter = await openLimiter(await fresh())
-      await limiter.take(caller('key'), NOON)
-      await limiter.take(caller('key'), after(NOON, 100))
-      expect(waits(await limiter.take(caller('key'), after(NOON, 130)))[0]).toBe(30)
+      await limiter.consume(caller('key'), NOON)
+      await limiter.consume(caller('key'), after(NOON, 100))
+      expect(waits(await limiter.consume(caller('key'), after(NOON, 130)))[0]).toBe(30)
     })
 
     it('uses up neither limit when it refuses', async () => {
       await using limiter = await openLimiter(await fresh())
-      for (let taken = 0; taken < 40; taken += 1) await limiter.take(caller('key'), NOON)
-      expect(left(await limiter.take(caller('other key'), NOON))).toEqual([29, 469])
+      for (let taken = 0; taken < 40; taken += 1) await limiter.consume(caller('key'), NOON)
+      expect(left(await limiter.consume(caller('other key'), NOON))).toEqual([29, 469])
     })
 
     it('counts the minute per key and the day per account', async () => {
       await using limiter = await openLimiter(await fresh())
-      await limiter.take(caller('one', 'a'), NOON)
-      expect(left(await limiter.take(caller('two', 'a'), NOON))).toEqual([29, 498])
-      expect(left(await limiter.take(caller('three', 'b'), NOON))).toEqual([29, 499])
+      await limiter.consume(caller('one', 'a'), NOON)
+      expect(left(await limiter.consume(caller('two', 'a'), NOON))).toEqual([29, 498])
+      expect(left(await limiter.consume(caller('three', 'b'), NOON))).toEqual([29, 499])
     })
 
     it('lets 500 requests of an account pass in a UTC day, and again from midnight on', async () => {
       await using limiter = await openLimiter(await fresh())
       await useDay(limiter, 500)
-      const refused = await limiter.take(caller('fresh'), after(NOON, 1))
+      const refused = await limiter.consume(caller('fresh'), after(NOON, 1))
       expect(refused.exhausted).toMatchObject({ policy: { name: 'per-day' }, resetSeconds: 43_199 })
       expect(left(refused)).toEqual([30, 0])
 
-      const last = await limiter.take(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
+      const last = await limiter.consume(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
       expect(last.exhausted?.resetSeconds).toBe(1)
-      const first = await limiter.take(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
+      const first = await limiter.consume(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
       expect(left(first)).toEqual([29, 499])
       expect(waits(first)[1]).toBe(86_400)
     })
@@ -121,7 +114,7 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
       await using limiter = await openLimiter(settings)
       await useDay(limiter, 500)
       await using other = await openLimiter(settings)
-      const refused = await other.take(caller('key-0'), after(NOON, 1))
+      const refused = await other.consume(caller('key-0'), after(NOON, 1))
       expect(left(refused)).toEqual([0, 0])
       expect(refused.exhausted?.policy.name).toBe('per-day')
     })
@@ -129,33 +122,33 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
     it('begins anew when the clock was set back, not when two machines differ a little', async () => {
       await using limiter = await openLimiter(await fresh())
       await useDay(limiter, 30)
-      const slow = await limiter.take(caller('key-0'), after(NOON, -50))
+      const slow = await limiter.consume(caller('key-0'), after(NOON, -50))
       expect(slow.exhausted).toMatchObject({ policy: { name: 'per-minute' } })
       const early = after(NOON, -24 * 3600)
-      expect(left(await limiter.take(caller('key-0'), early))).toEqual([29, 469])
+      expect(left(await limiter.consume(caller('key-0'), early))).toEqual([29, 469])
       const earlier = after(NOON, -48 * 3600)
       expect(left(await limiter.peek(caller('key-0'), earlier))).toEqual([30, 500])
-      expect(left(await limiter.take(caller('key-0'), earlier))).toEqual([29, 499])
+      expect(left(await limiter.consume(caller('key-0'), earlier))).toEqual([29, 499])
     })
 
     it('keeps counting after a restart', async () => {
       const settings = await fresh()
       {
         await using limiter = await openLimiter(settings)
-        await limiter.take(caller('key'), NOON)
+        await limiter.consume(caller('key'), NOON)
       }
       await using limiter = await openLimiter(settings)
-      expect(left(await limiter.take(caller('key'), after(NOON, 1)))).toEqual([28, 498])
+      expect(left(await limiter.consume(caller('key'), after(NOON, 1)))).toEqual([28, 498])
     })
 
     it('lets exactly 30 of many simultaneous requests to several servers pass', async () => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       await using second = await openLimiter(settings)
-      const verdicts = await Promise.all(
-        Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).take(caller('key'), NOON)),
+      const decisions = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).consume(caller('key'), NOON)),
       )
-      expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
+      expect(decisions.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
     })
 
     it('of many keys of an account lets one take the last place of the day, and costs the others nothing', async () => {
@@ -164,10 +157,10 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
       await using second = await openLimiter(settings)
       await useDay(first, 499)
       const keys = Array.from({ length: 20 }, (_, index) => caller(`late-${index}`))
-      const verdicts = await Promise.all(
-        keys.map((key, index) => (index % 2 ? first : second).take(key, after(NOON, 1))),
+      const decisions = await Promise.all(
+        keys.map((key, index) => (index % 2 ? first : second).consume(key, after(NOON, 1))),
       )
-      expect(verdicts.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(1)
+      expect(decisions.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(1)
       const minutes = await Promise.all(
         keys.map(async (key) => left(await first.peek(key, after(NOON, 1)))[0] ?? 0),
       )
@@ -175,12 +168,12 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
     })
   })
 
-  describe('RateLimiter.take in several processes', () => {
+  describe('RateLimiter.consume in several processes', () => {
     it('lets exactly 30 requests of a key pass in all', async () => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       const program = `
-      const { createRateLimiter } = await import('./api/accounts/limits/rate-limits.ts')
+      const { createRateLimiter } = await import('./api/accounts/limits/rate-limiter.ts')
       const { openStore } = await import('./api/store/open-store.ts')
       const { readSettings } = await import('./api/config.ts')
       const now = new Date(${NOON.getTime()})
@@ -188,7 +181,7 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
       const limiter = createRateLimiter(store)
       const who = { keyId: 'key', accountId: 'account', kind: 'inference' }
       let passed = 0
-      for (let n = 0; n < 25; n += 1) passed += (await limiter.take(who, now)).exhausted ? 0 : 1
+      for (let n = 0; n < 25; n += 1) passed += (await limiter.consume(who, now)).exhausted ? 0 : 1
       console.log(passed)
       await store.close()`
       const args = ['--input-type=module', '-e', program]
@@ -207,10 +200,10 @@ describe.each(limiters)('on $name', ({ fresh, create }) => {
         quotas: fullQuotas(NOON),
         exhausted: undefined,
       })
-      for (let taken = 0; taken < 30; taken += 1) await limiter.take(caller('key'), NOON)
-      const verdict = await limiter.peek(caller('key'), after(NOON, 10))
-      expect(left(verdict)).toEqual([0, 470])
-      expect(verdict.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
+      for (let taken = 0; taken < 30; taken += 1) await limiter.consume(caller('key'), NOON)
+      const decision = await limiter.peek(caller('key'), after(NOON, 10))
+      expect(left(decision)).toEqual([0, 470])
+      expect(decision.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
       expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
     })
   })
