@@ -18,7 +18,7 @@ interface Question extends Representation {
 }
 
 /** The bytes of a representation. */
-export interface Answer {
+interface Answer {
   readonly body: Buffer
   /** The field `Link`, which depends on the rows. */
   readonly link: string
