@@ -14,7 +14,7 @@ import { pipelineSettings, readConfig } from './config.ts'
 import { settingsHelp } from './contract/settings.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 import { sendOverHttp } from './notices.ts'
-import { createProgress } from './terminal/progress.ts'
+import { createProgress, type Progress } from './terminal/progress.ts'
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   run,
@@ -62,24 +62,41 @@ function findCommand(args: string[]): { command: Command; rest: string[] } {
   return { command: commandNamed(COMMANDS, name), rest }
 }
 
-async function main(args: string[]): Promise<void> {
+/** What the command line is handed of its surroundings: settings, and where data and messages go. */
+export type Surroundings = {
+  readonly environment: NodeJS.ProcessEnv
+  readonly progress: Progress
+  readonly print: (text: string) => void
+}
+
+/** Runs the command that `args` name to its end; resolves to the exit code (CONTRACT 9). */
+export async function nightly(args: string[], surroundings: Surroundings): Promise<number> {
+  const { progress } = surroundings
+  try {
+    if (asksForHelp(args)) {
+      surroundings.print(HELP.trimEnd())
+      return 0
+    }
+    const { command, rest } = findCommand(args)
+    const work = command.prepare(rest)
+    const config = readConfig(surroundings.environment)
+    const world = { ...surroundings, config, now: () => new Date(), send: sendOverHttp }
+    await work(world).catch((error: unknown) => {
+      throw explained(error, config.dataDir)
+    })
+    return 0
+  } catch (error) {
+    progress.note(isExpected(error) ? error.message : `The run crashed: ${stackOf(error)}`)
+    return isExpected(error) ? error.exitCode : 2
+  }
+}
+
+if (import.meta.main) {
   const progress = createProgress(process.stderr)
   onStopSignal((signal) =>
     progress.note(`Stopped by ${signal}. What is published stays; the next run begins anew`),
   )
-  try {
-    if (asksForHelp(args)) return print(HELP.trimEnd())
-    const { command, rest } = findCommand(args)
-    const work = command.prepare(rest)
-    const config = readConfig(process.env)
-    const world = { config, progress, now: () => new Date(), print, send: sendOverHttp }
-    await work(world).catch((error: unknown) => {
-      throw explained(error, config.dataDir)
-    })
-  } catch (error) {
-    progress.note(isExpected(error) ? error.message : `The run crashed: ${stackOf(error)}`)
-    process.exitCode = isExpected(error) ? error.exitCode : 2
-  }
+  const code = await nightly(process.argv.slice(2), { environment: process.env, progress, print })
+  // Output that could not be written has set it already.
+  if (code !== 0) process.exitCode = code
 }
-
-await main(process.argv.slice(2))

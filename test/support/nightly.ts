@@ -1,4 +1,4 @@
-/** The pipeline as its users meet it: a process over a DATA_DIR, and a DuckDB file that it leaves behind. */
+/** The pipeline as its users meet it: commands over a DATA_DIR, and a DuckDB file that they leave behind. */
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -34,24 +34,33 @@ export class TemporaryFolders {
   }
 }
 
-/** Starts a run over `dataDir` and gives the process with the promise of its end. */
+/** Starts a run over `dataDir` as a process and gives the process with the promise of its end. */
 export function startNightly(dataDir: string, ...options: readonly string[]) {
   return startCommand(dataDir, 'run', ...options)
 }
 
-/** Any command of `npm run nightly`, to its end. */
-export function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {
-  return startCommand(dataDir, ...args).ended
+/** Any command of `npm run nightly` to its end, in the test's own process. */
+export async function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {
+  // Most of the tests of the API run nothing of the pipeline.
+  const { nightly } = await import('../../pipeline/nightly.ts')
+  const { createProgress } = await import('../../pipeline/terminal/progress.ts')
+  const output = { stdout: '', stderr: '' }
+  const code = await nightly([...args], {
+    environment: { ...process.env, DATA_DIR: dataDir },
+    progress: createProgress({ write: (text) => (output.stderr += text) }),
+    print: (text) => (output.stdout += `${text}\n`),
+  })
+  return { code, signal: null, ...output }
 }
 
-/** Starts any command of `npm run nightly`. */
+/** Starts any command of `npm run nightly` as a process. */
 export function startCommand(dataDir: string, ...args: readonly string[]) {
   return startProcess(process.execPath, [NIGHTLY, ...args], { environment: { DATA_DIR: dataDir } })
 }
 
-/** One whole run over `dataDir`. */
+/** One whole run over `dataDir`, in the test's own process. */
 export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Ended> {
-  return startNightly(dataDir, ...options).ended
+  return runCommand(dataDir, 'run', ...options)
 }
 
 /** A run that must publish or find nothing new; its messages come with the error when it does not. */

@@ -1,4 +1,4 @@
-/** The commands of `npm run nightly` beside the run itself, as processes. */
+/** The commands of `npm run nightly` beside the run itself. */
 import {
   cpSync,
   existsSync,
@@ -17,7 +17,7 @@ import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { SILENT } from '../../support/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../support/nightly.ts'
+import { TemporaryFolders, runCommand, startNightly, writeRaw } from '../../support/nightly.ts'
 import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
 
 const folders = new TemporaryFolders()
@@ -98,7 +98,7 @@ describe('how the last run ended', () => {
     writeFileSync(join(copy, 'last-run.json'), '{"half')
     expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
     const held = await openWarehouse(copy, '1GB')
-    expect((await runCommand(copy, 'run')).code).toBe(75)
+    expect((await startNightly(copy).ended).code).toBe(75)
     held.close()
     expect(readFileSync(join(copy, 'last-run.json'), 'utf8')).toBe('{"half')
   })

@@ -10,6 +10,7 @@ import {
   currentSnapshot,
   queryCurrent,
   runCommand,
+  startCommand,
   writeRaw,
 } from '../../support/nightly.ts'
 
@@ -174,7 +175,7 @@ it('refuses what cannot be done, and names the remedy', async () => {
 
 it('waits for no run: another one under way is exit 75', async () => {
   const warehouse = await openWarehouse(dataDir, '1GB')
-  const ended = await retract(SECOND, '--reason', 'x')
+  const ended = await startCommand(dataDir, 'retract', SECOND, '--reason', 'x').ended
   warehouse.close()
   expect(ended.code).toBe(75)
   expect(currentSnapshot(dataDir)).toContain(SECOND)

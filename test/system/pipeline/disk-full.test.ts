@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { TemporaryFolders, currentSnapshot, runNightly } from '../../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/nightly.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/two-nights.ts'
 
@@ -31,7 +31,7 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
     disk?.fillUp(free)
-    const ended = await runNightly(dataDir, '--as-of', SECOND_NIGHT)
+    const ended = await startNightly(dataDir, '--as-of', SECOND_NIGHT).ended
     disk?.makeRoom()
     expect(ended.stderr).toContain('There is no space left; free some and run again')
     expect(ended.stderr).toContain(dataDir)

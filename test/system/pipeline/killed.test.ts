@@ -11,7 +11,6 @@ import {
   currentSnapshot,
   publish,
   queryCurrent,
-  runNightly,
   startNightly,
   TemporaryFolders,
   writeRaw,
@@ -75,7 +74,7 @@ async function measuredFolder(): Promise<{ dataDir: string; duration: number }> 
   await publish(dataDir, '2026-01-31T02:00:00Z')
   deliver(dataDir, 1001)
   const start = performance.now()
-  await publish(dataDir, '2026-01-31T03:00:00Z')
+  await startNightly(dataDir, '--as-of', '2026-01-31T03:00:00Z').ended
   return { dataDir, duration: performance.now() - start }
 }
 
@@ -159,7 +158,7 @@ describe('two runs and repeated runs', () => {
     const holder = await holdWarehouse(dataDir)
     deliver(dataDir, 2)
     const before = currentSnapshot(dataDir)
-    const run = await runNightly(dataDir, '--as-of', minute(2))
+    const run = await startNightly(dataDir, '--as-of', minute(2)).ended
     expect(run.stderr).toMatch(/another run/i)
     expect(run.stderr).toContain(String(holder.pid))
     expect(run.stderr).not.toMatch(/^\s+at /m)
