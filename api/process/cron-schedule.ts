@@ -13,21 +13,54 @@ export interface CronSchedule {
   last(time: Date): Date | undefined
 }
 
+/** The time from one moment to the one after it. */
+interface Interval {
+  readonly last: Date | undefined
+  readonly next: Date | undefined
+}
+
 // 29 February on a given weekday comes every 28 years.
 const HORIZON_DAYS = 30 * 366
 
+/** Intervals that are remembered: callers ask for the present moment and for one some time ago. */
+const REMEMBERED = 2
+
 /** Reads a cron expression, which must be valid (node-cron's `validate` tells). */
 export function cronSchedule(expression: string): CronSchedule {
-  const times = timesOfDay(expression)
-  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
-  const runsOn = (day: string) => {
-    const runs = times.map((time) => new Date(`${day}T${time}Z`))
-    // Which days match is node-cron's knowledge (L, W and # included); one time of the day tells it.
-    return runs[0] !== undefined && task.match(runs[0]) ? runs : []
+  const runsOn = createRunsOn(expression)
+  let remembered: readonly Interval[] = []
+  function intervalAt(time: Date): Interval {
+    const known = remembered.find(
+      ({ last, next }) => (last === undefined || last <= time) && (next === undefined || next > time),
+    )
+    const interval = known ?? {
+      last: search(time, -1, (day) => runsOn(day).findLast((run) => run <= time)),
+      next: search(time, 1, (day) => runsOn(day).find((run) => run > time)),
+    }
+    if (known === undefined) remembered = [interval, ...remembered].slice(0, REMEMBERED)
+    return interval
   }
-  return {
-    next: (time) => search(time, 1, (day) => runsOn(day).find((run) => run > time)),
-    last: (time) => search(time, -1, (day) => runsOn(day).findLast((run) => run <= time)),
+  return { next: (time) => intervalAt(time).next, last: (time) => intervalAt(time).last }
+}
+
+/** The moments of a day, `YYYY-MM-DD`, in order. */
+function createRunsOn(expression: string): (day: string) => readonly Date[] {
+  const { hour, minute, second, month, dayOfMonth } = parse(expression)
+  const times = hour
+    .flatMap((h) => minute.flatMap((m) => second.map((s) => [h, m, s])))
+    .map((parts) => parts.map((part) => String(part).padStart(2, '0')).join(':'))
+    .toSorted()
+  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
+  const months = new Set(month.map(Number))
+  const days = new Set(dayOfMonth.map(Number))
+  // Letters (L, W) become no number: only node-cron knows their days.
+  const mayBeDay = (day: string) =>
+    months.has(Number(day.slice(5, 7))) && (days.has(Number.NaN) || days.has(Number(day.slice(8))))
+  return (day) => {
+    // node-cron takes long to match, so it is asked only about the days that the plain fields leave.
+    if (!mayBeDay(day)) return []
+    const runs = times.map((time) => new Date(`${day}T${time}Z`))
+    return runs[0] !== undefined && task.match(runs[0]) ? runs : []
   }
 }
 
@@ -38,12 +71,4 @@ function search(from: Date, step: 1 | -1, runOn: (day: string) => Date | undefin
     if (run !== undefined) return run
   }
   return undefined
-}
-
-function timesOfDay(expression: string): string[] {
-  const { hour, minute, second } = parse(expression)
-  return hour
-    .flatMap((h) => minute.flatMap((m) => second.map((s) => [h, m, s])))
-    .map((parts) => parts.map((part) => String(part).padStart(2, '0')).join(':'))
-    .toSorted()
 }

@@ -44,6 +44,26 @@ export const rankingRowSchema = z.strictObject({
 })
 export type RankingRow = z.infer<typeof rankingRowSchema>
 
+/**
+ * What a column of published rows holds: a text, a whole number below 2^63 (a bigint), or one of up to 38 digits (its
+ * text).
+ */
+export type ColumnType = 'text' | 'integer' | 'decimal'
+
+/** Columns by name, in the order of every format. */
+export type Columns = Readonly<Record<string, ColumnType>>
+
+/** The columns of a ranking row: every format is made from them. */
+export const RANKING_COLUMNS = {
+  app_id: 'integer',
+  app_name: 'text',
+  rank: 'integer',
+  total_requests: 'integer',
+  total_tokens: 'decimal',
+} as const satisfies {
+  readonly [Name in keyof RankingRow]: RankingRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
+}
+
 /** The `meta` of a rankings reply (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
   as_of: z.iso.datetime({ precision: 0 }),

@@ -1,9 +1,9 @@
 /** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
+import { LRUCache } from 'lru-cache'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { UNATTRIBUTED_APP_ID } from '../../../pipeline/contract/dataset.ts'
 import type { Clock } from '../../http/call.ts'
 import type { Log } from '../../process/log.ts'
-import { createMemo } from '../../process/memo.ts'
 import type { Store } from '../../store/store.ts'
 import { appHeaders, readAppClaim, type AppClaim, type RequestHeaders } from './app-claim.ts'
 import {
@@ -53,6 +53,7 @@ const CACHED_APPS = 10_000
 
 /** Claims kept in memory, by the headers that make them: a thousand bytes each at most. */
 const CACHED_CLAIMS = 1000
+const CLAIM_CHARACTERS = 500
 
 /**
  * Opens the attribution over a store and the registry file under `dataDir`.
@@ -62,8 +63,8 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   const { dataDir, store, log } = options
   const file = await openRegistryFile(dataDir, store, log)
   const settle = createSettler(options)
-  const known = new Map<string, App>()
-  const claims = createMemo<AppClaim | undefined>(CACHED_CLAIMS)
+  const known = new LRUCache<string, App>({ max: CACHED_APPS })
+  const claimOf = createClaimReader()
   let failing = false
 
   /** What the store gives for a claim. Never rejects. */
@@ -73,7 +74,7 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
       if (app === undefined) return { isAway: false }
       // One that was found may have been registered a moment ago, by another request or process.
       await file.changed()
-      remember(known, app)
+      known.set(app.identity, app)
       if (failing) log.info('apps are settled again')
       failing = false
       return { app, isAway: false }
@@ -87,14 +88,12 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
   async function lookFor(claim: AppClaim): Promise<Found> {
     const app = known.get(claim.identity)
     if (app === undefined || addsTo(app, claim)) return await ask(() => findApp(store, claim.identity))
-    remember(known, app)
     return { app, isAway: false }
   }
 
   return {
     attribute(headers) {
-      const telling = appHeaders(headers)
-      const claim = claims(JSON.stringify(telling), () => readAppClaim(telling))
+      const claim = claimOf(headers)
       if (claim === undefined) return async () => UNATTRIBUTED_APP_ID
       const looking = lookFor(claim)
       return async (isServed) => {
@@ -128,10 +127,15 @@ function createSettler({ store, visibility, clock, log }: AttributionOptions) {
   }
 }
 
-/** Keeps the apps that were asked for last. */
-function remember(known: Map<string, App>, app: App): void {
-  known.delete(app.identity)
-  known.set(app.identity, app)
-  const [oldest] = known.keys()
-  if (known.size > CACHED_APPS && oldest !== undefined) known.delete(oldest)
+/** Reads the claim that headers make; equal headers that came before were read then. */
+function createClaimReader(): (headers: RequestHeaders) => AppClaim | undefined {
+  const known = new LRUCache<string, { readonly claim: AppClaim | undefined }>({ max: CACHED_CLAIMS })
+  return (headers) => {
+    const telling = appHeaders(headers)
+    const key = JSON.stringify(telling)
+    const { claim } = known.get(key) ?? { claim: readAppClaim(telling) }
+    // Longer headers are not worth the memory.
+    if (key.length <= CLAIM_CHARACTERS) known.set(key, { claim })
+    return claim
+  }
 }

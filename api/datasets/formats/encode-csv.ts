@@ -1,18 +1,21 @@
-import { SPREADSHEET_FORMULA, type RankingRow } from '../../../pipeline/contract/dataset.ts'
+import { SPREADSHEET_FORMULA, type ColumnType } from '../../../pipeline/contract/dataset.ts'
+import type { Table } from './table.ts'
 
-const COLUMNS = ['app_id', 'app_name', 'rank', 'total_requests', 'total_tokens'] as const
 const FORMULA = new RegExp(SPREADSHEET_FORMULA)
 const NEEDS_QUOTES = /[",\r\n]/
 
-/** CSV (RFC 4180, lines end in LF) with a header; the columns stand in the order of the JSON keys. */
-export function encodeCsv(rows: readonly RankingRow[]): Buffer {
-  const lines = rows.map((row) => COLUMNS.map((column) => cell(row[column])).join(','))
-  return Buffer.from([COLUMNS.join(','), ...lines].map((line) => `${line}\n`).join(''))
+const CELLS: Readonly<Record<ColumnType, (value: string) => string>> = {
+  text: textCell,
+  // The minus of an app_id begins no formula, and an apostrophe would make it text.
+  integer: (digits) => digits,
+  decimal: (digits) => digits,
 }
 
-function cell(value: string | bigint): string {
-  // The minus of an app_id begins no formula, and an apostrophe would make it text.
-  return typeof value === 'bigint' ? String(value) : textCell(value)
+/** CSV (RFC 4180, lines end in LF) with a header. */
+export function encodeCsv({ columns, rows }: Table): Buffer {
+  const cells = Object.entries(columns).map(([name, type]) => [name, CELLS[type]] as const)
+  const lines = rows.map((row) => cells.map(([name, cell]) => cell(String(row[name]))).join(','))
+  return Buffer.from([Object.keys(columns).join(','), ...lines].map((line) => `${line}\n`).join(''))
 }
 
 function textCell(text: string): string {

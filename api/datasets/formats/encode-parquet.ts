@@ -1,50 +1,44 @@
-/** Rankings as Parquet, written by DuckDB: the snapshot's own connection may not touch files, so one in memory does. */
-import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
-import type { RankingRow } from '../../../pipeline/contract/dataset.ts'
-import { jsonText } from '../../http/respond.ts'
+import { parquetWriteBuffer, type ColumnSource } from 'hyparquet-writer'
+import type { ColumnType } from '../../../pipeline/contract/dataset.ts'
+import { integers, texts, type FileMetadata, type Table } from './table.ts'
 
-const CREATE_PAGE = `
-  CREATE TEMP TABLE page AS
-  SELECT unnest(from_json($1, '[{
-    "app_id": "BIGINT", "app_name": "VARCHAR", "rank": "BIGINT", "total_requests": "BIGINT",
-    "total_tokens": "DECIMAL(38,0)"
-  }]'), recursive := true)`
+type SchemaElement = NonNullable<Parameters<typeof parquetWriteBuffer>[0]['schema']>[number]
 
-/** Encodes rows; `metadata` becomes the file's key-value metadata. */
-export type EncodeParquet = (
-  rows: readonly RankingRow[],
-  metadata: Readonly<Record<string, string>>,
-) => Promise<Buffer>
-
-/** zstd-compressed Parquet; total_tokens is decimal(38, 0). */
-export const encodeParquet: EncodeParquet = async (rows, metadata) => {
-  const folder = await mkdtemp(join(tmpdir(), 'rankings-'))
-  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
-  try {
-    const path = join(folder, `${randomUUID()}.parquet`)
-    const connection = await instance.connect()
-    await connection.run(CREATE_PAGE, [jsonText(rows)])
-    await connection.run(
-      `COPY page TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${keyValues(metadata)}})`,
-    )
-    connection.closeSync()
-    return await readFile(path)
-  } finally {
-    instance.closeSync()
-    await rm(folder, { recursive: true, force: true })
-  }
+interface ParquetType {
+  readonly element: Omit<SchemaElement, 'name'>
+  readonly data: (table: Table, name: string) => ColumnSource['data']
 }
 
-function keyValues(metadata: Readonly<Record<string, string>>): string {
-  return Object.entries(metadata)
-    .map(([key, value]) => `${key}: ${literal(value)}`)
-    .join(', ')
+const TYPES: Readonly<Record<ColumnType, ParquetType>> = {
+  text: { element: { type: 'BYTE_ARRAY', converted_type: 'UTF8' }, data: texts },
+  integer: { element: { type: 'INT64' }, data: integers },
+  decimal: {
+    element: {
+      type: 'FIXED_LEN_BYTE_ARRAY',
+      type_length: 16,
+      converted_type: 'DECIMAL',
+      precision: 38,
+      scale: 0,
+    },
+    data: integers,
+  },
 }
 
-function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`
+/** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes the file's key-value metadata. */
+export function encodeParquet(table: Table, metadata: FileMetadata): Buffer {
+  const columns = Object.entries(table.columns)
+  const bytes = parquetWriteBuffer({
+    columnData: columns.map(([name, type]) => ({ name, data: TYPES[type].data(table, name) })),
+    schema: [
+      { name: 'root', num_children: columns.length },
+      ...columns.map(([name, type]) => ({
+        name,
+        repetition_type: 'REQUIRED' as const,
+        ...TYPES[type].element,
+      })),
+    ],
+    kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
+    createdBy: 'app-rankings',
+  })
+  return Buffer.from(bytes)
 }

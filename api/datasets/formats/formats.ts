@@ -2,33 +2,38 @@
 import type { Request } from 'express'
 import { ApiError } from '../../http/errors.ts'
 
-/** Every format with its media type. */
-export const FORMATS = {
+/** Every format by its name, in order of preference. */
+export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const
+export type Format = (typeof FORMAT_NAMES)[number]
+
+interface FormatProperties {
+  readonly mediaType: string
+  readonly contentType: string
+  /** Whether the format itself compresses. */
+  readonly isCompressed: boolean
+  /** What a client makes of the body. */
+  readonly body: 'json' | 'text' | 'binary'
+}
+
+const PARQUET_TYPE = 'application/vnd.apache.parquet'
+const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
+
+export const FORMATS: Readonly<Record<Format, FormatProperties>> = {
   json: {
     mediaType: 'application/json',
     contentType: 'application/json; charset=utf-8',
     isCompressed: false,
+    body: 'json',
   },
   csv: {
     mediaType: 'text/csv',
     contentType: 'text/csv; charset=utf-8; header=present',
     isCompressed: false,
+    body: 'text',
   },
-  parquet: {
-    mediaType: 'application/vnd.apache.parquet',
-    contentType: 'application/vnd.apache.parquet',
-    isCompressed: true,
-  },
-  arrow: {
-    mediaType: 'application/vnd.apache.arrow.stream',
-    contentType: 'application/vnd.apache.arrow.stream',
-    isCompressed: false,
-  },
-} as const
-
-export type Format = keyof typeof FORMATS
-
-export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const satisfies readonly Format[]
+  parquet: { mediaType: PARQUET_TYPE, contentType: PARQUET_TYPE, isCompressed: true, body: 'binary' },
+  arrow: { mediaType: ARROW_TYPE, contentType: ARROW_TYPE, isCompressed: false, body: 'binary' },
+}
 
 /** A parameter of a media type, such as charset: there is one form of each, whatever it asks for. `q` is no parameter. */
 const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi

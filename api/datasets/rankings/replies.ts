@@ -2,12 +2,19 @@
  * Bodies of the rankings call: bytes per snapshot, query, format and encoding, worked out once however many ask at the
  * same time, and kept as long as there is room.
  */
-import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import {
+  DATASET_VERSION,
+  LICENCE,
+  RANKING_COLUMNS,
+  SORTS,
+  type RankingMeta,
+} from '../../../pipeline/contract/dataset.ts'
 import { encode, ENCODINGS } from '../../http/protocol/encodings.ts'
-import { encodeRankings } from '../formats/encode.ts'
+import { createByteCache } from '../../process/byte-cache.ts'
+import { encodeDocument } from '../formats/encode.ts'
+import type { FileMetadata } from '../formats/table.ts'
 import type { Snapshot } from '../snapshots/open-snapshot.ts'
-import { createByteCache } from './byte-cache.ts'
-import { linkField } from './links.ts'
+import { linkField, type Place } from './links.ts'
 import { resolveQuery } from './query.ts'
 import { readRanking } from './read-ranking.ts'
 import { representationOf, type Representation } from './representation.ts'
@@ -36,7 +43,7 @@ const KEPT_BYTES = 64 * 1024 * 1024
 
 /** The answers of this process. */
 export function createAnswers(): Answers {
-  const { keep } = createByteCache<Answer>(KEPT_BYTES)
+  const keep = createByteCache<Answer>(KEPT_BYTES)
 
   async function get(question: Question): Promise<Answer> {
     return await keep(question.etag, async () => {
@@ -60,5 +67,28 @@ export function createAnswers(): Answers {
 
 async function workOut(question: Question): Promise<Answer> {
   const rows = await readRanking(question.snapshot, question.query)
-  return { body: await encodeRankings(question, rows), link: linkField(question, rows.length) }
+  const body = encodeDocument(question.format, {
+    columns: RANKING_COLUMNS,
+    rows,
+    meta: metaOf(question),
+    metadata: fileMetadata(question),
+  })
+  return { body, link: linkField(question, rows.length) }
+}
+
+function metaOf({ snapshot, query }: Place): RankingMeta {
+  return { as_of: snapshot.asOf, start_date: query.start, end_date: query.end, version: DATASET_VERSION }
+}
+
+function fileMetadata(place: Place): FileMetadata {
+  const { sort, category, subcategory } = place.query
+  return {
+    ...metaOf(place),
+    sort,
+    category: category ?? '',
+    subcategory: subcategory ?? '',
+    license: LICENCE.name,
+    license_url: LICENCE.url,
+    attribution: place.snapshot.attribution,
+  }
 }

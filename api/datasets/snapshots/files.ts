@@ -16,7 +16,7 @@ import { ApiError } from '../../http/errors.ts'
 import { jsonText, sendBody } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
-import { createByteCache } from '../rankings/byte-cache.ts'
+import { createByteCache } from '../../process/byte-cache.ts'
 import { goneSnapshot, type Snapshots } from './choose.ts'
 import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
@@ -43,7 +43,7 @@ const LISTING_BYTES = 16 * 1024 * 1024
 /** Lists the retained snapshots, newest first, says which of them is current, and which others were withdrawn. */
 export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
-  const { keep } = createByteCache<Listing>(LISTING_BYTES)
+  const keep = createByteCache<Listing>(LISTING_BYTES)
 
   async function listingIn(encoding: Encoding): Promise<Listing> {
     const currentId = current.facts()?.id

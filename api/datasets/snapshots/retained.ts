@@ -1,6 +1,7 @@
 /** The retained snapshots, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { asOfFromId } from '../../../pipeline/contract/calendar.ts'
 import {
   retractionSchema,
@@ -36,8 +37,16 @@ const KEPT_OPEN = 4
 /** The snapshots under `dataDir`. */
 export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
-  // In the order of their last use, the latest at the end.
-  const open = new Map<string, Promise<Lease>>()
+  const closing = new Set<Promise<void>>()
+  const open = new LRUCache<string, Promise<Lease>>({
+    max: KEPT_OPEN,
+    // Nobody waits for its closing, and whoever waits for its opening uses it first.
+    dispose: (taken) => {
+      const closed = taken.then((held) => held.retire()).catch(() => undefined)
+      closing.add(closed)
+      void closed.finally(() => closing.delete(closed))
+    },
+  })
 
   async function openFolder(id: string): Promise<Lease> {
     const snapshot = await openSnapshot(join(folder, id))
@@ -46,19 +55,13 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 
   function take(id: string): Promise<Lease> {
-    const taken = open.get(id) ?? openFolder(id)
-    open.delete(id)
+    const known = open.get(id)
+    if (known !== undefined) return known
+    const taken = openFolder(id)
     open.set(id, taken)
     // One that cannot be opened is tried again by the next request.
     taken.catch(() => open.delete(id))
     return taken
-  }
-
-  async function release(id: string): Promise<void> {
-    const taken = open.get(id)
-    open.delete(id)
-    const held = await taken?.catch(() => undefined)
-    await held?.retire()
   }
 
   return {
@@ -66,15 +69,10 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     retractions: () => retractionIds(folder).flatMap((id) => findRetraction(folder, id) ?? []),
     retraction: (id) => findRetraction(folder, id),
     folder: (id) => join(folder, id),
-    async use(id, work) {
-      const held = await take(id)
-      const [oldest] = open.keys()
-      // Nobody waits for its closing, and whoever waits for its opening uses it first.
-      if (open.size > KEPT_OPEN && oldest !== undefined) void release(oldest)
-      return await held.use(work)
-    },
+    use: (id, work) => take(id).then((held) => held.use(work)),
     async close() {
-      await Promise.all([...open.keys()].map(release))
+      open.clear()
+      await Promise.all(closing)
     },
   }
 }

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { createByteCache } from '../../../../api/datasets/rankings/byte-cache.ts'
+import { createByteCache } from '../../../api/process/byte-cache.ts'
 
 function make(maxBytes: number) {
   const made: string[] = []
   const cache = createByteCache<{ body: Buffer }>(maxBytes)
   const ask = (key: string, bytes = 1000) =>
-    cache.keep(key, async () => {
+    cache(key, async () => {
       made.push(key)
       return { body: Buffer.alloc(bytes) }
     })
@@ -42,7 +42,7 @@ it('counts nothing that was forgotten while it was made', async () => {
   const { cache, ask, made } = make(3000)
   for (const slow of ['a', 'b']) {
     const { promise, resolve } = Promise.withResolvers<{ body: Buffer }>()
-    const asked = cache.keep(slow, () => promise)
+    const asked = cache(slow, () => promise)
     await ask('large', 5000)
     resolve({ body: Buffer.alloc(1000) })
     await asked
@@ -54,7 +54,7 @@ it('counts nothing that was forgotten while it was made', async () => {
 
 it('tries again what failed', async () => {
   const { cache, ask } = make(3000)
-  const failing = () => cache.keep('a', () => Promise.reject(new Error('no')))
+  const failing = () => cache('a', () => Promise.reject(new Error('no')))
   await expect(Promise.all([failing(), failing()])).rejects.toThrow('no')
   expect((await ask('a')).body).toHaveLength(1000)
 })
