@@ -3,12 +3,7 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import {
-  DEFAULT_PORT,
-  DEFAULT_SCHEDULE,
-  publicUrlSchema,
-  usageSourceSettings,
-} from '../pipeline/contract/settings.ts'
+import { DEFAULT_PORT, DEFAULT_SCHEDULE, publicUrlSchema } from '../pipeline/contract/settings.ts'
 import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './http/errors.ts'
@@ -70,7 +65,6 @@ export const SETTINGS = {
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that chat requests name for the first time are published: public or hidden.'),
-  ...usageSourceSettings,
 } as const
 
 const settingsSchema = z.object(SETTINGS)

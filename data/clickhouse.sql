@@ -1,8 +1,8 @@
 -- The table of raw usage on a ClickHouse cluster (USAGE_SOURCE), to be made on each shard; for operators. The
--- pipeline only reads it. Partitions by UTC day tell it which days changed. Further columns are ignored; `requests`
--- and `request_id` may be left out, and the integers may be of any width up to 64 bits, nullable or not. The API
--- inserts the usage of chat requests into these nine columns, with empty texts where no provider served; token counts
--- are NULL where the provider told none. With Replicated tables a batch that is inserted again is dropped at once.
+-- pipeline reads it and, with `npm run nightly -- ship`, inserts chat's usage records. Partitions by UTC day tell
+-- which days changed. Further columns are ignored. `requests` and `request_id` may be left out, and the integers may
+-- be of any width up to 64 bits, nullable or not. Usage records fill these nine columns: a text is empty where no
+-- provider served, a token count NULL where the provider gave none. A Replicated table drops a repeated insert.
 CREATE TABLE usage_rows
 (
   ts DateTime('UTC'),

@@ -2,10 +2,10 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { clusterOf } from './contract/clickhouse-address.ts'
-import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema, usageSourceSettings } from './contract/settings.ts'
-import type { ClickHouseAddress } from './contract/clickhouse-address.ts'
+import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema } from './contract/settings.ts'
 import { UsageError } from './errors.ts'
+import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
+import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
 
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
@@ -40,7 +40,18 @@ export const pipelineSettings = z.object({
     // Checked as well: the working directory is a part of the path.
     .prefault('data')
     .describe('Folder of the raw input, the warehouse and the snapshots.'),
-  ...usageSourceSettings,
+  USAGE_SOURCE: z
+    .string()
+    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
+      error: `Expected files, or ${CLICKHOUSE_FORM}`,
+    })
+    .default('files')
+    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster.'),
+  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none.'),
+  USAGE_SOURCE_PASSWORD: z
+    .string()
+    .optional()
+    .describe('Password of that user, where USAGE_SOURCE has none.'),
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })

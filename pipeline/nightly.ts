@@ -9,6 +9,7 @@ import { quarantine } from './commands/quarantine.ts'
 import { rebuild } from './commands/rebuild.ts'
 import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
+import { ship } from './commands/ship.ts'
 import { status } from './commands/status.ts'
 import { pipelineSettings, readConfig } from './config.ts'
 import { settingsHelp } from './contract/settings.ts'
@@ -20,6 +21,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   run,
   plan: planCommand,
   import: importCommand,
+  ship,
   status,
   quarantine,
   diff,

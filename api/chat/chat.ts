@@ -1,6 +1,5 @@
 /** The chat service: what answers requests, kept open while the API runs. */
 import type { Registry } from 'prom-client'
-import { clusterOf } from '../../pipeline/contract/clickhouse-address.ts'
 import type { Reply, Clock } from '../http/call.ts'
 import type { Settings } from '../config.ts'
 import type { Log } from '../process/log.ts'
@@ -16,7 +15,7 @@ import { createChatMetrics, watchUsageLog } from './metrics.ts'
 import { createFallback } from './routing/fallback.ts'
 import { openModels, type Models } from './routing/models.ts'
 import { createUpstream } from './protocol/upstream.ts'
-import { openUsageLog, type UsageLog } from './records/usage-log.ts'
+import { openUsageLog } from './records/usage-log.ts'
 
 /** What one request may cost. */
 export interface ChatLimits extends CallLimits {
@@ -56,18 +55,6 @@ interface ChatOptions {
 
 const MEBIBYTE = 1024 * 1024
 
-/** Where the records of usage go. */
-async function openRecords(
-  settings: Settings,
-  effects: Pick<ChatOptions, 'log' | 'clock'>,
-): Promise<UsageLog> {
-  const cluster = clusterOf(settings)
-  if (cluster === undefined) return await openUsageLog(settings.DATA_DIR, effects)
-  // Only those who have a cluster wait for its client to load.
-  const { openClusterLog } = await import('./records/cluster-log.ts')
-  return openClusterLog(settings.DATA_DIR, cluster, effects)
-}
-
 /**
  * Opens the chat service.
  * @throws {OperatorError} when the routing configuration or the registry file of apps is faulty.
@@ -77,7 +64,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const { DATA_DIR: dataDir } = settings
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const attribution = await openAttribution({ dataDir, store, visibility: settings.NEW_APPS, clock, log })
-  const usage = await openRecords(settings, { log, clock })
+  const usage = await openUsageLog(dataDir, { log, clock })
   const observer = createChatMetrics(metrics)
   watchUsageLog(metrics, usage)
   const upstream = createUpstream()

@@ -114,7 +114,7 @@ function requestTimes(registry: Registry): PerRequest {
 export function watchUsageLog(registry: Registry, usage: Pick<UsageLog, 'waiting'>): void {
   const waiting: Gauge = new Gauge({
     name: 'usage_records_waiting',
-    help: 'Usage records that wait: in memory for a full or failing disk, or in the spool for the ClickHouse cluster.',
+    help: 'Usage records that wait in memory for a full or failing disk.',
     registers: [registry],
     collect: () => waiting.set(usage.waiting()),
   })

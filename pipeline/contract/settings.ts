@@ -1,6 +1,5 @@
 /** Settings that the pipeline and the API share, and how a program's help lists settings. */
 import { z } from 'zod'
-import { CLICKHOUSE_FORM, parseClickHouseAddress } from './clickhouse-address.ts'
 
 /** The port that the API listens on unless PORT names one. */
 export const DEFAULT_PORT = 3000
@@ -24,22 +23,6 @@ export const publicUrlSchema = z
   .transform((url) => new URL(url))
   .refine(({ href, origin }) => href === `${origin}/`, ORIGIN_EXPECTED)
   .transform(({ origin }) => origin)
-
-/** The settings that say where raw usage is counted: chat inserts its records where the pipeline counts them. */
-export const usageSourceSettings = {
-  USAGE_SOURCE: z
-    .string()
-    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
-      error: `Expected files, or ${CLICKHOUSE_FORM}`,
-    })
-    .default('files')
-    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster.'),
-  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none.'),
-  USAGE_SOURCE_PASSWORD: z
-    .string()
-    .optional()
-    .describe('Password of that user, where USAGE_SOURCE has none.'),
-} as const
 
 /** What a table of settings says in a program's help: a line for each, with its default where it has one. */
 export function settingsHelp(

@@ -1,14 +1,15 @@
 /** Decisions of an operator about apps: each is a file of registry rows of its own, so nothing is ever overwritten. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { UsageError } from '../errors.ts'
+import { LockedError, UsageError } from '../errors.ts'
 import { decodeRegistry } from './registry.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRows } from '../duckdb/statements.ts'
-import { oneAtATime } from './file-lock.ts'
+import { withFileLock } from './file-lock.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
 import type { AppsWorld } from './world.ts'
 
@@ -36,13 +37,22 @@ export type Decision = {
 
 type Proposal = { readonly id: string; readonly state: AppState; readonly updatedAt: string }
 
+/** Each decision starts from what the one before left, in whatever process. */
+const LOCK = {
+  patienceMs: 10_000,
+  busy: (path: string) =>
+    new LockedError(`Another decision about the apps is under way, and holds ${path}; say it again`),
+}
+
 /**
  * Appends the decision to the registry; apps it would not change are left out.
  * @throws UsageError when an app is not registered, or when the registry would have a fault it has not now.
  */
 export async function decide(world: AppsWorld, decision: Decision): Promise<void> {
   const folder = join(world.config.dataDir, 'raw', 'apps')
-  await oneAtATime(folder, () => append(world, decision, folder))
+  // Without a registry there is nothing to decide about, and no folder for a lock.
+  if (!existsSync(folder)) return await append(world, decision, folder)
+  await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(world, decision, folder))
 }
 
 async function append(world: AppsWorld, decision: Decision, folder: string): Promise<void> {

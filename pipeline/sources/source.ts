@@ -30,6 +30,6 @@ export type UsageSource = {
 export async function openSource({ usageSource }: Config, rawFolder: string): Promise<UsageSource> {
   if (usageSource === undefined) return openDropFolder(rawFolder)
   // Only those who have a cluster wait for its client to load.
-  const { openClickHouse } = await import('./clickhouse.ts')
+  const { openClickHouse } = await import('./clickhouse/source.ts')
   return openClickHouse(usageSource)
 }

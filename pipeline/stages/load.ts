@@ -93,12 +93,23 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
  * @throws DataError when a day cannot be read or has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
+  const shipped = await ship(run)
   const source = await openSource(run.config, run.rawFolder)
   try {
-    return await loadFrom(run, source)
+    const { facts, ...result } = await loadFrom(run, source)
+    return { ...result, facts: { ...facts, ...shipped } }
   } finally {
     await source.close()
   }
+}
+
+/** Where a cluster counts, it gets this machine's usage records first. */
+async function ship({ config }: Run): Promise<{ records_shipped?: number }> {
+  if (config.usageSource === undefined) return {}
+  // Only those who have a cluster wait for its client to load.
+  const { shipRecords } = await import('../sources/clickhouse/ship.ts')
+  const { records } = await shipRecords(config.dataDir, config.usageSource)
+  return { records_shipped: records }
 }
 
 async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {

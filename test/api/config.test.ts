@@ -15,7 +15,6 @@ describe('readSettings', () => {
       SCIM_SYNC_MINUTES: 30,
       CHAT_BODY_MIB: 10,
       NEW_APPS: 'public',
-      USAGE_SOURCE: 'files',
     })
   })
 
@@ -39,7 +38,6 @@ describe('readSettings', () => {
     ['NIGHTLY_SCHEDULE', 'at night'],
     ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
     ['NEW_APPS', 'private'],
-    ['USAGE_SOURCE', 'clickhouse://host/database'],
   ])('refuses %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name)
   })

@@ -1,19 +1,15 @@
 /**
- * Records usage until its stdin ends, and prints the id of each record that was acknowledged. Arguments: the data
- * folder, and the address of the cluster as JSON where there is one.
+ * Records usage until its stdin ends, and prints the id of each record that was acknowledged. Argument: the
+ * data folder.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openClusterLog } from '../../api/chat/records/cluster-log.ts'
 import { openUsageLog } from '../../api/chat/records/usage-log.ts'
 import { createLog } from '../../api/process/log.ts'
 import { usageRecord } from './usage-records.ts'
 
-const [dataDir = '', cluster] = process.argv.slice(2)
+const [dataDir = ''] = process.argv.slice(2)
 const options = { log: createLog('silent'), clock: () => new Date() }
-const usage =
-  cluster === undefined
-    ? await openUsageLog(dataDir, options)
-    : openClusterLog(dataDir, JSON.parse(cluster), options)
+const usage = await openUsageLog(dataDir, options)
 
 process.stdin.resume()
 while (!process.stdin.readableEnded) {

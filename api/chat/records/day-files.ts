@@ -13,21 +13,15 @@ import { codeOf } from '../../process/system-errors.ts'
 /** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
 export interface DayFiles {
   /**
-   * Hands the lines to the operating system in one write, at the end of the day's file.
-   * @throws when that failed; then nothing of them is in the file.
+   * Hands the lines to the operating system in one write, at the end of the day's file; where somebody moved that
+   * file away, at the end of a new one.
+   * @throws when that failed; then no file has them.
    */
   append(day: string, lines: readonly string[]): Promise<void>
-  /** Sees to it that what was written survives a power cut. */
+  /** Makes what was written survive a power cut. */
   sync(): Promise<void>
-  /** Closes the open files, synced or not; what is appended later goes into new ones. */
-  finish(): Promise<readonly FinishedFile[]>
-}
-
-/** A file to which its process does not append any more. */
-export interface FinishedFile {
-  readonly path: string
-  /** How many lines it has. */
-  readonly lines: number
+  /** Closes the open files, synced or not. */
+  close(): Promise<void>
 }
 
 /** The names these files have: time of the process's first record, process id, and a random part. */
@@ -37,8 +31,6 @@ interface DayFile {
   readonly path: string
   readonly handle: FileHandle
   readonly inode: bigint
-  /** Whole lines that this process appended. */
-  lines: number
   /** Bytes in whole lines. */
   size: number
   dirty: boolean
@@ -47,7 +39,7 @@ interface DayFile {
 // Yesterday and today; a request that began before midnight belongs to yesterday (CONTRACT 7).
 const OPEN_DAYS = 2
 
-const OPEN_TRIES = 5
+const TRIES = 5
 
 // The promises of node:fs/promises take half as long again, here for every write.
 const look = promisify(stat)
@@ -67,34 +59,47 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
     return file
   }
 
+  /** Appends, or gives false where the day's file was moved away: then whoever moved it may have the bytes or not. */
+  async function tryToAppend(day: string, bytes: Buffer): Promise<boolean> {
+    const file = await fileOf(day)
+    try {
+      await appendWhole(file, bytes)
+      if (await isInPlace(file)) {
+        file.size += bytes.length
+        file.dirty = true
+        return true
+      }
+    } catch (error) {
+      files.delete(day)
+      // Nothing may ever follow half a line, so a file that keeps one is not used again.
+      if (!(await restore(file))) name = undefined
+      throw error
+    }
+    files.delete(day)
+    name = undefined
+    await restore(file)
+    return false
+  }
+
   return {
     async append(day, lines) {
-      const file = await fileOf(day)
-      try {
-        await appendWhole(file, Buffer.from(lines.join('')))
-        file.lines += lines.length
-      } catch (error) {
-        files.delete(day)
-        // Nothing may ever follow half a line, so a file that keeps one is not used again.
-        if (!(await restore(file))) name = undefined
-        throw error
-      }
+      const bytes = Buffer.from(lines.join(''))
+      for (let tries = 1; tries <= TRIES; tries += 1) if (await tryToAppend(day, bytes)) return
+      throw new Error(`The usage files of ${day} are moved away again and again`)
     },
     async sync() {
       await Promise.all([...files.values()].map(syncFile))
     },
-    async finish() {
-      const finished = [...files.values()]
+    async close() {
+      const opened = [...files.values()]
       files.clear()
-      name = undefined
-      await Promise.all(finished.map(({ handle }) => handle.close().catch(() => undefined)))
-      return finished.map(({ path, lines }) => ({ path, lines }))
+      await Promise.all(opened.map(({ handle }) => handle.close().catch(() => undefined)))
     },
   }
 }
 
 /** A name that no other file has. */
-export function newDayFileName(now: Date): string {
+function newDayFileName(now: Date): string {
   const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
   return `chat-${time}-${process.pid}-${randomBytes(4).toString('hex')}.ndjson`
 }
@@ -104,7 +109,7 @@ async function openFile(folder: string, name: string): Promise<DayFile> {
   const handle = await openInFolder(folder, path)
   try {
     const { ino, size } = await handle.stat({ bigint: true })
-    return { path, handle, inode: ino, lines: 0, size: Number(size), dirty: false }
+    return { path, handle, inode: ino, size: Number(size), dirty: false }
   } catch (error) {
     await handle.close()
     throw error
@@ -118,7 +123,7 @@ async function openInFolder(folder: string, path: string): Promise<FileHandle> {
       await mkdir(folder, { recursive: true })
       return await open(path, 'a')
     } catch (error) {
-      if (tries === OPEN_TRIES || codeOf(error) !== 'ENOENT') throw error
+      if (tries === TRIES || codeOf(error) !== 'ENOENT') throw error
     }
   }
 }
@@ -130,11 +135,16 @@ async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
   if (bytesWritten < bytes.length) {
     throw new Error(`Only ${bytesWritten} of ${bytes.length} bytes fitted into ${file.path}`)
   }
-  // A file that was removed or moved still takes what is written, and nobody would find it.
-  const { ino } = await look(file.path, { bigint: true })
-  if (ino !== file.inode) throw new Error(`Another file has taken the place of ${file.path}`)
-  file.size += bytes.length
-  file.dirty = true
+}
+
+/** A file that was removed or moved still takes what is written, and nobody would find it. */
+async function isInPlace({ path, inode }: DayFile): Promise<boolean> {
+  try {
+    return (await look(path, { bigint: true })).ino === inode
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false
+    throw error
+  }
 }
 
 /** Takes off what a failed write left behind, and closes the file; false when it could not be taken off. */

@@ -9,7 +9,7 @@
 import type { Clock } from '../../http/call.ts'
 import { createQueue, type InTurn } from '../../process/serial-queue.ts'
 import type { Log } from '../../process/log.ts'
-import { createDayFiles, type DayFiles, type FinishedFile } from './day-files.ts'
+import { createDayFiles, type DayFiles } from './day-files.ts'
 import type { RecordUsage, UsageRecord } from './usage-record.ts'
 import { createWaitingRecords, type WaitingRecords } from './waiting-records.ts'
 
@@ -17,10 +17,8 @@ export interface RecordWriter {
   readonly record: RecordUsage
   /** How many records could not be written yet. */
   waiting(): number
-  /** Finishes the files that are open; records that come later go into new ones. */
-  finish(): Promise<readonly FinishedFile[]>
-  /** Writes what waits, as far as that is possible, and finishes the files; no record may come after. */
-  close(): Promise<readonly FinishedFile[]>
+  /** Writes what waits, as far as that is possible, and closes the files; no record may come after. */
+  close(): Promise<void>
 }
 
 /** What the writer may use; the limits in force are WRITER_LIMITS. */
@@ -68,22 +66,17 @@ export function createRecordWriter(folder: string, { log, clock, limits }: Write
     setInterval(() => void files.sync().catch(tellSyncFault), limits.syncMs).unref(),
   ]
 
-  const finish = () =>
-    inTurn(async () => {
-      await files.sync().catch(tellSyncFault)
-      return await files.finish()
-    })
-
   return {
     record: (record) => batches.write(lineOf(record)),
     waiting: () => waiting.count(),
-    finish,
     async close() {
       timers.forEach(clearInterval)
       batches.tryAgain()
-      const finished = await finish()
+      await inTurn(async () => {
+        await files.sync().catch(tellSyncFault)
+        await files.close()
+      })
       waiting.tellAll()
-      return finished
     },
   }
 }

@@ -56,7 +56,7 @@ async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'seale
 }
 
 /** Keeps what is no record of the file at `path` in a file beside it. */
-export async function moveAside(path: string, what: Buffer | string): Promise<void> {
+async function moveAside(path: string, what: Buffer): Promise<void> {
   const aside = join(dirname(path), `${ASIDE_PREFIX}${basename(path)}`)
   await writeFile(aside, what, { flag: 'a', flush: true })
 }

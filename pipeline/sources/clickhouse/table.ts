@@ -1,9 +1,9 @@
 /** The table of raw usage on a cluster: how it is asked as a whole, where its parts lie, how its columns are read. */
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
-import { DataError } from '../errors.ts'
-import type { ClickHouse } from './clickhouse-client.ts'
-import { USAGE_COLUMNS } from './columns.ts'
+import type { ClickHouseAddress } from './address.ts'
+import { DataError } from '../../errors.ts'
+import type { ClickHouse } from './client.ts'
+import { USAGE_COLUMNS } from '../columns.ts'
 
 export type ClickHouseTable = {
   /** As the quarantine and messages name it. */
@@ -12,7 +12,7 @@ export type ClickHouseTable = {
   readonly everywhere: string
   /** What stands behind FROM to see the data parts of every shard. */
   readonly parts: string
-  /** Columns in the one form that the queries use; see clickhouse-queries.ts. */
+  /** Columns in the one form that the queries use; see queries.ts. */
   readonly columns: Readonly<Record<'app_id' | 'prompt' | 'completion' | 'requests' | 'request_id', string>>
 }
 

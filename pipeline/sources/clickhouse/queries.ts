@@ -4,8 +4,8 @@
  * sql/load/judgement.sql and sql/load/surplus.sql; the tests compare both ways row by row. No alias has the name of
  * a column: ClickHouse would put the one in the place of the other.
  */
-import { addDays } from '../contract/calendar.ts'
-import type { ClickHouseTable } from './clickhouse-table.ts'
+import { addDays } from '../../contract/calendar.ts'
+import type { ClickHouseTable } from './table.ts'
 
 /** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
 const HALF = 4_294_967_296

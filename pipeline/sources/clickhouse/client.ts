@@ -1,15 +1,38 @@
-/** Asks a ClickHouse cluster; what goes wrong is told without any credentials. */
-import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
+/** Queries a ClickHouse cluster and inserts into it. Messages carry no credentials. */
+import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
-import { DataError, firstLineOf } from '../errors.ts'
+import type { ClickHouseAddress } from './address.ts'
+import { DataError, firstLineOf } from '../../errors.ts'
 
 export type ClickHouse = {
   /** The rows of a SELECT, in chunks as they arrive, decoded by a schema; 64-bit integers come as text. */
   readonly read: <T>(sql: string, schema: z.ZodType<T>) => AsyncGenerator<T>
   /** All rows of a SELECT that gives few. */
   readonly readAll: <T>(sql: string, schema: z.ZodType<T>) => Promise<T[]>
+  /**
+   * Inserts rows; resolves when every shard has its part.
+   * @throws InsertError
+   */
+  readonly insert: (into: InsertTarget, rows: readonly Readonly<Record<string, unknown>>[]) => Promise<void>
   readonly close: () => Promise<void>
+}
+
+type InsertTarget = {
+  /** `database.table` */
+  readonly table: string
+  readonly columns: readonly [string, ...string[]]
+}
+
+/** Rows that the cluster did not confirm: it may have all of them, some, or none. */
+export class InsertError extends DataError {
+  /** Whether a server answered and refused the rows; otherwise other rows would fare no better. */
+  readonly isRefused: boolean
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause })
+    // Old releases answer in a form that the client does not recognise.
+    this.isRefused = cause instanceof ClickHouseError || firstLineOf(cause).startsWith('Code: ')
+  }
 }
 
 /** A day of a large cluster may take its time to count. */
@@ -22,6 +45,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
   ],
   [/Not enough privileges/, 'grant the user what it lacks'],
+  [/Table .* doesn't exist|UNKNOWN_TABLE|No such column/, 'make the table as in data/clickhouse.sql'],
   [/Requested cluster .* not found/, 'correct the cluster that USAGE_SOURCE names'],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EPROTO|Parse Error|is for clickhouse-client/,
@@ -46,13 +70,28 @@ function plainWords(text: string): string {
   return text.replace(/\be\.displayText\(\) = /, '').replace(/(?:, e\.what\(\) = .*|\. Log: )?[.\s]*$/, '')
 }
 
+/** @param outcome what the fault means for the data. */
+function describeFault(
+  { url, password }: Pick<ClickHouseAddress, 'url' | 'password'>,
+  { what, outcome }: { readonly what: string; readonly outcome: string },
+  error: unknown,
+): string {
+  const reason = reasonOf(error)
+  const shown = password === '' ? reason : reason.replaceAll(password, '***')
+  return `The ClickHouse cluster at ${new URL(url).host} ${what}: ${shown}. ${outcome}; ${remedyOf(reason)}`
+}
+
+const NOT_COUNTED = { what: 'cannot be counted', outcome: 'Nothing is published' }
+const NOT_INSERTED = { what: 'does not take usage records', outcome: 'They stay in their files' }
+
 /** Opens a client; nothing is sent yet. */
-export function connectClickHouse({ url, user, password }: ClickHouseAddress): ClickHouse {
+export function connectClickHouse(address: ClickHouseAddress, timeoutMs = TIMEOUT_MS): ClickHouse {
+  const { url, user, password } = address
   const client = createClient({
     url,
     username: user,
     password,
-    request_timeout: TIMEOUT_MS,
+    request_timeout: timeoutMs,
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: {
       // A shard that does not answer must fail the run, not shorten the counts.
@@ -70,19 +109,27 @@ export function connectClickHouse({ url, user, password }: ClickHouseAddress): C
         for (const row of rows) yield schema.parse(row.json())
       }
     } catch (error) {
-      throw clusterError(error)
+      throw new DataError(describeFault(address, NOT_COUNTED, error), { cause: error })
     }
   }
 
-  function clusterError(error: unknown): DataError {
-    const reason = reasonOf(error)
-    const told = password === '' ? reason : reason.replaceAll(password, '***')
-    return new DataError(
-      `The ClickHouse cluster at ${new URL(url).host} cannot be counted: ${told}. ` +
-        `Nothing is published; ${remedyOf(reason)}`,
-      { cause: error },
-    )
+  return {
+    read,
+    readAll: (sql, schema) => Array.fromAsync(read(sql, schema)),
+    async insert({ table, columns }, values) {
+      try {
+        await client.insert({
+          table,
+          columns: [...columns],
+          values,
+          format: 'JSONEachRow',
+          // Otherwise a Distributed table answers before the shards have the rows.
+          clickhouse_settings: { insert_distributed_sync: 1 },
+        })
+      } catch (error) {
+        throw new InsertError(describeFault(address, NOT_INSERTED, error), error)
+      }
+    },
+    close: () => client.close(),
   }
-
-  return { read, readAll: (sql, schema) => Array.fromAsync(read(sql, schema)), close: () => client.close() }
 }

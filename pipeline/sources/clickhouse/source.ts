@@ -5,12 +5,12 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { ClickHouseAddress } from '../contract/clickhouse-address.ts'
-import { DataError } from '../errors.ts'
-import { execute } from '../duckdb/statements.ts'
-import { withAppender } from '../duckdb/appender.ts'
-import { connectClickHouse } from './clickhouse-client.ts'
-import type { ClickHouse } from './clickhouse-client.ts'
+import type { ClickHouseAddress } from './address.ts'
+import { DataError } from '../../errors.ts'
+import { execute } from '../../duckdb/statements.ts'
+import { withAppender } from '../../duckdb/appender.ts'
+import { connectClickHouse } from './client.ts'
+import type { ClickHouse } from './client.ts'
 import {
   countQuery,
   joinHalves,
@@ -19,10 +19,10 @@ import {
   repeatedQuery,
   suspicionQuery,
   winnersQuery,
-} from './clickhouse-queries.ts'
-import { inspectTable } from './clickhouse-table.ts'
-import type { ClickHouseTable } from './clickhouse-table.ts'
-import type { SourceDay, UsageSource } from './source.ts'
+} from './queries.ts'
+import { inspectTable } from './table.ts'
+import type { ClickHouseTable } from './table.ts'
+import type { SourceDay, UsageSource } from '../source.ts'
 
 const partRow = z.object({
   partition: z.string(),

@@ -1,0 +1,38 @@
+/** A usage record of chat as the table of data/clickhouse.sql has it. */
+import { z } from 'zod'
+
+/**
+ * The table's texts are not nullable, so an unknown text is empty. Its time is in whole seconds, as the column is.
+ * Other keys of a record stay in its file.
+ */
+const usageRow = z.object({
+  ts: z.iso.datetime().transform((time) => time.slice(0, 19).replace('T', ' ')),
+  app_id: z.int(),
+  prompt_tokens: z.int().nullable(),
+  completion_tokens: z.int().nullable(),
+  requests: z.int(),
+  request_id: z.string(),
+  model: z.string().nullable().transform(orEmpty),
+  provider: z.string().nullable().transform(orEmpty),
+  account_id: z.string(),
+})
+export type UsageRow = z.infer<typeof usageRow>
+
+/** The columns that usage records fill. */
+export const USAGE_ROW_COLUMNS: readonly [string, ...string[]] = [
+  'ts',
+  ...usageRow.omit({ ts: true }).keyof().options,
+]
+
+/** The row of a record's line; undefined for a line that is none, such as half a line. */
+export function usageRowOf(line: string): UsageRow | undefined {
+  try {
+    return usageRow.safeParse(JSON.parse(line)).data
+  } catch {
+    return undefined
+  }
+}
+
+function orEmpty(text: string | null): string {
+  return text ?? ''
+}
