@@ -1,110 +1,97 @@
 /**
- * The heads of a snapshot: the apps that can stand in a top 200. They are the first ones of each tag in blocks of days,
- * and what the next one of a block has bounds all others there.
+ * The schema `fast` of a snapshot, which serves speed alone: the candidates, their prefix sums, and an upper bound on all
+ * other apps.
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
 import { piecesOf } from '../contract/day-ranges.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
-import type { SettledDays } from '../snapshot/settled.ts'
 import { dateValue } from '../duckdb/sql-values.ts'
-import { countSchema, execute, readRow, setVariables, sqlFile } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow } from '../duckdb/statements.ts'
+import { createFastMacros } from './macros.ts'
 
-/** How the heads are chosen. */
-export type HeadRules = {
-  /** How many apps of each tag and block are heads: the first level that fits, from the largest. */
-  readonly levels: readonly number[]
-  /** Running totals at most, for each app-day of the snapshot. */
-  readonly share: number
-  /** Share of all apps above which the first ones of all tags together are not worth looking for. */
+/** How many apps are candidates. */
+type CandidateRules = {
+  /** Apps of each subcategory and block that are candidates, at least and at most; nobody is, where fewer would be. */
+  readonly fewest: number
+  readonly most: number
+  /** Share of all apps that the candidates of one block may be. */
   readonly appShare: number
+  /** Prefix sums at most, for each app-day of the snapshot. */
+  readonly rowShare: number
 }
 
-/** The bounds on those who are no heads stand for blocks of days, counted from the floor. */
-export const BLOCK_DAYS = 32
+// A page ends at rank 200 at most. The candidates beyond it keep the upper bound low, so that small excesses are above it
+// too. A prefix sum takes nearly as much of the file as two app-days.
+const RULES: CandidateRules = { fewest: 300, most: 1000, appShare: 1 / 10, rowShare: 1 / 8 }
 
-/** The SQL by which the first apps of each tag in a block are found; the table of tags is made with the schema. */
-const SCHEMA_FILE = 'fast/schema.sql'
-const BLOCK_FILE = 'fast/block.sql'
-const TOPS_FILE = 'fast/tops.sql'
+/** Days of a block, for which one upper bound stands. Blocks are counted from the floor. */
+const BLOCK_DAYS = 32
 
-/** Days from one running total to the next, the fewest that fit; whole blocks begin just after one. */
-const STEPS = [1, 2, 4, 8]
+/** Days from one checkpoint to the next: the fewest that fit. They divide a block. */
+const STRIDES = [1, 2, 4, 8, 16, 32]
 
-const appsRow = z.object({ apps: countSchema, tags: countSchema })
-const rowsRow = z.object({ heads: countSchema, app_days: countSchema })
-const knownRow = z.object({ tops: countSchema, retagged: countSchema })
-
-/** Where heads are looked for. */
-type Search = {
-  readonly connection: DuckDBConnection
-  /** Those between which the snapshot has data. */
-  readonly days: DayRange
-  readonly rules: HeadRules
-  /** Days whose blocks are looked through once: the warehouse holds what was found, and it is taken over from there. */
-  readonly settled: SettledDays | undefined
-}
+const sizesRow = z.object({
+  apps: countSchema,
+  subcategories: countSchema,
+  app_days: countSchema,
+  candidates: countSchema,
+})
+type Sizes = z.infer<typeof sizesRow>
 
 /**
- * Finds the heads of the first level that fits, none where no level does, and leaves them in the temporary tables
- * fast_heads and fast_tops.
- * @returns the days from one of their running totals to the next.
+ * Fills the schema `fast` of the attached snapshot, which is the current database and complete but for it. Where there are
+ * few apps, or where so many lead in turn that their prefix sums would not fit, the tables stay empty.
+ * @param days those between which the snapshot has data.
  */
-export async function findHeads(search: Search): Promise<number> {
-  const { connection, days, rules, settled } = search
-  if (settled?.isNew === true) await execute(connection, 'fast/save-tags.sql')
-  const { apps, tags } = await readRow(connection, 'fast/apps.sql', appsRow)
-  const length = daysBetween(days.from, days.to) + 1
-  for (const level of rules.levels.filter((each) => each * tags <= apps * rules.appShare)) {
-    await findTops(search, level)
-    const { heads, app_days } = await readRow(connection, 'fast/rows.sql', rowsRow)
-    const step = STEPS.find((each) => (heads * length) / each <= app_days * rules.share)
-    if (step !== undefined) return step
+export async function fillFast(connection: DuckDBConnection, days: DayRange, rules = RULES): Promise<void> {
+  await execute(connection, 'fast/schema.sql')
+  await chooseCandidates(connection, days, rules)
+  const stride = strideOf(await readSizes(connection), days, rules)
+  await createFastMacros(connection, stride ?? 1)
+  if (stride === undefined) {
+    await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
+    return
   }
-  await execute(connection, 'fast/no-tops.sql')
-  await execute(connection, 'fast/heads.sql')
-  return 1
+  for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, BLOCK_DAYS)) {
+    await execute(connection, 'fast/prefix-sums.sql', { first_day: from, last_day: to })
+  }
 }
 
-async function findTops({ connection, days, settled }: Search, level: number): Promise<void> {
-  await execute(connection, 'fast/no-tops.sql')
-  const isKnown = settled?.isNew === false && (await takeTops(connection, level))
-  const first = blockOf(isKnown ? addDays(settled.through, 1) : days.from)
-  // Bounds stand for whole blocks, the last one too, whatever day the data ends on.
-  const blocks = piecesOf({ from: first, to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }, BLOCK_DAYS)
-  await setVariables(connection, { block_days: BLOCK_DAYS })
-  await execute(connection, 'fast/array.sql')
-  for (const { from, to } of blocks) {
-    const block = { first_day: from, last_day: to }
-    await execute(connection, BLOCK_FILE, block)
-    await execute(connection, TOPS_FILE, { ...block, level })
+async function chooseCandidates(
+  connection: DuckDBConnection,
+  days: DayRange,
+  { fewest, most, appShare }: CandidateRules,
+): Promise<void> {
+  const { apps, subcategories } = await readSizes(connection)
+  const level = Math.min(most, Math.floor((apps * appShare) / subcategories))
+  if (level >= fewest) {
+    // An upper bound stands for a whole block, whatever day the data ends on.
+    const last = addDays(blockOf(days.to), BLOCK_DAYS - 1)
+    for (const { from, to } of piecesOf({ from: blockOf(days.from), to: last }, BLOCK_DAYS)) {
+      await execute(connection, 'fast/leaders.sql', { first_day: from, last_day: to, level })
+    }
   }
-  await execute(connection, 'fast/no-array.sql')
-  await execute(connection, 'fast/heads.sql')
-  if (settled?.isNew === true)
-    await execute(connection, 'fast/save-tops.sql', { level, through: settled.through })
+  await execute(connection, 'fast/candidates.sql')
 }
 
-/** Takes the tops of the settled days over, unless there are none or they say nothing of too many apps. */
-async function takeTops(connection: DuckDBConnection, level: number): Promise<boolean> {
-  await execute(connection, 'fast/retagged.sql')
-  const { tops, retagged } = await readRow(connection, 'fast/known.sql', knownRow, { level })
-  if (tops === 0 || retagged > level) {
-    await execute(connection, 'fast/no-tops.sql')
-    return false
-  }
-  await execute(connection, 'fast/take-tops.sql', { level })
-  return true
+function strideOf(
+  { candidates, app_days }: Sizes,
+  days: DayRange,
+  rules: CandidateRules,
+): number | undefined {
+  if (candidates === 0) return undefined
+  const rows = candidates * (1 + daysBetween(days.from, days.to))
+  return STRIDES.find((each) => rows / each <= app_days * rules.rowShare)
 }
 
-/** What decides besides the rows and the tags which tops are found: earlier ones hold as long as it is the same. */
-export function shapeOfTops(): string {
-  return [BLOCK_DAYS, sqlFile(SCHEMA_FILE), sqlFile(BLOCK_FILE), sqlFile(TOPS_FILE)].join('\n')
+function readSizes(connection: DuckDBConnection): Promise<Sizes> {
+  return readRow(connection, 'fast/sizes.sql', sizesRow)
 }
 
 /** First day of the block that a day lies in. */
-export function blockOf(day: string): string {
+function blockOf(day: string): string {
   return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(daysBetween(FLOOR_DATE, day) / BLOCK_DAYS))
 }
 

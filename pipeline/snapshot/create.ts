@@ -12,7 +12,6 @@ import { addDays } from '../contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { piecesOf } from '../contract/day-ranges.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
-import { shapeOfTops } from '../ranking/candidates.ts'
 import { beginSettledFiles, findSettledFiles, settledThrough, takeOver } from './settled.ts'
 import type { SettledFiles } from './settled.ts'
 import { literal } from '../duckdb/sql-values.ts'
@@ -60,7 +59,7 @@ export async function createSnapshot(run: Run, extent: Extent): Promise<SettledF
 /** What decides besides the rows what is written of them: the writer of the files, and all that makes them. */
 function shapeOf({ wide }: Extent): string {
   const sql = [SCHEMA_FILE, WIDEN_FILE, ROWS_FILE].map(sqlFile)
-  const made = createHash('sha256').update(JSON.stringify([sql, parquetOptions(), shapeOfTops()]))
+  const made = createHash('sha256').update(JSON.stringify([sql, parquetOptions()]))
   return JSON.stringify([version(), made.digest('hex'), wide])
 }
 

@@ -42,14 +42,6 @@ export type SettledFiles = {
   readonly parquet: string
 }
 
-/** The days of the settled files. */
-export type SettledDays = {
-  /** The last of them, `YYYY-MM-DD`. */
-  readonly through: string
-  /** Whether it is the present run that began the files. */
-  readonly isNew: boolean
-}
-
 /** The last day of the newest month that is settled, where the data reaches to `dataThrough`. */
 export function settledThrough(dataThrough: string): string {
   const unsettled = new UTCDate(addDays(dataThrough, 1 - SETTLED_AFTER_DAYS))
@@ -127,12 +119,6 @@ export async function completeSettledFiles(run: Run, firstDay: string): Promise<
   seal(run, files)
   await execute(run.connection, 'settled/complete.sql', { checksums: checksumsOf(files) })
   return files
-}
-
-/** The days of the files that there are now; undefined when there are none. */
-export async function settledDays(run: Run): Promise<SettledDays | undefined> {
-  const ledger = await readLedger(run)
-  return ledger && { through: ledger.database_through, isNew: ledger.id === snapshotId(run.asOf) }
 }
 
 /** Copies a file; where the file system can, both share what they have in common. */

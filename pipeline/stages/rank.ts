@@ -7,12 +7,12 @@ import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/datase
 import { CATEGORIES, subcategoriesOf } from '../contract/taxonomy.ts'
 import { counted } from '../terminal/pluralize.ts'
 import { DataError } from '../errors.ts'
-import { fillFast } from '../ranking/windows.ts'
+import { fillFast } from '../ranking/candidates.ts'
+import { createMacros } from '../ranking/macros.ts'
 import { createSnapshot } from '../snapshot/create.ts'
 import type { Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { fillRankings } from '../ranking/precomputed.ts'
-import { settledDays } from '../snapshot/settled.ts'
 import type { SettledFiles } from '../snapshot/settled.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { listValue } from '../duckdb/sql-values.ts'
@@ -59,9 +59,10 @@ export async function rank(run: Run): Promise<StageResult> {
   }
   await tellRetracted(run, fingerprint)
   const takenOver = await createSnapshot(run, extent)
+  await createMacros(run.connection, extent.days.to)
   await fillTables(run, extent, { takenOver, newest })
   await fillRankings(run, extent.days.to)
-  await fillFast(run.connection, extent.days, { settled: await settledDays(run) })
+  await fillFast(run.connection, extent.days)
   await describe(run, extent, { sources, fingerprint })
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
   return {

@@ -3,7 +3,7 @@ import { copyFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
-import { fillFast } from '../../pipeline/ranking/windows.ts'
+import { fillFast } from '../../pipeline/ranking/candidates.ts'
 import { literal } from '../../pipeline/duckdb/sql-values.ts'
 import type { Run } from '../../pipeline/stages/stage.ts'
 import { countSchema, queryRows } from '../../pipeline/duckdb/statements.ts'
@@ -14,20 +14,20 @@ const metaRow = z.object({
   first_day: z.string(),
   data_through: z.string(),
   app_days: countSchema,
-  heads: countSchema,
+  candidates: countSchema,
 })
 const bytesRow = z.object({ bytes: countSchema })
 
 const META =
   'SELECT CAST(first_day AS VARCHAR) AS first_day, CAST(data_through AS VARCHAR) AS data_through, ' +
-  '(SELECT count(*) FROM snapshot.app_daily) AS app_days, (SELECT count(*) FROM snapshot.fast.apps) AS heads ' +
+  '(SELECT count(*) FROM snapshot.app_daily) AS app_days, (SELECT count(*) FROM snapshot.fast.apps) AS candidates ' +
   'FROM snapshot.meta'
 const BYTES =
   "SELECT used_blocks * block_size AS bytes FROM pragma_database_size() WHERE database_name = 'snapshot'"
 
 /**
  * Publishes the warehouse as the first snapshot. Gives the milliseconds of all that and of the fast layout in it, the
- * bytes of the file and of that layout, the number of app-days and of heads.
+ * bytes of the file and of that layout, the number of app-days and of candidates.
  */
 export async function publishFirst(dataDir: string, asOf: Date): Promise<Record<string, number>> {
   const run = await prepareRun(dataDir, asOf)
@@ -55,5 +55,11 @@ async function measureFast({ config: { dataDir }, connection }: Run): Promise<Re
   const fastBytes = (await bytes()) - without
   await connection.run('USE warehouse; DETACH snapshot')
   rmSync(copy)
-  return { fastMs, fastBytes, bytes: statSync(published).size, appDays: meta.app_days, heads: meta.heads }
+  return {
+    fastMs,
+    fastBytes,
+    bytes: statSync(published).size,
+    appDays: meta.app_days,
+    candidates: meta.candidates,
+  }
 }

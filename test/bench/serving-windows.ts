@@ -3,8 +3,7 @@ import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api'
-import { z } from 'zod'
-import { readRanking } from '../../api/datasets/rankings/read-ranking.ts'
+import { readCandidates, readRanking } from '../../api/datasets/rankings/read-ranking.ts'
 import { openSnapshot, type Snapshot } from '../../api/datasets/snapshots/open-snapshot.ts'
 import type { RankingsQuery } from '../../api/datasets/rankings/query.ts'
 import { addDays } from '../../pipeline/contract/calendar.ts'
@@ -60,18 +59,6 @@ const PLAIN = (sort: Sort) => `
   FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
   WHERE rank <= $limit ORDER BY rank`
 
-// True where the heads' own page may lack an app that is none of them, and where there are no heads at all.
-const FALLS_BACK = (sort: Sort) => `
-  SELECT NOT EXISTS (FROM fast.apps)
-    OR NOT (b.tokens IS NULL OR coalesce(p.rows = $limit AND p.least > b.tokens, false)) AS falls_back
-  FROM fast.outside($start, $end, $category, $subcategory) AS b, (
-    SELECT count(*) AS rows, min(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'}) AS least
-    FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
-    WHERE rank <= $limit
-  ) AS p`
-
-const fallsBackRows = z.tuple([z.object({ falls_back: z.boolean() })])
-
 /** How many windows of each kind are asked of the service's reader, and every how many-th of plain SQL too. */
 export interface WindowCounts {
   readonly windows: number
@@ -86,31 +73,34 @@ export async function measureWindows(
   const folder = join(dataDir, 'current')
   const snapshot = await openSnapshot(realpathSync(folder))
   const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), { access_mode: 'READ_ONLY' })
-  const plain = await connectTo(instance, 'main')
-  const heads = await connectTo(instance, 'fast,main')
+  const plain = await instance.connect()
   const figures: Record<string, number> = {}
   for (const kind of KINDS) {
     const [first, ...windows] = windowsOf(kind, { ...snapshot, count: count + 1 })
     // The first one reads the file and prepares the statements.
     if (first !== undefined) await compare(snapshot, plain, first)
-    const taken: Taken = { ours: [], plain: [], fallenBack: [] }
+    const taken: Taken = { ours: [], plain: [], fallenBack: [], fallenBackPlain: [] }
     for (const [index, window] of windows.entries()) {
       const { ms, plainMs } =
         index % plainEvery === 0 ? await compare(snapshot, plain, window) : await askOurs(snapshot, window)
       taken.ours.push(ms)
       if (plainMs !== undefined) taken.plain.push(plainMs)
-      if (await fallsBack(heads, window)) taken.fallenBack.push(ms)
+      if ((await readCandidates(snapshot, window)) === undefined) {
+        taken.fallenBack.push(ms)
+        if (plainMs !== undefined) taken.fallenBackPlain.push(plainMs)
+      }
     }
     addFigures(figures, nameOf(kind), taken)
   }
   return figures
 }
 
-/** Milliseconds of each window; `fallenBack` are those of ours that the heads cannot answer. */
+/** Milliseconds of each window; `fallenBack` are those that the candidates cannot prove. */
 interface Taken {
   readonly ours: number[]
   readonly plain: number[]
   readonly fallenBack: number[]
+  readonly fallenBackPlain: number[]
 }
 
 function addFigures(figures: Record<string, number>, name: string, taken: Taken): void {
@@ -119,13 +109,10 @@ function addFigures(figures: Record<string, number>, name: string, taken: Taken)
   figures[`${name}.plain`] = percentile(taken.plain, 0.5)
   figures[`${name}.plainP99`] = percentile(taken.plain, 0.99)
   figures[`${name}.fallBacks`] = taken.fallenBack.length
-  if (taken.fallenBack.length > 0) figures[`${name}.fallBackP99`] = percentile(taken.fallenBack, 0.99)
-}
-
-async function connectTo(instance: DuckDBInstance, searchPath: string): Promise<DuckDBConnection> {
-  const connection = await instance.connect()
-  await connection.run(`SET search_path = '${searchPath}'`)
-  return connection
+  if (taken.fallenBackPlain.length > 0) {
+    figures[`${name}.fallBackP50`] = percentile(taken.fallenBack, 0.5)
+    figures[`${name}.fallBackPlain`] = percentile(taken.fallenBackPlain, 0.5)
+  }
 }
 
 interface Times {
@@ -153,11 +140,6 @@ async function compare(
   const end = performance.now()
   if (!isDeepStrictEqual(rows, plainRows)) throw new Error(`The answers differ: ${JSON.stringify(window)}`)
   return { ms: middle - start, plainMs: end - middle }
-}
-
-async function fallsBack(heads: DuckDBConnection, window: RankingsQuery): Promise<boolean> {
-  const [{ falls_back }] = fallsBackRows.parse(await ask(heads, FALLS_BACK(window.sort), window))
-  return falls_back
 }
 
 async function ask(

@@ -1,13 +1,13 @@
-/** Small published snapshots, made with the public tables and macros of pipeline/sql/snapshot.sql. */
-import { mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
+/** Small published snapshots, made with the public tables and macros of the pipeline. */
+import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { addDays, snapshotId, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../pipeline/contract/taxonomy.ts'
-
-const SNAPSHOT_SQL = new URL('../../pipeline/sql/snapshot.sql', import.meta.url)
+import { execute } from '../../pipeline/duckdb/statements.ts'
+import { createMacros } from '../../pipeline/ranking/macros.ts'
 
 /** One day of one app: prompt tokens only, unless `completion` says otherwise. */
 interface DayOfApp {
@@ -54,7 +54,8 @@ async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise
   try {
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot (STORAGE_VERSION 'v1.0.0')`)
     await connection.run('USE snapshot')
-    await connection.run(readFileSync(SNAPSHOT_SQL, 'utf8'))
+    await execute(connection, 'snapshot.sql')
+    await createMacros(connection, content.dataThrough)
     await connection.run('BEGIN')
     await fill(connection, content)
     await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')

@@ -1,75 +1,78 @@
-/** From which apps a page of a ranking is read, so that it costs little and still is the page of all apps. */
-import type { RankingRow } from '../../../pipeline/contract/dataset.ts'
+/** One page of a ranking, by the macros of the snapshot. */
+import { z } from 'zod'
+import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import type { RankingsQuery } from './query.ts'
-import { readBound, readContenders, readHeads, readWhole } from './ranking-pages.ts'
 import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
 import { daysOf } from './window.ts'
 
-type Rows = readonly RankingRow[]
+// Totals leave as text: they may pass 2^63.
+const PAGE = (sort: Sort, schema: 'main' | 'fast') => `
+  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
+    CAST(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'} AS VARCHAR) AS measure
+  FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+  WHERE rank > $offset AND rank <= $offset + $limit
+  ORDER BY rank`
 
-/** One page of a ranking: everybody who shows rankings asks here. */
-export async function readRanking(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Rows> {
-  if (isSmallTrend(snapshot, query)) return (await readWhole(snapshot, query)).rows
-  const last = recall(snapshot, query)
-  const expected = last === undefined ? undefined : await readExpected(snapshot, query, last)
-  return expected ?? (await readFromHeads(snapshot, query))
-}
+const UPPER_BOUND =
+  'SELECT CAST(tokens AS VARCHAR) AS tokens FROM fast.upper_bound($start, $end, $category, $subcategory)'
 
-/** Rows of app_daily in a window whose growth is worked out from all apps as fast as from the heads. */
-const FEW_ROWS = 25_000
+const digits = z.string().regex(/^\d+$/)
+const pageSchema = z.array(rankingRowSchema.extend({ measure: digits }))
+const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
 
-/** Growth over a day or two inside a subcategory, where the heads are asked in vain most. */
-function isSmallTrend({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolean {
-  const { sort, subcategory } = query
-  return sort === 'trending' && subcategory !== null && rowsPerDay * daysOf(query) <= FEW_ROWS
-}
+type Page = z.infer<typeof pageSchema>
 
-/** From the heads, where no other app can be on the page; where one can, they tell what it takes at least. */
-async function readFromHeads(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Rows> {
-  const [heads, bound] = await Promise.all([readHeads(snapshot, query), readBound(snapshot, query)])
-  const least = heads?.least
-  const isSure = bound === undefined || (least !== undefined && least > bound)
-  if (heads !== undefined && isSure) return heads.rows
-  if (least === undefined) return (await readWhole(snapshot, query)).rows
-  remember(snapshot, query, least)
-  return (await readContenders(snapshot, query, least)).rows
+/** Reads one page of a ranking: from the candidates where they prove it, else from all apps. */
+export async function readRanking(
+  snapshot: ReadableSnapshot,
+  query: RankingsQuery,
+): Promise<readonly RankingRow[]> {
+  const page = (await readCandidates(snapshot, query)) ?? (await readPage(snapshot, query, 'main'))
+  return page.map(({ measure: _measure, ...row }) => row)
 }
 
 /**
- * From the apps that are expected on the page, where the heads may not do: what it takes is seldom less than half of
- * what it took `last`. Undefined where it is, which the page itself tells, and where the heads are expected to do.
+ * Reads the page from the candidates alone; undefined unless that proves it. No other app has more tokens than the upper
+ * bound, and an excess is a part of an app's tokens. So the page is that of all apps when its last row is above the bound.
  */
-async function readExpected(
+export async function readCandidates(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
-  last: bigint,
-): Promise<Rows | undefined> {
-  const bound = await readBound(snapshot, query)
-  // Near the border the heads are spared: asked in vain, they cost as much as the page itself.
-  if (bound === undefined || bound * 4n < last * 3n) return undefined
-  const expected = last / 2n
-  const { rows, least } = await readContenders(snapshot, query, expected)
-  if (least === undefined || least < expected) return undefined
-  remember(snapshot, query, least)
-  return rows
+): Promise<Page | undefined> {
+  if (!snapshot.hasCandidates || isSmall(snapshot, query)) return undefined
+  const [page, bound] = await Promise.all([
+    readPage(snapshot, query, 'fast'),
+    readUpperBound(snapshot, query),
+  ])
+  const last = page[query.limit - 1]
+  if (bound === undefined) return page
+  return last !== undefined && BigInt(last.measure) > bound ? page : undefined
 }
 
-/** What it last took to be on a page of a kind that the heads could not always give, by snapshot and kind. */
-const taken = new WeakMap<ReadableSnapshot, Map<string, bigint>>()
-const KINDS_REMEMBERED = 1000
+/**
+ * Rows of app_daily in a window that is read from all apps at once. Growth over few days is small, so the candidates often
+ * cannot prove its page; asked in vain, they must not cost more than a fifth of what all apps do.
+ */
+const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
 
-function recall(snapshot: ReadableSnapshot, query: RankingsQuery): bigint | undefined {
-  return taken.get(snapshot)?.get(kindOf(query))
+function isSmall({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolean {
+  return rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
 }
 
-function remember(snapshot: ReadableSnapshot, query: RankingsQuery, least: bigint): void {
-  const kinds = taken.get(snapshot) ?? new Map<string, bigint>()
-  taken.set(snapshot, kinds)
-  if (kinds.size >= KINDS_REMEMBERED) kinds.clear()
-  kinds.set(kindOf(query), least)
+/** Reads the page from all apps (`main`) or from the candidates alone (`fast`). */
+export async function readPage(
+  { query: ask }: ReadableSnapshot,
+  { sort, ...values }: RankingsQuery,
+  schema: 'main' | 'fast',
+): Promise<Page> {
+  return pageSchema.parse(await ask(PAGE(sort, schema), values))
 }
 
-function kindOf(query: RankingsQuery): string {
-  const { sort, category, subcategory, limit, offset } = query
-  return JSON.stringify([sort, daysOf(query), category, subcategory, offset + limit])
+/** The tokens that an app which is no candidate may have inside the window, at most; undefined when there is no such app. */
+export async function readUpperBound(
+  { query: ask }: ReadableSnapshot,
+  { start, end, category, subcategory }: RankingsQuery,
+): Promise<bigint | undefined> {
+  const [{ tokens }] = boundSchema.parse(await ask(UPPER_BOUND, { start, end, category, subcategory }))
+  return tokens === null ? undefined : BigInt(tokens)
 }

@@ -14,21 +14,15 @@ type SqlValue = string | number | null
 type SqlValues = Readonly<Record<string, SqlValue>>
 type SqlRow = Readonly<Record<string, unknown>>
 
-/** Runs one statement with `values` bound by name to `$name`. */
-type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
+/**
+ * Runs one statement with `values` bound by name to `$name`.
+ * @throws {ApiError} 503 when too many queries wait, or this one waited and took too long.
+ */
+export type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
 
 export interface Connections {
-  /**
-   * One statement on any connection.
-   * @throws {ApiError} 503 when too many queries wait, or this one waited and took too long.
-   */
   readonly query: Query
-  /**
-   * Statements that need the same connection, where nobody else asks meanwhile.
-   * @throws {ApiError} as a query; the time is for all of them together.
-   */
-  readonly inSession: <Result>(work: (query: Query) => Promise<Result>) => Promise<Result>
-  /** Interrupts what still runs, which nobody may be waiting for any more, and closes them. */
+  /** Interrupts the queries that still run, and closes the connections. */
   close(): Promise<void>
 }
 
@@ -36,12 +30,12 @@ export interface ConnectionLimits {
   readonly connections: number
   /** Queries that may wait for a connection. */
   readonly waiting: number
-  /** Milliseconds that a query, or a session, may take, its waiting included. */
+  /** Milliseconds that a query may take, its waiting included. */
   readonly queryMs: number
 }
 
 /** The limits in force unless a test brings its own. */
-export const CONNECTION_LIMITS: ConnectionLimits = { connections: 2, waiting: 200, queryMs: 20_000 }
+export const CONNECTION_LIMITS: ConnectionLimits = { connections: 4, waiting: 200, queryMs: 20_000 }
 
 const RETRY_AFTER_SECONDS = 2
 const INTERRUPT_AGAIN_MS = 50
@@ -51,43 +45,36 @@ interface Connection {
   readonly prepared: Map<string, DuckDBPreparedStatement>
 }
 
-/** Connections that begin with the statements of `setup`; they are opened as they are needed. */
+/** Connections to `instance`, each opened when it is first needed. */
 export function openConnections(
   instance: Pick<DuckDBInstance, 'connect'>,
-  setup: string,
   limits: ConnectionLimits = CONNECTION_LIMITS,
 ): Connections {
-  const pool = createPool(limits, async () => {
-    const connection = await instance.connect()
-    await connection.run(setup)
-    return { connection, prepared: new Map() }
-  })
-  const underWay = new Map<AbortController, Promise<unknown>>()
+  const pool = createPool(limits, async () => ({ connection: await instance.connect(), prepared: new Map() }))
+  const running = new Map<AbortController, Promise<unknown>>()
   let closed = false
-  const inSession: Connections['inSession'] = async (work) => {
-    if (closed) throw closedFault()
-    const ending = new AbortController()
-    const timer = setTimeout(() => ending.abort(busy('The query took too long')), limits.queryMs)
-    const session = runSession(pool, ending.signal, work)
-    underWay.set(ending, session)
-    try {
-      return await session
-    } catch (error) {
-      ending.signal.throwIfAborted()
-      throw error
-    } finally {
-      clearTimeout(timer)
-      underWay.delete(ending)
-    }
-  }
   return {
-    inSession,
-    query: (sql, values) => inSession((query) => query(sql, values)),
+    async query(sql, values) {
+      if (closed) throw closedFault()
+      const ending = new AbortController()
+      const timer = setTimeout(() => ending.abort(busy('The query took too long')), limits.queryMs)
+      const result = runUntil(ending.signal, pool, { sql, values })
+      running.set(ending, result)
+      try {
+        return await result
+      } catch (error) {
+        ending.signal.throwIfAborted()
+        throw error
+      } finally {
+        clearTimeout(timer)
+        running.delete(ending)
+      }
+    },
     async close() {
       closed = true
-      for (const ending of underWay.keys()) ending.abort(closedFault())
-      // What a closed connection is asked never ends, and neither does the process then.
-      await Promise.allSettled(underWay.values())
+      for (const ending of running.keys()) ending.abort(closedFault())
+      // A query on a connection that was closed meanwhile never ends, and neither does the process.
+      await Promise.allSettled(running.values())
       for (const { connection, prepared } of pool.all) {
         for (const statement of prepared.values()) statement.destroySync()
         connection.closeSync()
@@ -96,26 +83,24 @@ export function openConnections(
   }
 }
 
-/** Gives `work` a connection of its own until `ending`, which interrupts it. */
-async function runSession<Result>(
-  pool: Pool,
-  ending: AbortSignal,
-  work: (query: Query) => Promise<Result>,
-): Promise<Result> {
+interface Statement {
+  readonly sql: string
+  readonly values: SqlValues
+}
+
+/** Runs a statement on a connection of its own until `ending`, which interrupts it. */
+async function runUntil(ending: AbortSignal, pool: Pool, statement: Statement): Promise<readonly SqlRow[]> {
   const taken = await pool.take(ending)
   let again: NodeJS.Timeout | undefined
   const interrupt = () => {
     taken.connection.interrupt()
-    // One that comes just before a statement begins is lost.
+    // DuckDB loses an interrupt that comes just before a statement begins.
     again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
   }
   ending.addEventListener('abort', interrupt)
   try {
-    return await work(async (sql, values) => {
-      // Nothing ran that could have been interrupted where the time ended between two statements.
-      ending.throwIfAborted()
-      return await run(taken, sql, values)
-    })
+    ending.throwIfAborted()
+    return await run(taken, statement)
   } finally {
     clearTimeout(again)
     ending.removeEventListener('abort', interrupt)
@@ -183,8 +168,7 @@ function createPool({ connections, waiting }: ConnectionLimits, open: () => Prom
 
 async function run(
   { connection, prepared }: Connection,
-  sql: string,
-  values: SqlValues,
+  { sql, values }: Statement,
 ): Promise<readonly SqlRow[]> {
   const statement = prepared.get(sql) ?? (await connection.prepare(sql))
   prepared.set(sql, statement)
@@ -196,7 +180,7 @@ async function run(
 }
 
 function closedFault(): Error {
-  return new Error('The connections have been closed: a query outlived what it was asked for')
+  return new Error('The connections are closed: the query outlived the request that asked for it')
 }
 
 function busy(reason: string): ApiError {

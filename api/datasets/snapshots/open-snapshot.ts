@@ -1,5 +1,5 @@
 /** One published snapshot, opened for reading: its facts, read once, and its SQL. */
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -7,7 +7,7 @@ import { daySchema, snapshotId, wholeSeconds } from '../../../pipeline/contract/
 import { COVERAGE_STATUSES, type CoverageStatus } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-import { CONNECTION_LIMITS, openConnections, type ConnectionLimits, type Connections } from './connections.ts'
+import { CONNECTION_LIMITS, openConnections, type ConnectionLimits, type Query } from './connections.ts'
 
 /** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {
@@ -29,32 +29,29 @@ export interface SnapshotFacts {
   readonly attribution: string
 }
 
-/** A snapshot as its rankings are read. */
+/** A snapshot as it is queried. */
 export interface ReadableSnapshot extends SnapshotFacts {
   /** Rows of app_daily that a day has on average. */
   readonly rowsPerDay: number
-  /** Asks the public tables and macros. */
-  readonly query: Connections['query']
-  /** Asks the macros over the heads alone; undefined in a snapshot that has none. */
-  readonly queryHeads: Connections['query'] | undefined
-  /** A session of its own for the macros over some apps, see contenders-setup.sql. */
-  readonly amongContenders: Connections['inSession']
+  /** Whether its schema `fast` has candidates. */
+  readonly hasCandidates: boolean
+  readonly query: Query
 }
 
 export interface Snapshot extends ReadableSnapshot {
-  /** The same over a few connections of its own: what anybody may ask for does not hold up who has a key. */
+  /** The same over connections of its own, so that visitors of the page do not hold up clients with a key. */
   readonly forPages: ReadableSnapshot
   /** Closes the file, as soon as the queries that still run are interrupted. */
   close(): Promise<void>
 }
 
-/** Few, since anybody may ask for a page; one page asks six times at once. */
-const PAGE_LIMITS: ConnectionLimits = { ...CONNECTION_LIMITS, connections: 1, waiting: 60 }
+/** Few, since a page needs no key. One page sends six queries at once. */
+const PAGE_LIMITS: ConnectionLimits = { ...CONNECTION_LIMITS, connections: 2, waiting: 60 }
 
-const AMONG_CONTENDERS = readFileSync(new URL('contenders-setup.sql', import.meta.url), 'utf8')
-const HEADS = `
+// The schema has other tables in snapshots of an older version; those are answered from all apps.
+const HAS_CANDIDATES = `
   SELECT table_name FROM duckdb_tables()
-  WHERE schema_name = 'fast' AND table_name = 'apps' AND estimated_size > 0`
+  WHERE schema_name = 'fast' AND table_name = 'prefix_sums' AND estimated_size > 0`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
     CAST(first_day AS VARCHAR) AS first_day, attribution,
@@ -106,31 +103,24 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
     autoload_known_extensions: 'false',
     enable_external_access: 'false',
   })
-  const readers = openReaders(instance, CONNECTION_LIMITS)
-  const pageReaders = openReaders(instance, PAGE_LIMITS)
+  const connections = openConnections(instance)
+  const pageConnections = openConnections(instance, PAGE_LIMITS)
   const close = async () => {
-    await Promise.all([readers.close(), pageReaders.close()])
+    await Promise.all([connections.close(), pageConnections.close()])
     instance.closeSync()
   }
   try {
-    const { query } = readers.whole
+    const { query } = connections
     await query("SET GLOBAL TimeZone = 'UTC'", {})
-    const hasHeads = (await query(HEADS, {})).length > 0
-    const facts = await readFacts(query)
-    const readBy = ({ whole, heads, contenders }: Readers) => ({
-      ...facts,
-      query: whole.query,
-      queryHeads: hasHeads ? heads.query : undefined,
-      amongContenders: contenders.inSession,
-    })
-    return { ...readBy(readers), forPages: readBy(pageReaders), close }
+    const facts = { ...(await readFacts(query)), hasCandidates: (await query(HAS_CANDIDATES, {})).length > 0 }
+    return { ...facts, query, forPages: { ...facts, query: pageConnections.query }, close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-/** Whoever opens the file to write may leave a log of changes beside it, which DuckDB would read as a part of it. */
+/** A program that opened the file to write may have left a log of changes beside it, which DuckDB would read too. */
 function refuseWritten(path: string): void {
   if (!existsSync(`${path}.wal`)) return
   throw new Error(
@@ -139,31 +129,7 @@ function refuseWritten(path: string): void {
   )
 }
 
-interface Readers {
-  readonly whole: Connections
-  readonly heads: Connections
-  readonly contenders: Connections
-  close(): Promise<void>
-}
-
-/** Connections of each kind that a ranking is read with. */
-function openReaders(instance: DuckDBInstance, limits: ConnectionLimits): Readers {
-  const whole = openConnections(instance, "SET search_path = 'main'", limits)
-  const heads = openConnections(instance, "SET search_path = 'fast,main'", limits)
-  const contenders = openConnections(instance, AMONG_CONTENDERS, limits)
-  return {
-    whole,
-    heads,
-    contenders,
-    close: async () => {
-      await Promise.all([whole, heads, contenders].map((connections) => connections.close()))
-    },
-  }
-}
-
-async function readFacts(
-  query: Connections['query'],
-): Promise<SnapshotFacts & Pick<ReadableSnapshot, 'rowsPerDay'>> {
+async function readFacts(query: Query): Promise<SnapshotFacts & Pick<ReadableSnapshot, 'rowsPerDay'>> {
   const [meta] = metaSchema.parse(await query(META, {}))
   const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
   const asOf = new Date(Number(meta.as_of))

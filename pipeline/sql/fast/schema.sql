@@ -1,28 +1,48 @@
--- What serves speed alone stands in a schema of its own: the apps that can stand in a top 200, with sums of theirs that
--- stand ready, and bounds on all others.
+-- The schema fast serves speed alone. It holds the candidates, which are the apps that can reach the top 200, with prefix
+-- sums of their usage, and an upper bound on the usage of every other app.
 CREATE SCHEMA snapshot.fast;
 
-CREATE TABLE snapshot.fast.running (
-  day DATE,
-  app_id BIGINT,
-  requests BIGINT,
-  tokens BIGINT
+CREATE TABLE snapshot.fast.apps AS FROM snapshot.apps LIMIT 0;
+COMMENT ON TABLE snapshot.fast.apps IS 'The candidates: apps with the most tokens of a subcategory in some block of days.';
+COMMENT ON COLUMN snapshot.fast.apps.app_id IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.app_name IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.subcategories IS 'As in apps.';
+
+CREATE TABLE snapshot.fast.prefix_sums (
+  day DATE NOT NULL,
+  app_id BIGINT NOT NULL,
+  requests BIGINT NOT NULL,
+  tokens DECIMAL(38, 0) NOT NULL
 );
-COMMENT ON TABLE snapshot.fast.running IS 'All usage of the heads up to a marked day, that day included; a row for each marked day from their first usage on.';
-COMMENT ON COLUMN snapshot.fast.running.day IS 'The marked day, see mark_of.';
-COMMENT ON COLUMN snapshot.fast.running.app_id IS 'The app, see apps.';
-COMMENT ON COLUMN snapshot.fast.running.requests IS 'Requests so far.';
-COMMENT ON COLUMN snapshot.fast.running.tokens IS 'Prompt and completion tokens so far; DECIMAL(38, 0) where BIGINT is too narrow.';
+COMMENT ON TABLE snapshot.fast.prefix_sums IS 'Usage of the candidates from the first day of the data to each checkpoint, that day included; no row before their first usage.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.day IS 'The checkpoint, see checkpoint_of.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.requests IS 'Requests so far.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.tokens IS 'Prompt and completion tokens so far.';
 
--- Tags by number, which are grouped in half the time; the empty one stands for none.
-CREATE OR REPLACE TEMP TABLE fast_tag_names AS
-SELECT CAST(row_number() OVER (ORDER BY t.tag) AS USMALLINT) AS number, t.tag
-FROM (SELECT DISTINCT unnest(a.subcategories) AS tag FROM snapshot.apps AS a UNION SELECT '') AS t;
+CREATE TABLE snapshot.fast.upper_bounds (
+  first_day DATE NOT NULL,
+  last_day DATE NOT NULL,
+  subcategory VARCHAR NOT NULL,
+  most_in_block DECIMAL(38, 0) NOT NULL,
+  most_on_a_day DECIMAL(38, 0) NOT NULL
+);
+COMMENT ON TABLE snapshot.fast.upper_bounds IS 'Upper bounds on the apps that are no candidates, per block of days and subcategory; no row where all apps are candidates.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.first_day IS 'First day of the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.last_day IS 'Last day of the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.subcategory IS 'The subcategory; empty for apps without any.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.most_in_block IS 'No such app has more tokens in the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.most_on_a_day IS 'No such app has more tokens on a day of the block.';
 
-CREATE OR REPLACE TEMP TABLE fast_tags AS
-SELECT t.app_id, n.number AS tag
-FROM (
-  SELECT a.app_id, unnest(CASE WHEN len(a.subcategories) = 0 THEN [''] ELSE a.subcategories END) AS tag
-  FROM snapshot.apps AS a
-) AS t
-JOIN fast_tag_names AS n ON n.tag = t.tag;
+CREATE OR REPLACE TEMP TABLE app_subcategories AS
+SELECT
+  a.app_id,
+  unnest(CASE WHEN len(a.subcategories) = 0 THEN [''] ELSE a.subcategories END) AS subcategory
+FROM snapshot.apps AS a;
+
+-- The apps with the most tokens of each subcategory in each block, in all and on one day, and what the next app has: NULL
+-- where there is none.
+CREATE OR REPLACE TEMP TABLE leaders (
+  first_day DATE, last_day DATE, subcategory VARCHAR,
+  by_total BIGINT[], by_peak BIGINT[], next_total DECIMAL(38, 0), next_peak DECIMAL(38, 0)
+);

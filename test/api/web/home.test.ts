@@ -28,8 +28,6 @@ it('the page asks over its own connections alone, and a HEAD of it over none', a
   const snapshot: Snapshot = {
     ...opened,
     query: refuse,
-    queryHeads: refuse,
-    amongContenders: refuse,
     forPages: {
       ...opened.forPages,
       query: (sql, values) => {

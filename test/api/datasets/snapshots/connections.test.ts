@@ -19,10 +19,7 @@ afterAll(async () => {
 })
 
 function open(limits: Partial<typeof CONNECTION_LIMITS> = {}): Connections {
-  const connections = openConnections(instance, "SET search_path = 'main'", {
-    ...CONNECTION_LIMITS,
-    ...limits,
-  })
+  const connections = openConnections(instance, { ...CONNECTION_LIMITS, ...limits })
   opened.push(connections)
   return connections
 }
@@ -56,15 +53,9 @@ describe('openConnections', () => {
   })
 
   it('counts the waiting as time that a query takes', async () => {
-    const { inSession, query } = open({ connections: 1, queryMs: 100 })
-    const order: unknown[] = []
-    const holder = inSession(async () => {
-      await sleep(300)
-      order.push('given back')
-    })
-    await query('SELECT 1 AS one', {}).catch((fault: unknown) => order.push(fault))
-    await holder
-    expect(order).toEqual([expect.objectContaining(TOO_LONG), 'given back'])
+    const { query } = open({ connections: 1, queryMs: 100 })
+    const asked = [FOREVER, { rows: 1 }].map((rows) => query(HEAVY, rows).catch((fault: unknown) => fault))
+    for (const fault of await Promise.all(asked)) expect(fault).toMatchObject(TOO_LONG)
   })
 
   it('ends also the queries that get a connection just when their time is over', async () => {
@@ -85,10 +76,7 @@ describe('openConnections', () => {
       if (tries < 3) throw new Error('no connection')
       return await instance.connect()
     }
-    const connections = openConnections({ connect }, 'SELECT 1', {
-      ...CONNECTION_LIMITS,
-      connections: 1,
-    })
+    const connections = openConnections({ connect }, { ...CONNECTION_LIMITS, connections: 1 })
     const asked = await Promise.allSettled(
       [1, 2, 3, 4].map((n) => connections.query('SELECT $n AS n', { n })),
     )
@@ -97,7 +85,7 @@ describe('openConnections', () => {
   })
 
   it('ends what still runs and what waits when they are closed, and takes nothing more', async () => {
-    const connections = openConnections(instance, 'SELECT 1', { ...CONNECTION_LIMITS, connections: 1 })
+    const connections = openConnections(instance, { ...CONNECTION_LIMITS, connections: 1 })
     const asked = Array.from({ length: 3 }, () =>
       connections.query(HEAVY, FOREVER).then(() => 'answered', String),
     )
@@ -120,30 +108,6 @@ describe('openConnections', () => {
     expect(await Promise.all(waiting)).toEqual([[{ one: 1 }], [{ two: 2 }]])
   })
 
-  it('keeps what a session leaves on its connection to itself while it lasts', async () => {
-    const { inSession, query } = open({ connections: 1 })
-    const sessions = ['a', 'b'].map((name) =>
-      inSession(async (ask) => {
-        await ask(`CREATE OR REPLACE TEMP TABLE mine AS SELECT '${name}' AS name`, {})
-        await sleep(20)
-        return await ask('SELECT name FROM mine', {})
-      }),
-    )
-    expect(await Promise.all(sessions)).toEqual([[{ name: 'a' }], [{ name: 'b' }]])
-    expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
-  })
-
-  it('gives all of a session the time of one query', async () => {
-    const { inSession, query } = open({ connections: 1, queryMs: QUERY_MS })
-    const session = inSession(async (ask) => {
-      await ask('SELECT 1 AS one', {})
-      await sleep(QUERY_MS + 50)
-      return await ask('SELECT 2 AS two', {})
-    })
-    await expect(session).rejects.toMatchObject(TOO_LONG)
-    expect(await query('SELECT 3 AS three', {})).toEqual([{ three: 3 }])
-  })
-
   it('tells what is wrong with a statement, and goes on', async () => {
     const { query } = open({ connections: 1 })
     await expect(query('SELECT nothing FROM nowhere', {})).rejects.toThrow('nowhere')
@@ -154,7 +118,7 @@ describe('openConnections', () => {
     const connection = await instance.connect()
     const prepare = vi.spyOn(connection, 'prepare')
     const limits = { ...CONNECTION_LIMITS, connections: 1 }
-    const connections = openConnections({ connect: async () => connection }, 'SELECT 1', limits)
+    const connections = openConnections({ connect: async () => connection }, limits)
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     for (const n of [1, 2]) expect(await connections.query('SELECT $n AS n', { n })).toEqual([{ n }])
     expect(vi.getTimerCount()).toBe(0)

@@ -1,0 +1,25 @@
+/** The ranking rule as table macros. A snapshot has it twice, made from one text: over all apps, and over the candidates. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { literal } from '../duckdb/sql-values.ts'
+import { execute, sqlFile } from '../duckdb/statements.ts'
+
+const RULE_FILE = 'ranking.sql'
+
+/**
+ * Creates the public macros of the attached snapshot, which is the current database.
+ * @param dataThrough last day of the data. A constant lets scans skip the days outside a window; a look into meta would not.
+ */
+export async function createMacros(connection: DuckDBConnection, dataThrough: string): Promise<void> {
+  await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
+  await execute(connection, RULE_FILE)
+}
+
+/**
+ * Creates the macros of the schema `fast`, whose tables have to be there.
+ * @param stride days from one checkpoint to the next.
+ */
+export async function createFastMacros(connection: DuckDBConnection, stride: number): Promise<void> {
+  await connection.run(`CREATE MACRO fast.stride() AS ${stride}`)
+  await execute(connection, 'fast/macros.sql')
+  await connection.run(sqlFile(RULE_FILE).replaceAll('main.', 'fast.'))
+}

@@ -1,1 +1,0 @@
-RESET perfect_ht_threshold;

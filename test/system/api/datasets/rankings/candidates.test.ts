@@ -1,0 +1,18 @@
+/** Thousands of random windows over data of every shape: the candidates give the page of all apps, or say that they cannot. */
+import { expect, it } from 'vitest'
+import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/shaped-snapshot.ts'
+
+const WINDOWS = 100
+
+it.each(Object.entries(SHAPES))(
+  'pages over data that are %s are the pages of all apps',
+  async (name, shape) => {
+    let proven = 0
+    for (const size of SIZES) {
+      const shaped = await makeShaped(shape, size.apps + name.length, size)
+      proven += await expectSamePages(shaped, WINDOWS)
+      await shaped.remove()
+    }
+    expect(proven).toBeGreaterThan(name === 'steep' ? WINDOWS / 4 : -1)
+  },
+)
