@@ -3,7 +3,7 @@ import { alias, hide, rename, show, tag } from './registry/decisions.ts'
 import { history, list } from './registry/show-registry.ts'
 import type { AppsWorld } from './registry/world.ts'
 import type { Command } from './commands/command.ts'
-import { asksForHelp, commandNamed, note, print } from './terminal/command-line.ts'
+import { asksForHelp, commandNamed, runAsProcess, type CommandLine } from './terminal/command-line.ts'
 import { readConfig } from './config.ts'
 import { explained, isExpected, stackOf } from './errors.ts'
 
@@ -30,23 +30,26 @@ Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 Exit codes: 0 done, 1 the registry cannot be read or written, 2 wrong usage or a crash, 75 another decision is under way
 `
 
-function findCommand([name, ...rest]: string[]): () => Promise<void> {
+function findCommand({ args, environment, print, note }: CommandLine): () => Promise<void> {
+  const [name, ...rest] = args
   const work = commandNamed(COMMANDS, name).prepare(rest)
-  const config = readConfig(process.env)
+  const config = readConfig(environment)
   return () =>
     work({ config, now: () => new Date(), print, note }).catch((error: unknown) => {
       throw explained(error, config.dataDir)
     })
 }
 
-async function main(args: string[]): Promise<void> {
+/** Runs the command that the arguments name; resolves to the exit code (CONTRACT 9). */
+export async function apps(line: CommandLine): Promise<number> {
   try {
-    if (asksForHelp(args)) print(HELP.trimEnd())
-    else await findCommand(args)()
+    if (asksForHelp(line.args)) line.print(HELP.trimEnd())
+    else await findCommand(line)()
+    return 0
   } catch (error) {
-    note(isExpected(error) ? error.message : `The command crashed: ${stackOf(error)}`)
-    process.exitCode = isExpected(error) ? error.exitCode : 2
+    line.note(isExpected(error) ? error.message : `The command crashed: ${stackOf(error)}`)
+    return isExpected(error) ? error.exitCode : 2
   }
 }
 
-await main(process.argv.slice(2))
+if (import.meta.main) await runAsProcess(apps)

@@ -1,5 +1,11 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
-import { asksForHelp, commandNamed, onStopSignal, print } from './terminal/command-line.ts'
+import {
+  asksForHelp,
+  commandNamed,
+  onStopSignal,
+  runAsProcess,
+  type CommandLine,
+} from './terminal/command-line.ts'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
@@ -64,25 +70,20 @@ function findCommand(args: string[]): { command: Command; rest: string[] } {
   return { command: commandNamed(COMMANDS, name), rest }
 }
 
-/** What the command line is handed of its surroundings: settings, and where data and messages go. */
-export type Surroundings = {
-  readonly environment: NodeJS.ProcessEnv
-  readonly progress: Progress
-  readonly print: (text: string) => void
-}
-
-/** Runs the command that `args` name to its end; resolves to the exit code (CONTRACT 9). */
-export async function nightly(args: string[], surroundings: Surroundings): Promise<number> {
-  const { progress } = surroundings
+/** Runs the command that the arguments name to its end; resolves to the exit code (CONTRACT 9). */
+export async function nightly(
+  { args, environment, print }: CommandLine,
+  progress: Progress,
+): Promise<number> {
   try {
     if (asksForHelp(args)) {
-      surroundings.print(HELP.trimEnd())
+      print(HELP.trimEnd())
       return 0
     }
     const { command, rest } = findCommand(args)
     const work = command.prepare(rest)
-    const config = readConfig(surroundings.environment)
-    const world = { ...surroundings, config, now: () => new Date(), send: sendOverHttp }
+    const config = readConfig(environment)
+    const world = { config, progress, now: () => new Date(), print, send: sendOverHttp }
     await work(world).catch((error: unknown) => {
       throw explained(error, config.dataDir)
     })
@@ -98,7 +99,5 @@ if (import.meta.main) {
   onStopSignal((signal) =>
     progress.note(`Stopped by ${signal}. What is published stays; the next run begins anew`),
   )
-  const code = await nightly(process.argv.slice(2), { environment: process.env, progress, print })
-  // Output that could not be written has set it already.
-  if (code !== 0) process.exitCode = code
+  await runAsProcess((line) => nightly(line, progress))
 }

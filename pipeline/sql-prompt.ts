@@ -2,13 +2,17 @@
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface, type Interface } from 'node:readline/promises'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { note, parseCommandLine, print } from './terminal/command-line.ts'
+import { parseCommandLine, runAsProcess, type CommandLine } from './terminal/command-line.ts'
 import { readConfig } from './config.ts'
 import { UsageError, isExpected, messageOf, stackOf } from './errors.ts'
 import { withSnapshots } from './snapshot/reader.ts'
 import { currentSnapshot } from './snapshot/list.ts'
 import { formatTable } from './terminal/table-text.ts'
+
+type Output = Pick<CommandLine, 'print' | 'note'>
+type Input = Readable & { readonly isTTY?: boolean }
 
 const PROMPT = 'sql> '
 const CONTINUED = '  -> '
@@ -37,16 +41,21 @@ Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 const NO_STATEMENT = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[^*]*\*+(?:[^*/][^*]*\*+)*\/)*$/
 
 /** Prints what each of the statements gives, of each at most `rows`. */
-async function answer(connection: DuckDBConnection, sql: string, rows = Infinity): Promise<void> {
+async function answer(
+  connection: DuckDBConnection,
+  sql: string,
+  line: Output,
+  rows = Infinity,
+): Promise<void> {
   if (NO_STATEMENT.test(sql)) throw new UsageError('There is no statement to run. See --help')
   const statements = await connection.extractStatements(sql)
   for (let index = 0; index < statements.count; index += 1) {
     const statement = await statements.prepare(index)
     // One more tells whether there are any.
     const reader = await statement.streamAndReadUntil(rows + 1)
-    print(formatTable(reader.columnNames(), reader.getRowsJson().slice(0, rows)))
+    line.print(formatTable(reader.columnNames(), reader.getRowsJson().slice(0, rows)))
     if (reader.currentRowCount > rows) {
-      note(`These are the first ${rows} rows; COPY (FROM ...) TO 'file.csv' writes all of them`)
+      line.note(`These are the first ${rows} rows; COPY (FROM ...) TO 'file.csv' writes all of them`)
     }
   }
 }
@@ -78,7 +87,7 @@ function createInterruptible(connection: DuckDBConnection) {
  * Answers until the user leaves; a statement that fails is told, and the next is asked. Ctrl-C stops a statement that
  * runs, throws away one that is half typed, and otherwise leaves.
  */
-async function converse(connection: DuckDBConnection): Promise<void> {
+async function converse(connection: DuckDBConnection, output: Output): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: PROMPT })
   const asked = createInterruptible(connection)
   let statement = ''
@@ -100,8 +109,8 @@ async function converse(connection: DuckDBConnection): Promise<void> {
     if (line.trimEnd().endsWith(';')) {
       const whole = statement
       await asked
-        .run(() => answer(connection, whole, SHOWN_ROWS))
-        .catch((error: unknown) => note(messageOf(error)))
+        .run(() => answer(connection, whole, output, SHOWN_ROWS))
+        .catch((error: unknown) => output.note(messageOf(error)))
       statement = ''
     }
     prompt()
@@ -115,28 +124,36 @@ function eraseLine(terminal: Interface): void {
   terminal.write(null, { ctrl: true, name: 'u' })
 }
 
-async function main(): Promise<void> {
+/** Runs what is asked; without statements among the arguments, what `input` holds. */
+async function ask({ args, environment, ...output }: CommandLine, input: Input): Promise<void> {
   const { values, positionals } = parseCommandLine({
+    args,
     options: { help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
   })
-  if (values.help === true) return print(HELP.trimEnd())
-  const config = readConfig(process.env)
+  if (values.help === true) return output.print(HELP.trimEnd())
+  const config = readConfig(environment)
   const id = currentSnapshot(config.dataDir)
   if (id === undefined) throw new UsageError('Nothing is published yet: npm run nightly makes a snapshot')
   await withSnapshots(config, { snapshot: id }, async (connection) => {
     await connection.run('USE snapshot')
-    if (positionals.length > 0) return answer(connection, positionals.join(' '))
-    if (!process.stdin.isTTY) return answer(connection, await text(process.stdin))
-    note(`Snapshot ${id}, read-only. End a statement with a semicolon; exit leaves`)
-    await converse(connection)
+    if (positionals.length > 0) return answer(connection, positionals.join(' '), output)
+    if (input.isTTY !== true) return answer(connection, await text(input), output)
+    output.note(`Snapshot ${id}, read-only. End a statement with a semicolon; exit leaves`)
+    await converse(connection, output)
   })
 }
 
-try {
-  await main()
-} catch (error) {
-  const crash = !(error instanceof Error) || (!isExpected(error) && !/Error: /.test(error.message))
-  note(crash ? stackOf(error) : error.message)
-  process.exitCode = 2
+/** Runs the prompt, or the statements that it is handed; resolves to the exit code. */
+export async function sqlPrompt(line: CommandLine, input: Input = process.stdin): Promise<number> {
+  try {
+    await ask(line, input)
+    return 0
+  } catch (error) {
+    const crash = !(error instanceof Error) || (!isExpected(error) && !/Error: /.test(error.message))
+    line.note(crash ? stackOf(error) : error.message)
+    return 2
+  }
 }
+
+if (import.meta.main) await runAsProcess(sqlPrompt)

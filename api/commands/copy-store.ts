@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { copyStore } from '../store/copy-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'
-import { EXIT_USAGE, failureText, note, print } from '../process/entry.ts'
+import { EXIT_USAGE, failureText, runAsProcess, type CommandLine } from '../process/entry.ts'
 import { OperatorError } from '../http/errors.ts'
 import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
 
@@ -18,25 +18,29 @@ const HELP = [
   '(the password may come from PGPASSWORD or ~/.pgpass instead).',
 ].join('\n')
 
-try {
-  await main(process.argv.slice(2))
-} catch (error) {
-  note(failureText(error))
-  process.exitCode = EXIT_USAGE
+/** Copies the store that the arguments name; resolves to the exit code. */
+export async function migrate(line: CommandLine): Promise<number> {
+  try {
+    await run(line)
+    return 0
+  } catch (error) {
+    line.note(failureText(error))
+    return EXIT_USAGE
+  }
 }
 
-async function main(args: readonly string[]): Promise<void> {
-  const { from, to, help } = readOptions(args)
+async function run(line: CommandLine): Promise<void> {
+  const { from, to, help } = readOptions(line.args)
   if (help === true) {
-    print(HELP)
+    line.print(HELP)
     return
   }
   if (from === undefined || to === undefined) throw new OperatorError(`Say from where and where to: ${USAGE}`)
   checkPlaces(from, to)
-  await move(from, to)
+  await move(from, to, line)
 }
 
-async function move(from: string, to: string): Promise<void> {
+async function move(from: string, to: string, { print, note }: CommandLine): Promise<void> {
   await using closing = new AsyncDisposableStack()
   const source = await openStoreAsItIs(from)
   closing.defer(() => source.close())
@@ -78,3 +82,5 @@ function readOptions(args: readonly string[]): { from?: string; to?: string; hel
     throw new OperatorError(`${message}\nSay ${USAGE}`, { cause: error })
   }
 }
+
+if (import.meta.main) await runAsProcess(migrate)

@@ -1,7 +1,7 @@
 /** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
 import { parseArgs } from 'node:util'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, chooseCommand, failureText, note, print } from '../process/entry.ts'
+import { EXIT_USAGE, chooseCommand, failureText, runAsProcess, type CommandLine } from '../process/entry.ts'
 import { OperatorError } from '../http/errors.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -12,8 +12,10 @@ interface Command {
   readonly usage: string
   readonly summary: string
   /** Checks the arguments, before anything is opened, and returns what is to be done. */
-  prepare(args: readonly string[]): (store: Store) => Promise<void>
+  prepare(args: readonly string[]): Work
 }
+
+type Work = (store: Store, output: Pick<CommandLine, 'print' | 'note'>) => Promise<void>
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   create: {
@@ -44,26 +46,30 @@ const HELP = [
   'The keys lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
 ].join('\n')
 
-try {
-  await main()
-} catch (error) {
-  note(failureText(error))
-  process.exitCode = EXIT_USAGE
+/** Runs the command that the arguments name; resolves to the exit code. */
+export async function keys(line: CommandLine): Promise<number> {
+  try {
+    await run(line)
+    return 0
+  } catch (error) {
+    line.note(failureText(error))
+    return EXIT_USAGE
+  }
 }
 
-async function main(): Promise<void> {
-  const chosen = chooseCommand(COMMANDS, HELP)
+async function run(line: CommandLine): Promise<void> {
+  const chosen = chooseCommand(COMMANDS, HELP, line)
   if (chosen === undefined) return
-  const run = chosen.command.prepare(chosen.args)
-  const store = await openStore(readSettings(process.env), new Date())
+  const work = chosen.command.prepare(chosen.args)
+  const store = await openStore(readSettings(line.environment), new Date())
   try {
-    await run(store)
+    await work(store, line)
   } finally {
     await store.close()
   }
 }
 
-function prepareCreate(args: readonly string[]): (store: Store) => Promise<void> {
+function prepareCreate(args: readonly string[]): Work {
   const { account, kind } = readOptions(args)
   if (account === undefined || !ACCOUNT_NAME.test(account)) {
     throw new OperatorError(
@@ -74,15 +80,15 @@ function prepareCreate(args: readonly string[]): (store: Store) => Promise<void>
     const sent = kind === undefined ? 'missing' : `"${kind}"`
     throw new OperatorError(`The kind is ${sent}: say --kind ${KEY_KINDS.join(' or --kind ')}`)
   }
-  return async (store) => {
+  return async (store, { print, note }) => {
     print(await createKey(store, { account, kind, now: new Date() }))
     note(`Made a key of kind ${kind} for account "${account}". It is shown only now.`)
   }
 }
 
-function prepareList(args: readonly string[]): (store: Store) => Promise<void> {
+function prepareList(args: readonly string[]): Work {
   refuseArguments(args, 'list')
-  return async (store) => {
+  return async (store, { print }) => {
     print(['id', 'account', 'kind', 'ends_with', 'created_at', 'revoked_at'].join('\t'))
     for (const key of await listKeys(store)) {
       print([key.id, key.account, key.kind, key.key_end, key.created_at, key.revoked_at ?? ''].join('\t'))
@@ -90,10 +96,10 @@ function prepareList(args: readonly string[]): (store: Store) => Promise<void> {
   }
 }
 
-function prepareRevoke([id, ...rest]: readonly string[]): (store: Store) => Promise<void> {
+function prepareRevoke([id, ...rest]: readonly string[]): Work {
   if (id === undefined) throw new OperatorError('The id is missing: say revoke ID; list shows the ids')
   refuseArguments(rest, 'revoke ID')
-  return async (store) => {
+  return async (store, { note }) => {
     if (!(await revokeKey(store, id, new Date()))) {
       throw new OperatorError(`No key has the id "${id}": list shows the ids`)
     }
@@ -118,3 +124,5 @@ function refuseArguments(args: readonly string[], usage: string): void {
 function isKeyKind(kind: string | undefined): kind is KeyKind {
   return KEY_KINDS.some((known) => known === kind)
 }
+
+if (import.meta.main) await runAsProcess(keys)

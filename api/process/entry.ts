@@ -30,6 +30,21 @@ export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
+/** What a command is handed by its caller: arguments, environment, and where data and messages go. */
+export interface CommandLine {
+  readonly args: readonly string[]
+  readonly environment: NodeJS.ProcessEnv
+  readonly print: (text: string) => void
+  readonly note: (text: string) => void
+}
+
+/** Runs a command as this process, which ends with the exit code that it resolves to. */
+export async function runAsProcess(command: (line: CommandLine) => Promise<number>): Promise<void> {
+  const code = await command({ args: process.argv.slice(2), environment: process.env, print, note })
+  // Data that could not be written has set a code already.
+  if (code !== 0) process.exitCode = code
+}
+
 /**
  * For commands that take none: `--help` prints `usage` and ends the process.
  * @throws {OperatorError} for any other argument.
@@ -52,10 +67,11 @@ export function takeNoArguments(usage: string): void {
 export function chooseCommand<Command>(
   commands: Readonly<Record<string, Command>>,
   help: string,
+  { args: all, print: show }: CommandLine,
 ): { readonly command: Command; readonly args: readonly string[] } | undefined {
-  const [name, ...args] = process.argv.slice(2)
-  if (process.argv.slice(2).some(isHelp)) {
-    print(help)
+  const [name, ...args] = all
+  if (all.some(isHelp)) {
+    show(help)
     return undefined
   }
   const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined

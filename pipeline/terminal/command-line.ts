@@ -24,6 +24,21 @@ export function note(text: string): void {
   process.stderr.write(`${printable(text)}\n`)
 }
 
+/** What a command is handed by its caller: arguments, environment, and where data and messages go. */
+export type CommandLine = {
+  readonly args: string[]
+  readonly environment: NodeJS.ProcessEnv
+  readonly print: (text: string) => void
+  readonly note: (text: string) => void
+}
+
+/** Runs a command as this process, which ends with the exit code that it resolves to. */
+export async function runAsProcess(command: (line: CommandLine) => Promise<number>): Promise<void> {
+  const code = await command({ args: process.argv.slice(2), environment: process.env, print, note })
+  // Data that could not be written has set a code already.
+  if (code !== 0) process.exitCode = code
+}
+
 /** Whether help is asked for, anywhere on the command line. */
 export function asksForHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { REPOSITORY, startProcess, type Ended } from './processes.ts'
+import { REPOSITORY, runCommandLine, startProcess, type Ended } from './processes.ts'
 
 const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
 
@@ -44,13 +44,11 @@ export async function runCommand(dataDir: string, ...args: readonly string[]): P
   // Most of the tests of the API run nothing of the pipeline.
   const { nightly } = await import('../../pipeline/nightly.ts')
   const { createProgress } = await import('../../pipeline/terminal/progress.ts')
-  const output = { stdout: '', stderr: '' }
-  const code = await nightly([...args], {
-    environment: { ...process.env, DATA_DIR: dataDir },
-    progress: createProgress({ write: (text) => (output.stderr += text) }),
-    print: (text) => (output.stdout += `${text}\n`),
-  })
-  return { code, signal: null, ...output }
+  return await runCommandLine(
+    (line) => nightly(line, createProgress({ write: (text) => line.note(text.replace(/\n$/, '')) })),
+    args,
+    { DATA_DIR: dataDir },
+  )
 }
 
 /** Starts any command of `npm run nightly` as a process. */

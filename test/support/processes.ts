@@ -45,6 +45,30 @@ export function startProcess(
   return { child, output, ended }
 }
 
+/** What each of our commands is handed. */
+interface CommandLine {
+  readonly args: string[]
+  readonly environment: NodeJS.ProcessEnv
+  readonly print: (text: string) => void
+  readonly note: (text: string) => void
+}
+
+/** Runs a command in the test's own process, and gives what its process would leave. */
+export async function runCommandLine(
+  command: (line: CommandLine) => Promise<number>,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  const output = { stdout: '', stderr: '' }
+  const code = await command({
+    args: [...args],
+    environment: { ...process.env, ...environment },
+    print: (text) => (output.stdout += `${text}\n`),
+    note: (text) => (output.stderr += `${text}\n`),
+  })
+  return { code, signal: null, ...output }
+}
+
 /** Starts one of our programs in a shell that redirects its output: `2>/dev/full`, say. */
 export function startRedirected(
   redirection: string,

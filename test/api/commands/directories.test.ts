@@ -8,10 +8,12 @@ import { createLog } from '../../../api/process/log.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
+import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import { COMMANDS } from '../../../api/commands/directory-commands.ts'
 import { startProgram } from '../../support/api.ts'
 import { DIRECTORY_TOKEN, groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 import { jobSchema, TOKEN_VARIABLE } from '../../support/sync.ts'
 
@@ -23,8 +25,8 @@ afterAll(async () => {
 })
 
 function directories(settings: StoreSettings, ...args: string[]) {
-  const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
-  return startProgram('commands/directories.ts', args, environment).ended
+  const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN, LOG_LEVEL: 'silent' }
+  return runCommandLine((line) => runDirectories(line, () => undefined), args, environment)
 }
 
 const SET = ['set', '--account', 'acme', '--allow-loopback']
@@ -206,7 +208,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await sync(settings)).code).toBe(0)
 
       chmodSync(file, 0o640)
-      const run = await sync(settings)
+      const args = ['sync', '--account', 'acme']
+      const run = await startProgram('commands/directories.ts', args, asEnvironment(settings)).ended
       expect(run.code).toBe(1)
       expect(run.stderr).toContain('chmod 0600')
       expect(JSON.parse(run.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })

@@ -1,14 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { findKey } from '../../../api/accounts/keys/key-store.ts'
+import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { startProgram } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { runCommandLine } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 function keys(dataDir: string, ...args: string[]) {
-  return startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended
+  return runCommandLine(runKeys, args, { DATA_DIR: dataDir })
 }
 
 describe('npm run keys', () => {
@@ -74,11 +76,11 @@ describe('npm run keys', () => {
 
   it('works while others make keys in the same new folder', async () => {
     const dataDir = folders.make()
-    const runs = await Promise.all(
-      Array.from({ length: 6 }, () => keys(dataDir, 'create', '--account', 'same', '--kind', 'inference')),
-    )
-    expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual(Array(6).fill(0))
+    const args = ['create', '--account', 'same', '--kind', 'inference']
+    const create = () => startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended
+    const runs = await Promise.all([create(), create(), create()])
+    expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual([0, 0, 0])
     const lines = (await keys(dataDir, 'list')).stdout.trimEnd().split('\n')
-    expect(lines).toHaveLength(7)
+    expect(lines).toHaveLength(4)
   })
 })

@@ -2,11 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/keys/key-store.ts'
+import { migrate as runMigrate } from '../../../api/commands/copy-store.ts'
 import { copyStore } from '../../../api/store/copy-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { startProgram } from '../../support/api.ts'
 import { PASSWORD } from '../../support/postgres.ts'
+import { runCommandLine } from '../../support/processes.ts'
 import { TestStores, type StoreKind } from '../../support/stores.ts'
 
 const stores = new TestStores()
@@ -130,7 +131,7 @@ describe.each(stores.kinds)('copyStore from $name', (kind) => {
 })
 
 function migrate(...args: string[]) {
-  return startProgram('commands/copy-store.ts', args, {}).ended
+  return runCommandLine(runMigrate, args, {})
 }
 
 describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to }) => {
