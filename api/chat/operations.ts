@@ -1,11 +1,11 @@
 /** What the OpenAPI document says of chat (CONTRACT 6). */
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
-import type { Operation } from '../openapi/operation.ts'
+import type { Operation, Tag } from '../openapi/operation.ts'
 import { MODELS_PATH } from '../paths.ts'
 import { chatRequestSchema } from './protocol/request.ts'
 
-const TAG = 'chat'
+const TAG = 'chat' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const usageSchema = z.looseObject({

@@ -1,17 +1,19 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
+import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { rankingMetaSchema, rankingRowSchema } from '../../pipeline/contract/dataset.ts'
 import { retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
-import type { Operation, ParameterDescription, ReplyDescription } from '../openapi/operation.ts'
-import { jsonSchema } from '../openapi/schema.ts'
+import { describeParameters } from '../openapi/describe-parameters.ts'
+import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'
 import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
-import { FORMATS } from './formats/formats.ts'
+import { FORMAT_NAMES, FORMATS } from './formats/formats.ts'
 import { PARAMETERS } from './rankings/parameters.ts'
+import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import { statusSchema } from './status.ts'
 
-const TAG = 'dataset'
+const TAG = 'dataset' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const UNCHANGED: ReplyDescription = {
@@ -33,47 +35,29 @@ const FILE_TYPES = {
   'text/plain': 'text',
 } as const
 
-/** Parameters whose text becomes a number: the document tells the number. */
-const NUMBERS = new Set(['limit', 'offset'])
+const LATEST_DAY = 'the last completed day of the dataset'
 
-const MEANINGS: Readonly<Record<keyof typeof PARAMETERS, string>> = {
+const MEANINGS = {
   category: 'Only apps tagged with a subcategory inside this group.',
   subcategory: 'Only apps with this tag; it must belong to `category` when both are given.',
-  sort: '`popular` (the default) orders by tokens, `trending` by growth over the three windows before.',
-  start_date:
-    'First day (UTC), inclusive; clamped to 2025-01-01. Default: the window is the 30 days that end on `end_date`.',
-  end_date:
-    'Last day (UTC), inclusive, from 2025-01-01 on. Default: the last completed day of the dataset, to which it is clamped.',
-  limit: 'Rows of the page. Default: 50.',
-  offset: 'Ranked apps to skip. Default: 0.',
+  sort: '`popular` orders by tokens, `trending` by growth over the three windows before.',
+  start_date: `First day (UTC), inclusive; clamped to ${FLOOR_DATE}. Default: the window is the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\`.`,
+  end_date: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
+  limit: 'Rows of the page.',
+  offset: 'Ranked apps to skip.',
   as_of: 'Answer from the retained snapshot computed at this time. Default: the current one.',
   format: 'Form of the reply; without it `Accept` decides.',
-}
-
-function queryParameter(name: keyof typeof PARAMETERS): ParameterDescription {
-  const { schema } = PARAMETERS[name]
-  const made = jsonSchema(schema, NUMBERS.has(name) ? 'output' : 'input')
-  return {
-    name,
-    in: 'query',
-    description: MEANINGS[name],
-    schema: NUMBERS.has(name) ? { ...made, type: 'integer' } : made,
-  }
-}
-
-const PARAMETER_NAMES = [
-  'category',
-  'subcategory',
-  'sort',
-  'start_date',
-  'end_date',
-  'limit',
-  'offset',
-  'as_of',
-  'format',
-] as const satisfies readonly (keyof typeof PARAMETERS)[]
+} as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
 const rankingsSchema = z.strictObject({ data: z.array(rankingRowSchema), meta: rankingMetaSchema })
+
+/** The body of the rankings in each format, by media type. */
+const RANKINGS_CONTENT = Object.fromEntries(
+  FORMAT_NAMES.map((name) => {
+    const { mediaType, body } = FORMATS[name]
+    return [mediaType, body === 'json' ? rankingsSchema : body]
+  }),
+)
 
 const snapshotId: ParameterDescription = {
   name: 'id',
@@ -102,7 +86,7 @@ export const DATASET_OPERATIONS = {
     summary: 'The top public apps by token usage inside a date window',
     description:
       'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
-    parameters: PARAMETER_NAMES.map(queryParameter),
+    parameters: describeParameters(PARAMETERS, MEANINGS),
     examples: [
       { path: `${RANKINGS_PATH}?limit=2&start_date=2026-08-25&end_date=2026-08-31` },
       { path: `${RANKINGS_PATH}?limit=500&colour=red` },
@@ -113,12 +97,7 @@ export const DATASET_OPERATIONS = {
       '200': {
         description: 'The ranking; the same rows and order in every format.',
         headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Link', 'Vary'],
-        content: {
-          [FORMATS.json.mediaType]: rankingsSchema,
-          [FORMATS.csv.mediaType]: 'text',
-          [FORMATS.parquet.mediaType]: 'binary',
-          [FORMATS.arrow.mediaType]: 'binary',
-        },
+        content: RANKINGS_CONTENT,
       },
       '304': {
         description: 'Unchanged since the tag or time that was sent.',

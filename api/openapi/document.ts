@@ -6,7 +6,7 @@ import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Route } from '../http/route.ts'
 import type { Examples } from './collect-examples.ts'
 import { HEADERS, type HeaderName } from './headers.ts'
-import type { Operation, ReplyDescription } from './operation.ts'
+import { TAGS, type Operation, type ReplyDescription } from './operation.ts'
 import { jsonSchema } from './schema.ts'
 
 /** Real replies, kept beside the code by `npm run openapi` and compared with the service by a test. */
@@ -38,12 +38,13 @@ export function openApiDocument(routes: readonly Route[], examples: Examples): D
     },
     servers: [{ url: '/', description: 'This service' }],
     security: [],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: pathsOf(routes, examples),
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: KEYS },
       },
-      schemas: { Error: jsonSchema(errorEnvelopeSchema, 'output') },
+      schemas: { ErrorEnvelope: jsonSchema(errorEnvelopeSchema, 'output') },
       headers: HEADERS,
     },
   }
@@ -147,7 +148,7 @@ function describeReply({ description, headers = [], content }: ReplyDescription,
 }
 
 function schemaOf(schema: z.ZodType | 'binary' | 'text'): Document {
-  if (schema === errorEnvelopeSchema) return { $ref: '#/components/schemas/Error' }
-  if (schema === 'binary') return {}
+  if (schema === errorEnvelopeSchema) return { $ref: '#/components/schemas/ErrorEnvelope' }
+  if (schema === 'binary') return { type: 'string', format: 'binary' }
   return schema === 'text' ? { type: 'string' } : jsonSchema(schema, 'output')
 }

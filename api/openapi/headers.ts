@@ -1,5 +1,7 @@
 /** Headers of replies, described once. */
 
+import { POLICIES } from '../accounts/limits/policies.ts'
+
 const text = (description: string) => ({ description, schema: { type: 'string' } })
 
 export const HEADERS = {
@@ -12,7 +14,9 @@ export const HEADERS = {
   Link: text('RFC 8288 links: pages (pinned to the snapshot), licence, metadata, other formats.'),
   Location: text('Where to go on.'),
   RateLimit: text('What is left of each limit (`r`) and the seconds until it starts over (`t`).'),
-  'RateLimit-Policy': text('The limits: 30 requests per minute and key, 500 per UTC day and account.'),
+  'RateLimit-Policy': text(
+    `The limits: ${POLICIES.map(({ limit, sentence }) => `${limit} requests ${sentence}`).join(', ')}.`,
+  ),
   'Repr-Digest': text('SHA-256 of the whole file (RFC 9530).'),
   'Retry-After': text('Seconds to wait before another attempt.'),
   Vary: text('The request headers that the choice of the reply depends on.'),

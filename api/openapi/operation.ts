@@ -2,6 +2,14 @@ import type { z } from 'zod'
 import type { HeaderName } from './headers.ts'
 import type { JsonSchema } from './schema.ts'
 
+/** The groups of operations, each with what it is for. */
+export const TAGS = {
+  dataset: 'The app rankings and their snapshots.',
+  chat: 'Chat completions over several providers.',
+  'directory sync': 'Groups of an organisation, synced from its SCIM directory.',
+} as const
+export type Tag = keyof typeof TAGS
+
 /** A parameter as the document tells it. */
 export interface ParameterDescription {
   readonly name: string
@@ -28,7 +36,7 @@ interface ExampleRequest {
 /** What the document says of a route beyond what the route table knows. */
 export interface Operation {
   readonly id: string
-  readonly tag: string
+  readonly tag: Tag
   readonly summary: string
   readonly description?: string
   readonly parameters?: readonly ParameterDescription[]

@@ -16,8 +16,19 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchem
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema: made }) => {
       if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
+      if (zodSchema instanceof z.ZodNullable) allowNull(made)
       if (made.format !== undefined && SPOKEN_FOR.has(made.format)) delete made.pattern
     },
   })
   return rest
+}
+
+/** Says `null` among the types, which generators of clients read better than a choice of two schemas. */
+function allowNull(made: z.core.JSONSchema.BaseSchema): void {
+  const [schema, ...others] = (made.anyOf ?? []).filter(({ type }) => type !== 'null')
+  if (schema?.type === undefined || others.length > 0) return
+  delete made.anyOf
+  const { type } = schema
+  Object.assign(made, schema, { type: [type, 'null'] })
+  if (schema.enum !== undefined) made.enum = [...schema.enum, null]
 }

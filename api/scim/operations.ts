@@ -1,11 +1,11 @@
 /** What the OpenAPI document says of directory sync (CONTRACT 5). */
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
-import type { Operation, ParameterDescription } from '../openapi/operation.ts'
+import type { Operation, ParameterDescription, Tag } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import { groupRowSchema, memberRowSchema } from './groups/group-store.ts'
 
-const TAG = 'directory sync'
+const TAG = 'directory sync' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const time = z.iso.datetime({ precision: 3 })
@@ -40,14 +40,14 @@ const PAGE: readonly ParameterDescription[] = [
   {
     name: 'limit',
     in: 'query',
-    description: 'Rows of the page. Default: 50.',
-    schema: { type: 'integer', minimum: 1, maximum: 100 },
+    description: 'Rows of the page.',
+    schema: { type: 'integer', minimum: 1, maximum: 100, default: 50 },
   },
   {
     name: 'offset',
     in: 'query',
-    description: 'Rows to skip. Default: 0.',
-    schema: { type: 'integer', minimum: 0 },
+    description: 'Rows to skip.',
+    schema: { type: 'integer', minimum: 0, default: 0 },
   },
 ]
 

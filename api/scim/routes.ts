@@ -20,12 +20,11 @@ import type { SyncJobs } from './jobs/jobs.ts'
 import { SCIM_OPERATIONS } from './operations.ts'
 
 const PAGE = {
-  limit: wholeNumber(1, 100),
+  limit: wholeNumber(1, 100, 50),
   // Databases count rows in 64 bits, JavaScript exactly in 53.
-  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
 } as const satisfies ParameterTable
 
-const DEFAULT_LIMIT = 50
 const POLL_AFTER_SECONDS = 2
 
 /** Our identifiers are in lower case; UUIDs may be written in either (RFC 9562, section 4). */
@@ -113,7 +112,7 @@ function pageOf(request: Request): PageWanted {
   const { values, faults } = readParameters(PAGE, queryString(request))
   if (faults.length > 0) throw badRequest(faults)
   const { limit, offset }: Values<typeof PAGE> = values
-  return { limit: limit ?? DEFAULT_LIMIT, offset: offset ?? 0 }
+  return { limit: limit ?? PAGE.limit.default, offset: offset ?? 0 }
 }
 
 function callerOf(reply: Reply): Caller {

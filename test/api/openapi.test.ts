@@ -135,6 +135,39 @@ describe('the document', () => {
     expect(ofFiles.filter((name) => name in described)).toEqual(sent)
   })
 
+  it('says what generators of clients need: defaults, tags, files as binary strings, null as a type', async () => {
+    const text = JSON.stringify(await served())
+    expect(text.includes('/vnd.apache.parquet":{"schema":{"type":"string","format":"binary"}}')).toBe(true)
+    expect(text.includes('{"type":"null"}')).toBe(false)
+    const { tags, paths, components } = z
+      .looseObject({
+        tags: z.array(z.object({ name: z.string() })),
+        paths: z.record(
+          z.string(),
+          z.record(
+            z.string(),
+            z.looseObject({
+              tags: z.array(z.string()),
+              parameters: z.array(z.looseObject({ name: z.string(), schema: z.looseObject({}) })).default([]),
+            }),
+          ),
+        ),
+        components: z.looseObject({ schemas: z.record(z.string(), z.unknown()) }),
+      })
+      .parse(JSON.parse(text))
+    const declared = tags.map(({ name }) => name)
+    for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
+      expect(declared).toEqual(expect.arrayContaining(operation.tags))
+    }
+    const rankings = paths['/api/v1/datasets/app-rankings']?.['get']?.parameters ?? []
+    const defaults = rankings.flatMap(({ name, schema }) =>
+      'default' in schema ? [[name, schema['default']]] : [],
+    )
+    expect(Object.fromEntries(defaults)).toEqual({ sort: 'popular', limit: 50, offset: 0 })
+    // Clients that are generated would call their type Error, like that of JavaScript.
+    expect(Object.keys(components.schemas)).not.toContain('Error')
+  })
+
   it('has examples that are real replies', async () => {
     const key = await api.makeKey('management')
     const examples = await collectExamples(api.routes, api.origin, key)

@@ -7,6 +7,8 @@ export interface Policy {
   /** Requests allowed in one window. */
   readonly limit: number
   readonly windowSeconds: number
+  /** Per what the limit holds, for documents. */
+  readonly sentence: string
   /** Whose requests are counted together. */
   readonly subject: (caller: Caller) => string
   /** End of a window whose first request comes at `now`. */
@@ -19,6 +21,7 @@ export const POLICIES: readonly Policy[] = [
     name: 'per-minute',
     limit: 30,
     windowSeconds: 60,
+    sentence: 'per minute and key',
     subject: (caller) => caller.keyId,
     windowEnd: (now) => now + millisecondsInMinute,
   },
@@ -26,6 +29,7 @@ export const POLICIES: readonly Policy[] = [
     name: 'per-day',
     limit: 500,
     windowSeconds: 86_400,
+    sentence: 'per UTC day and account',
     subject: (caller) => caller.accountId,
     windowEnd: (now) => (Math.floor(now / millisecondsInDay) + 1) * millisecondsInDay,
   },

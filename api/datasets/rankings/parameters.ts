@@ -6,6 +6,7 @@ import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/co
 import {
   badRequest,
   invalid,
+  oneOf,
   readParameters,
   wholeNumber,
   type Fault,
@@ -15,26 +16,27 @@ import {
 import { FORMAT_NAMES } from '../formats/formats.ts'
 
 const MAX_LIMIT = 100
+const DEFAULT_LIMIT = 50
 /** The largest offset: with the largest limit, the end of what can be reached. */
 export const MAX_OFFSET = 100
 
 /** Every parameter with its check. */
 export const PARAMETERS = {
-  category: { schema: z.enum(CATEGORIES), allowed: `one of ${CATEGORIES.join(', ')}` },
-  subcategory: { schema: z.enum(SUBCATEGORIES), allowed: `one of ${SUBCATEGORIES.join(', ')}` },
-  sort: { schema: z.enum(SORTS), allowed: `one of ${SORTS.join(', ')}` },
+  category: oneOf(CATEGORIES),
+  subcategory: oneOf(SUBCATEGORIES),
+  sort: { ...oneOf(SORTS), default: SORTS[0] },
   start_date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
   end_date: {
     schema: daySchema.refine((day) => day >= FLOOR_DATE),
     allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
   },
-  limit: wholeNumber(1, MAX_LIMIT),
-  offset: wholeNumber(0, MAX_OFFSET),
+  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT),
+  offset: wholeNumber(0, MAX_OFFSET, 0),
   as_of: {
     schema: z.iso.datetime({ offset: true }),
     allowed: 'the time of a snapshot, ISO 8601, such as 2026-11-20T02:00:00Z',
   },
-  format: { schema: z.enum(FORMAT_NAMES), allowed: `one of ${FORMAT_NAMES.join(', ')}` },
+  format: oneOf(FORMAT_NAMES),
 } as const satisfies ParameterTable
 
 /** The parameters as sent, checked one by one and against each other. */

@@ -1,7 +1,7 @@
 import type { Sort } from '../../../pipeline/contract/dataset.ts'
 import type { Category, Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
-import type { Parameters } from './parameters.ts'
+import { PARAMETERS, type Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 
 /** What is answered once defaults and clamps are applied: requests that mean the same resolve to the same. */
@@ -12,8 +12,6 @@ export type RankingsQuery = DateWindow & {
   readonly limit: number
   readonly offset: number
 }
-
-const DEFAULT_LIMIT = 50
 
 /**
  * Applies the rules of CONTRACT 4.1 to parameters that are valid one by one.
@@ -26,11 +24,11 @@ export function resolveQuery(parameters: Parameters, dataThrough: string): Ranki
   return {
     start,
     end,
-    sort: sort ?? 'popular',
+    sort: sort ?? PARAMETERS.sort.default,
     // The subcategory takes precedence, and the group it belongs to adds nothing.
     category: subcategory === undefined ? (category ?? null) : null,
     subcategory: subcategory ?? null,
-    limit: limit ?? DEFAULT_LIMIT,
-    offset: offset ?? 0,
+    limit: limit ?? PARAMETERS.limit.default,
+    offset: offset ?? PARAMETERS.offset.default,
   }
 }

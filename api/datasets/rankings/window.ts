@@ -2,7 +2,7 @@ import { millisecondsInDay } from 'date-fns/constants'
 import { addDays, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
-const DEFAULT_WINDOW_DAYS = 30
+export const DEFAULT_WINDOW_DAYS = 30
 
 /** A date window, both days included, `YYYY-MM-DD` in UTC. */
 export interface DateWindow {

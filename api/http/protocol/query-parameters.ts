@@ -4,10 +4,14 @@ import { ApiError } from '../errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 
 /** One parameter of an operation. */
-interface Parameter {
+export interface Parameter {
   readonly schema: z.ZodType
   /** What is allowed, in words that follow "allowed: ". */
   readonly allowed: string
+  /** What a request without it means, where that is always the same. */
+  readonly default?: string | number
+  /** The bounds of a whole number, whose text is read as one. */
+  readonly integer?: { readonly minimum: number; readonly maximum: number }
 }
 
 /** The parameters of an operation, by name. */
@@ -31,12 +35,19 @@ const SHOWN_FAULTS = 20
 
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
-/** A parameter that is a whole number. */
-export function wholeNumber(min: number, max: number) {
+/** A parameter that is a whole number from `minimum` to `maximum`. */
+export function wholeNumber(minimum: number, maximum: number, fallback: number) {
   return {
-    schema: integerText.pipe(z.number().min(min).max(max)),
-    allowed: `an integer from ${min} to ${max}`,
+    schema: integerText.pipe(z.number().min(minimum).max(maximum)),
+    allowed: `an integer from ${minimum} to ${maximum}`,
+    default: fallback,
+    integer: { minimum, maximum },
   }
+}
+
+/** A parameter that is one of these words. */
+export function oneOf<const Words extends readonly string[]>(words: Words) {
+  return { schema: z.enum(words), allowed: `one of ${words.join(', ')}` }
 }
 
 /** Reads the query string (what follows the `?`, still encoded). The values are those of `Values` of the table. */

@@ -1,0 +1,21 @@
+import type { Parameter, ParameterTable } from '../http/protocol/query-parameters.ts'
+import type { ParameterDescription } from './operation.ts'
+import { jsonSchema } from './schema.ts'
+
+/** The query parameters of a table as the document tells them, in the order of their `meanings`. */
+export function describeParameters<Table extends ParameterTable>(
+  table: Table,
+  meanings: Readonly<Record<keyof Table & string, string>>,
+): ParameterDescription[] {
+  return Object.entries<string>(meanings).flatMap(([name, description]) => {
+    const parameter = table[name]
+    return parameter === undefined
+      ? []
+      : { name, in: 'query' as const, description, schema: schemaOf(parameter) }
+  })
+}
+
+function schemaOf({ schema, integer, default: fallback }: Parameter) {
+  const made = integer === undefined ? jsonSchema(schema, 'input') : { type: 'integer', ...integer }
+  return fallback === undefined ? made : { ...made, default: fallback }
+}

@@ -1,0 +1,37 @@
+/** The sentences that state limits and formats are proved against the code that applies them. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { POLICIES } from '../../api/accounts/limits/policies.ts'
+import { FORMAT_NAMES } from '../../api/datasets/formats/formats.ts'
+import { PARAMETERS } from '../../api/datasets/rankings/parameters.ts'
+import { DEFAULT_WINDOW_DAYS } from '../../api/datasets/rankings/window.ts'
+import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
+import { RANKING_COLUMNS, rankingRowSchema } from '../../pipeline/contract/dataset.ts'
+import { REPOSITORY } from '../support/processes.ts'
+
+const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
+const documents = read('README.md') + read('api/README.md')
+const [minute, day] = POLICIES.map(({ limit }) => limit)
+const range = ({ integer }: typeof PARAMETERS.limit) => `${integer.minimum} to ${integer.maximum}`
+
+it.each([
+  `${minute} requests a minute per key`,
+  `${day} per UTC day per account`,
+  `the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\``,
+  `before ${FLOOR_DATE} clamped to it`,
+  FORMAT_NAMES.map((name) => `\`${name}\``).join(', '),
+])('the README says "%s"', (sentence) => {
+  expect(documents).toContain(sentence)
+})
+
+it.each(['limit', 'offset'] as const)('the README states range and default of %s', (name) => {
+  const row = documents.split('\n').find((line) => line.startsWith(`| \`${name}\``))
+  expect(row?.split('|').map((cell) => cell.trim())).toEqual(
+    expect.arrayContaining([range(PARAMETERS[name]), String(PARAMETERS[name].default)]),
+  )
+})
+
+it('the columns of every format are those of the JSON rows, in their order', () => {
+  expect(Object.keys(RANKING_COLUMNS)).toEqual(Object.keys(rankingRowSchema.shape))
+})
