@@ -1,14 +1,9 @@
 /** Entry of `npm run serve`: the API alone. */
+import { failureText } from '../pipeline/contract/program.ts'
+import { EXIT_USAGE, note } from '../pipeline/contract/terminal.ts'
 import { settingsHelp } from '../pipeline/contract/settings.ts'
 import { readSettings, SETTINGS } from './config.ts'
-import {
-  EXIT_USAGE,
-  failureText,
-  note,
-  onReloadSignal,
-  onStopSignal,
-  takeNoArguments,
-} from './process/entry.ts'
+import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'
 import { createLog } from './process/log.ts'
 import { serve } from './serve.ts'
 

@@ -2,20 +2,14 @@
  * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
  * nightly schedule beside it, and a first request to try.
  */
+import { failureText } from '../pipeline/contract/program.ts'
+import { EXIT_USAGE, note, print } from '../pipeline/contract/terminal.ts'
 import { settingsHelp } from '../pipeline/contract/settings.ts'
 import { createFirstKey } from './accounts/keys/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './process/child-processes.ts'
 import { readConfiguration } from './chat/routing/configuration.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
-import {
-  EXIT_USAGE,
-  failureText,
-  note,
-  onReloadSignal,
-  onStopSignal,
-  print,
-  takeNoArguments,
-} from './process/entry.ts'
+import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'
 import { createLog, type Log } from './process/log.ts'
 import { BASE_PATH } from './paths.ts'
 import { serve } from './serve.ts'

@@ -3,7 +3,7 @@ import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema } from './contract/settings.ts'
-import { UsageError } from './errors.ts'
+import { UsageError } from './contract/program.ts'
 import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
 import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
 

@@ -1,41 +1,29 @@
 /**
- * The decisions a failed run leaves to its caller, one class each; the exit codes are those of CONTRACT 9.
+ * Why a command of the pipeline fails, one class each; the exit codes are those of CONTRACT 9.
  * Anything else that is thrown is a crash (exit 2, with its stack).
  */
+import { ProgramError, UsageError } from './contract/program.ts'
 
 /** The data broke a promise: nothing was published, yesterday's snapshot stays. Exit 1. */
-export class DataError extends Error {
+export class DataError extends ProgramError {
   override readonly name = 'DataError'
   readonly exitCode = 1
 }
 
 /** The figures are out of the usual: nothing was published until they are let through by name. Exit 1. */
-export class BlockedError extends Error {
+export class BlockedError extends ProgramError {
   override readonly name = 'BlockedError'
   readonly exitCode = 1
 }
 
-/** The command or a setting is wrong; the message names the remedy. Exit 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-  readonly exitCode = 2
-}
-
 /** Another process holds what is needed, the warehouse or a published file for instance; try again later. Exit 75 (EX_TEMPFAIL). */
-export class LockedError extends Error {
+export class LockedError extends ProgramError {
   override readonly name = 'LockedError'
   readonly exitCode = 75
 }
 
 /** Another process holds the warehouse, so this run has not even begun. */
 export class LockedOutError extends LockedError {}
-
-/** The errors whose message alone tells the operator what to do. */
-export type ExpectedError = DataError | BlockedError | UsageError | LockedError
-
-export function isExpected(error: unknown): error is ExpectedError {
-  return [DataError, BlockedError, UsageError, LockedError].some((kind) => error instanceof kind)
-}
 
 /** The text of anything thrown. */
 export function messageOf(error: unknown): string {
@@ -98,5 +86,5 @@ export function machineFault(error: unknown, folder: string): DataError | undefi
 
 /** An error as it is told: a fault of the machine under `folder` in its sentence, any other as it is. */
 export function explained(error: unknown, folder: string): unknown {
-  return isExpected(error) ? error : (machineFault(error, folder) ?? error)
+  return error instanceof ProgramError ? error : (machineFault(error, folder) ?? error)
 }

@@ -4,8 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { ProgramError } from './contract/program.ts'
 import type { Config } from './config.ts'
-import { BlockedError, isExpected, messageOf } from './errors.ts'
+import { BlockedError, messageOf } from './errors.ts'
 import type { Progress } from './terminal/progress.ts'
 import type { Report } from './run.ts'
 
@@ -63,7 +64,7 @@ export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
 
 /** The notice of a run that failed or was blocked. */
 export function failureNotice(error: unknown): Notice & { readonly event: 'failed' | 'blocked' } {
-  const message = isExpected(error) ? messageOf(error) : `The run crashed: ${messageOf(error)}`
+  const message = error instanceof ProgramError ? messageOf(error) : `The run crashed: ${messageOf(error)}`
   return { event: error instanceof BlockedError ? 'blocked' : 'failed', message, snapshot: null }
 }
 

@@ -1,8 +1,8 @@
 /** What a run may be asked to do beyond the usual: let a gate through once, count a range of days again, or be of another time. */
 import { z } from 'zod'
+import { UsageError } from './contract/program.ts'
 import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
 import type { DayRange } from './contract/day-ranges.ts'
-import { UsageError } from './errors.ts'
 
 /** The gates before publishing, in the order they are told; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps'] as const

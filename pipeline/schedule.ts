@@ -8,9 +8,11 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { note, onStopSignal, parseCommandLine, print } from './terminal/command-line.ts'
+import { ProgramError, parseCommandLine } from './contract/program.ts'
+import { note, print } from './contract/terminal.ts'
+import { onStopSignal } from './terminal/stop-signal.ts'
 import { readConfig } from './config.ts'
-import { isExpected, messageOf, stackOf } from './errors.ts'
+import { messageOf, stackOf } from './errors.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
@@ -79,6 +81,6 @@ async function main(): Promise<void> {
 try {
   await main()
 } catch (error) {
-  tell(isExpected(error) ? error.message : stackOf(error))
+  tell(error instanceof ProgramError ? error.message : stackOf(error))
   process.exitCode = 2
 }

@@ -4,9 +4,15 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { parseCommandLine, runAsProcess, type CommandLine } from './terminal/command-line.ts'
+import {
+  ProgramError,
+  UsageError,
+  parseCommandLine,
+  runAsProcess,
+  type CommandLine,
+} from './contract/program.ts'
 import { readConfig } from './config.ts'
-import { UsageError, isExpected, messageOf, stackOf } from './errors.ts'
+import { messageOf, stackOf } from './errors.ts'
 import { withSnapshots } from './snapshot/reader.ts'
 import { currentSnapshot } from './snapshot/list.ts'
 import { formatTable } from './terminal/table-text.ts'
@@ -127,7 +133,7 @@ function eraseLine(terminal: Interface): void {
 /** Runs what is asked; without statements among the arguments, what `input` holds. */
 async function ask({ args, environment, ...output }: CommandLine, input: Input): Promise<void> {
   const { values, positionals } = parseCommandLine({
-    args,
+    args: [...args],
     options: { help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
   })
@@ -150,7 +156,8 @@ export async function sqlPrompt(line: CommandLine, input: Input = process.stdin)
     await ask(line, input)
     return 0
   } catch (error) {
-    const crash = !(error instanceof Error) || (!isExpected(error) && !/Error: /.test(error.message))
+    const crash =
+      !(error instanceof Error) || (!(error instanceof ProgramError) && !/Error: /.test(error.message))
     line.note(crash ? stackOf(error) : error.message)
     return 2
   }

@@ -1,9 +1,13 @@
 /** Entry of `npm run migrate`: moves an installation from one store to another. Summary on stdout, notes on stderr. */
 import { existsSync, realpathSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { copyStore } from '../store/copy-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'
-import { EXIT_USAGE, failureText, runAsProcess, type CommandLine } from '../process/entry.ts'
+import {
+  exitCodeOf,
+  parseCommandLine,
+  runAsProcess,
+  type CommandLine,
+} from '../../pipeline/contract/program.ts'
 import { OperatorError } from '../http/errors.ts'
 import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
 
@@ -19,18 +23,17 @@ const HELP = [
 ].join('\n')
 
 /** Copies the store that the arguments name; resolves to the exit code. */
-export async function migrate(line: CommandLine): Promise<number> {
-  try {
-    await run(line)
-    return 0
-  } catch (error) {
-    line.note(failureText(error))
-    return EXIT_USAGE
-  }
+export function migrate(line: CommandLine): Promise<number> {
+  return exitCodeOf(line, () => run(line))
 }
 
 async function run(line: CommandLine): Promise<void> {
-  const { from, to, help } = readOptions(line.args)
+  const options = {
+    from: { type: 'string' },
+    to: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  } as const
+  const { from, to, help } = parseCommandLine({ args: [...line.args], options }, USAGE).values
   if (help === true) {
     line.print(HELP)
     return
@@ -67,20 +70,6 @@ function checkPlaces(from: string, to: string): void {
 function samePlace(from: string, to: string): boolean {
   if (isDatabaseUrl(from) || isDatabaseUrl(to)) return from === to
   return existsSync(to) && realpathSync(from) === realpathSync(to)
-}
-
-function readOptions(args: readonly string[]): { from?: string; to?: string; help?: boolean } {
-  try {
-    const options = {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      help: { type: 'boolean', short: 'h' },
-    } as const
-    return parseArgs({ args: [...args], options }).values
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    throw new OperatorError(`${message}\nSay ${USAGE}`, { cause: error })
-  }
 }
 
 if (import.meta.main) await runAsProcess(migrate)

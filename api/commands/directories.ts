@@ -1,54 +1,58 @@
 /** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
-import { readSettings } from '../config.ts'
 import {
-  EXIT_USAGE,
-  chooseCommand,
-  failureText,
-  onStopSignal,
+  ProgramError,
   runAsProcess,
+  runCommandLine,
   type CommandLine,
-} from '../process/entry.ts'
+} from '../../pipeline/contract/program.ts'
+import { readSettings } from '../config.ts'
+import { onStopSignal } from '../process/entry.ts'
 import { createLog } from '../process/log.ts'
-import { openStore } from '../store/open-store.ts'
-import { COMMANDS, HELP } from './directory-commands.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
+import { openStore } from '../store/open-store.ts'
+import { COMMANDS } from './directory-commands.ts'
 
-const EXIT_FAILED = 1
+const PROGRAM = {
+  call: 'npm run -s directories',
+  summary:
+    'Connects accounts to their SCIM directories. Tokens are read from the environment of the service, or from a ' +
+    'file with mode 0600, at each sync. Data goes to stdout, messages to stderr.',
+  commands: COMMANDS,
+  notes: `The connections lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.
 
-/** Runs the command that the arguments name until `onStop` calls back; resolves to the exit code. */
-export async function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
-  try {
-    await run(line, onStop)
-    return 0
-  } catch (error) {
-    const isFailure = error instanceof SyncFailure
-    line.note(isFailure ? `${FAILURES[error.failure]} (${error.message})` : failureText(error))
-    return isFailure ? EXIT_FAILED : EXIT_USAGE
-  }
+Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 }
 
-async function run(line: CommandLine, onStop: typeof onStopSignal): Promise<void> {
-  const chosen = chooseCommand(COMMANDS, HELP, line)
-  if (chosen === undefined) return
-  const work = chosen.command.prepare(chosen.args)
-  const settings = readSettings(line.environment)
-  const store = await openStore(settings, new Date())
-  const stopping = new AbortController()
-  onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
-  try {
-    await work({
-      store,
-      settings,
-      environment: line.environment,
-      signal: stopping.signal,
-      clock: () => new Date(),
-      log: createLog(settings.LOG_LEVEL),
-      print: line.print,
-      note: line.note,
-    })
-  } finally {
-    await store.close()
-  }
+/** A sync or a test that failed, as the command reports it. */
+class FailedSync extends ProgramError {
+  readonly exitCode = 1
+}
+
+/** Runs the command that the arguments name until `onStop` calls back; resolves to the exit code. */
+export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
+  return runCommandLine(PROGRAM, line, async (work) => {
+    const settings = readSettings(line.environment)
+    const store = await openStore(settings, new Date())
+    const stopping = new AbortController()
+    onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
+    try {
+      await work({
+        store,
+        settings,
+        environment: line.environment,
+        signal: stopping.signal,
+        clock: () => new Date(),
+        log: createLog(settings.LOG_LEVEL),
+        print: line.print,
+        note: line.note,
+      })
+    } catch (error) {
+      if (!(error instanceof SyncFailure)) throw error
+      throw new FailedSync(`${FAILURES[error.failure]} (${error.message})`, { cause: error })
+    } finally {
+      await store.close()
+    }
+  })
 }
 
 if (import.meta.main) await runAsProcess((line) => directories(line))

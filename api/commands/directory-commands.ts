@@ -1,4 +1,5 @@
 /** The commands of `npm run directories`. Data goes to `print`, messages to `note`. */
+import type { Command, Work } from '../../pipeline/contract/program.ts'
 import type { Clock } from '../http/call.ts'
 import type { Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -23,7 +24,7 @@ import { prepareSync, type SyncDependencies, type SyncOptions } from '../scim/sy
 import { syncNow } from '../scim/jobs/sync-now.ts'
 import { readToken, type Environment } from '../scim/directory/token.ts'
 
-/** What a command works with. */
+/** What the commands work with. */
 interface Dependencies {
   readonly store: Store
   readonly settings: Settings
@@ -35,12 +36,7 @@ interface Dependencies {
   readonly note: (line: string) => void
 }
 
-interface Command {
-  readonly usage: string
-  readonly summary: string
-  /** Checks the arguments, before anything is opened, and returns what is to be done. */
-  prepare(args: readonly string[]): (dependencies: Dependencies) => Promise<void>
-}
+type DirectoryCommand = Command<Dependencies>
 
 const USAGE = {
   set:
@@ -55,7 +51,7 @@ const USAGE = {
 // Each page would be too many lines for a directory of thousands.
 const TOLD_EVERY = 1000
 
-export const COMMANDS: Readonly<Record<string, Command>> = {
+export const COMMANDS: Readonly<Record<string, DirectoryCommand>> = {
   set: {
     usage: USAGE.set,
     summary: 'connects the account to its directory, in place of any former connection',
@@ -85,17 +81,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
 }
 
-export const HELP = [
-  'Usage: npm run -s directories -- COMMAND',
-  '',
-  ...Object.values(COMMANDS).map(({ usage, summary }) => `  ${usage}\n      ${summary}`),
-  '',
-  'Tokens are read from the environment of the service, or from a file with mode 0600, at each sync.',
-  'The connections lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
-  'Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash.',
-].join('\n')
-
-function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+function prepareSet(args: readonly string[]): Work<Dependencies> {
   const given = readOptions(
     args,
     ['account', 'url', 'token-env', 'token-file', 'members', 'schedule', 'allow-loopback', 'allow-private'],
@@ -119,7 +105,7 @@ function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Pr
   }
 }
 
-function prepareList(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+function prepareList(args: readonly string[]): Work<Dependencies> {
   readOptions(args, [], USAGE.list)
   return async ({ store, print }) => {
     print('account\turl\ttoken\tmembers\tschedule\tnext_sync_at\tlast_status\tlast_finished_at')
@@ -132,7 +118,7 @@ function prepareList(args: readonly string[]): (dependencies: Dependencies) => P
   }
 }
 
-function prepareRemove(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+function prepareRemove(args: readonly string[]): Work<Dependencies> {
   const account = readAccount(readOptions(args, ['account'], USAGE.remove), USAGE.remove)
   return async ({ store, note }) => {
     if (!(await removeConnection(store, account))) throw notConnected(account)
@@ -140,7 +126,7 @@ function prepareRemove(args: readonly string[]): (dependencies: Dependencies) =>
   }
 }
 
-function prepareTest(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+function prepareTest(args: readonly string[]): Work<Dependencies> {
   const account = readAccount(readOptions(args, ['account'], USAGE.test), USAGE.test)
   return async (dependencies) => {
     const connection = await connectionOf(dependencies.store, account)
@@ -149,7 +135,7 @@ function prepareTest(args: readonly string[]): (dependencies: Dependencies) => P
   }
 }
 
-function prepareSyncCommand(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+function prepareSyncCommand(args: readonly string[]): Work<Dependencies> {
   const given = readOptions(args, ['account', 'dry-run', 'allow-deletions'], USAGE.sync)
   const account = readAccount(given, USAGE.sync)
   const allowDeletions = given['allow-deletions'] ?? false

@@ -1,26 +1,33 @@
 /** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
-import { parseArgs } from 'node:util'
+import {
+  UsageError,
+  parseCommandLine,
+  runAsProcess,
+  runCommandLine,
+  type Command,
+  type CommandLine,
+  type Work,
+} from '../../pipeline/contract/program.ts'
 import { readSettings } from '../config.ts'
-import { EXIT_USAGE, chooseCommand, failureText, runAsProcess, type CommandLine } from '../process/entry.ts'
-import { OperatorError } from '../http/errors.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { KEY_KINDS, type KeyKind } from '../accounts/keys/credentials.ts'
 import { createKey, listKeys, revokeKey } from '../accounts/keys/key-store.ts'
 
-interface Command {
-  readonly usage: string
-  readonly summary: string
-  /** Checks the arguments, before anything is opened, and returns what is to be done. */
-  prepare(args: readonly string[]): Work
-}
+/** What a command works with: the open store, and where data and messages go. */
+type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Store }
+type KeysCommand = Command<Dependencies>
 
-type Work = (store: Store, output: Pick<CommandLine, 'print' | 'note'>) => Promise<void>
+const CREATE = `create --account NAME --kind ${KEY_KINDS.join('|')}`
 
-const COMMANDS: Readonly<Record<string, Command>> = {
+const COMMANDS: Readonly<Record<string, KeysCommand>> = {
   create: {
-    usage: `create --account NAME --kind ${KEY_KINDS.join('|')}`,
+    usage: CREATE,
     summary: 'makes a key, and the account where it is new; the key is shown only now',
+    options: {
+      '--account NAME': 'the account that the key belongs to',
+      [`--kind ${KEY_KINDS.join('|')}`]: 'inference for chat requests, management for directory sync',
+    },
     prepare: prepareCreate,
   },
   list: {
@@ -38,57 +45,45 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 // A name stands in one column of one line of the list.
 const ACCOUNT_NAME = /^[^\p{Cc}]*\S[^\p{Cc}]*$/u
 
-const HELP = [
-  'Usage: npm run -s keys -- COMMAND',
-  '',
-  ...Object.values(COMMANDS).map(({ usage, summary }) => `  ${usage}\n      ${summary}`),
-  '',
-  'The keys lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.',
-].join('\n')
+const PROGRAM = {
+  call: 'npm run -s keys',
+  summary: 'Makes, lists and revokes API keys. Data goes to stdout, messages to stderr.',
+  commands: COMMANDS,
+  notes: `The keys lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.
+
+Exit codes: 0 done, 2 wrong usage or a crash`,
+}
 
 /** Runs the command that the arguments name; resolves to the exit code. */
-export async function keys(line: CommandLine): Promise<number> {
-  try {
-    await run(line)
-    return 0
-  } catch (error) {
-    line.note(failureText(error))
-    return EXIT_USAGE
-  }
+export function keys(line: CommandLine): Promise<number> {
+  return runCommandLine(PROGRAM, line, async (work) => {
+    const store = await openStore(readSettings(line.environment), new Date())
+    try {
+      await work({ store, print: line.print, note: line.note })
+    } finally {
+      await store.close()
+    }
+  })
 }
 
-async function run(line: CommandLine): Promise<void> {
-  const chosen = chooseCommand(COMMANDS, HELP, line)
-  if (chosen === undefined) return
-  const work = chosen.command.prepare(chosen.args)
-  const store = await openStore(readSettings(line.environment), new Date())
-  try {
-    await work(store, line)
-  } finally {
-    await store.close()
-  }
-}
-
-function prepareCreate(args: readonly string[]): Work {
+function prepareCreate(args: string[]): Work<Dependencies> {
   const { account, kind } = readOptions(args)
   if (account === undefined || !ACCOUNT_NAME.test(account)) {
-    throw new OperatorError(
-      `The account needs a name without line breaks or tabs: say ${COMMANDS['create']?.usage}`,
-    )
+    throw new UsageError(`The account needs a name without line breaks or tabs: say ${CREATE}`)
   }
   if (!isKeyKind(kind)) {
     const sent = kind === undefined ? 'missing' : `"${kind}"`
-    throw new OperatorError(`The kind is ${sent}: say --kind ${KEY_KINDS.join(' or --kind ')}`)
+    throw new UsageError(`The kind is ${sent}: say --kind ${KEY_KINDS.join(' or --kind ')}`)
   }
-  return async (store, { print, note }) => {
+  return async ({ store, print, note }) => {
     print(await createKey(store, { account, kind, now: new Date() }))
     note(`Made a key of kind ${kind} for account "${account}". It is shown only now.`)
   }
 }
 
-function prepareList(args: readonly string[]): Work {
+function prepareList(args: readonly string[]): Work<Dependencies> {
   refuseArguments(args, 'list')
-  return async (store, { print }) => {
+  return async ({ store, print }) => {
     print(['id', 'account', 'kind', 'ends_with', 'created_at', 'revoked_at'].join('\t'))
     for (const key of await listKeys(store)) {
       print([key.id, key.account, key.kind, key.key_end, key.created_at, key.revoked_at ?? ''].join('\t'))
@@ -96,29 +91,24 @@ function prepareList(args: readonly string[]): Work {
   }
 }
 
-function prepareRevoke([id, ...rest]: readonly string[]): Work {
-  if (id === undefined) throw new OperatorError('The id is missing: say revoke ID; list shows the ids')
+function prepareRevoke([id, ...rest]: readonly string[]): Work<Dependencies> {
+  if (id === undefined) throw new UsageError('The id is missing: say revoke ID; list shows the ids')
   refuseArguments(rest, 'revoke ID')
-  return async (store, { note }) => {
+  return async ({ store, note }) => {
     if (!(await revokeKey(store, id, new Date()))) {
-      throw new OperatorError(`No key has the id "${id}": list shows the ids`)
+      throw new UsageError(`No key has the id "${id}": list shows the ids`)
     }
     note(`Revoked key ${id}.`)
   }
 }
 
-function readOptions(args: readonly string[]): { account?: string; kind?: string } {
-  try {
-    const options = { account: { type: 'string' }, kind: { type: 'string' } } as const
-    return parseArgs({ args: [...args], options }).values
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    throw new OperatorError(`${message}\nSay ${COMMANDS['create']?.usage}`, { cause: error })
-  }
+function readOptions(args: string[]): { account?: string; kind?: string } {
+  const options = { account: { type: 'string' }, kind: { type: 'string' } } as const
+  return parseCommandLine({ args, options }, CREATE).values
 }
 
 function refuseArguments(args: readonly string[], usage: string): void {
-  if (args.length > 0) throw new OperatorError(`Unexpected argument "${args[0]}": say ${usage}`)
+  if (args.length > 0) throw new UsageError(`Unexpected argument "${args[0]}": say ${usage}`)
 }
 
 function isKeyKind(kind: string | undefined): kind is KeyKind {

@@ -3,6 +3,7 @@
  * Everything else is an ordinary error and means a fault of ours.
  */
 import { z } from 'zod'
+import { UsageError } from '../../pipeline/contract/program.ts'
 
 /** The body of every error reply (CONTRACT 3). */
 export const errorEnvelopeSchema = z.object({
@@ -38,7 +39,7 @@ export class ApiError extends Error {
 }
 
 /** The operator can put this right: entries print the message alone and exit with 2. */
-export class OperatorError extends Error {
+export class OperatorError extends UsageError {
   override readonly name = 'OperatorError'
 }
 

@@ -1,87 +1,25 @@
 /** What the entry files share: how a process speaks and ends. */
 import { isatty } from 'node:tty'
-import { OperatorError } from '../http/errors.ts'
-
-/** Exit code for wrong usage or a start that failed (CONTRACT 9). */
-export const EXIT_USAGE = 2
+import { UsageError, asksForHelp } from '../../pipeline/contract/program.ts'
+import { print } from '../../pipeline/contract/terminal.ts'
 
 const STDIN = 0
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 /** npm passes a signal on within milliseconds; a person takes longer to send a second one. */
 const ECHO_MS = 1000
 
-// A message that nobody can read any more stops no work.
-process.stderr.on('error', () => undefined)
-
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // The reader has had enough, as `head` does.
-  if (error.code === 'EPIPE') return
-  note(`Cannot write to stdout: ${error.message}`)
-  process.exitCode = EXIT_USAGE
-})
-
-/** Data, on stdout (CONTRACT 9). Where it cannot be written the process exits with 2. */
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
-
-/** A message, on stderr. */
-export function note(text: string): void {
-  process.stderr.write(`${text}\n`)
-}
-
-/** What a command is handed by its caller: arguments, environment, and where data and messages go. */
-export interface CommandLine {
-  readonly args: readonly string[]
-  readonly environment: NodeJS.ProcessEnv
-  readonly print: (text: string) => void
-  readonly note: (text: string) => void
-}
-
-/** Runs a command as this process, which ends with the exit code that it resolves to. */
-export async function runAsProcess(command: (line: CommandLine) => Promise<number>): Promise<void> {
-  const code = await command({ args: process.argv.slice(2), environment: process.env, print, note })
-  // Data that could not be written has set a code already.
-  if (code !== 0) process.exitCode = code
-}
-
 /**
  * For commands that take none: `--help` prints `usage` and ends the process.
- * @throws {OperatorError} for any other argument.
+ * @throws {UsageError} for any other argument.
  */
 export function takeNoArguments(usage: string): void {
-  const [first] = process.argv.slice(2)
-  if (first === undefined) return
-  if (!isHelp(first)) {
-    throw new OperatorError(`Unexpected argument "${first}": settings come from the environment\n\n${usage}`)
+  const args = process.argv.slice(2)
+  if (args.length === 0) return
+  if (!asksForHelp(args)) {
+    throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
   }
   print(usage)
   process.exit()
-}
-
-/**
- * What the arguments of a program with commands ask for: the command they name, and the arguments that follow; undefined
- * where they ask for `help`, which is printed then.
- * @throws {OperatorError} with `help` when they name none.
- */
-export function chooseCommand<Command>(
-  commands: Readonly<Record<string, Command>>,
-  help: string,
-  { args: all, print: show }: CommandLine,
-): { readonly command: Command; readonly args: readonly string[] } | undefined {
-  const [name, ...args] = all
-  if (all.some(isHelp)) {
-    show(help)
-    return undefined
-  }
-  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (command !== undefined) return { command, args }
-  const fault = name === undefined ? 'No command' : `Unknown command "${name}"`
-  throw new OperatorError(`${fault}\n\n${help}`)
-}
-
-function isHelp(argument: string): boolean {
-  return argument === '--help' || argument === '-h'
 }
 
 /**
@@ -112,10 +50,4 @@ export function onReloadSignal(reload: () => void): void {
     if (inTerminal && !isatty(STDIN)) process.kill(process.pid, 'SIGTERM')
     else reload()
   })
-}
-
-/** What to print of a failure: the sentence alone where the operator can put it right, all of it otherwise. */
-export function failureText(error: unknown): string {
-  if (error instanceof OperatorError) return error.message
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

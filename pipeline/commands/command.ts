@@ -1,11 +1,12 @@
-/** What a command of `npm run nightly` is. */
+/** What the commands of `npm run nightly` have in common. */
 import type { Config } from '../config.ts'
+import type { Command as ProgramCommand } from '../contract/program.ts'
 import type { Send } from '../notices.ts'
-import { printable } from '../terminal/printable.ts'
+import { printable } from '../contract/terminal.ts'
 import type { Progress } from '../terminal/progress.ts'
 
-/** What a command may use of the world. */
-export type World = {
+/** What the commands work with. */
+export type Dependencies = {
   readonly config: Config
   readonly progress: Progress
   readonly now: () => Date
@@ -15,21 +16,15 @@ export type World = {
   readonly print: (text: string) => void
 }
 
-/** A command; `Needs` is what it uses of the world. */
-export type Command<Needs = World> = {
-  /** One line: the command with its arguments, and what it does. */
-  readonly usage: string
-  readonly summary: string
-  /** Reads the arguments after the command's name, before anything is opened, and returns what is to be done. */
-  readonly prepare: (args: string[]) => (world: Needs) => Promise<void>
-}
+/** A command of `npm run nightly`. */
+export type Command = ProgramCommand<Dependencies>
 
 /** The option that every command with a result understands. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
 /** Prints a result as JSON for machines, or as lines for people, at a terminal that would obey control characters. */
 export function printResult(
-  { print }: Pick<World, 'print'>,
+  { print }: Pick<Dependencies, 'print'>,
   json: boolean,
   result: unknown,
   lines: readonly string[],

@@ -1,12 +1,11 @@
 /** `diff`: what changed between two snapshots. */
 import { z } from 'zod'
-import { parseCommandLine } from '../terminal/command-line.ts'
-import { counted } from '../terminal/pluralize.ts'
-import { UsageError } from '../errors.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 const totalsRow = z.object({
   side: z.enum(['before', 'after']),
@@ -48,33 +47,33 @@ export const diff: Command = {
     if (before === undefined || after === undefined || rest.length > 0) {
       throw new UsageError('diff takes two snapshots, such as diff 20261119T020000Z 20261120T020000Z')
     }
-    return (world) => printDiff(world, { before, after }, values.json)
+    return (dependencies) => printDiff(dependencies, { before, after }, values.json)
   },
 }
 
 async function printDiff(
-  world: World,
+  dependencies: Dependencies,
   pair: { before: string; after: string },
   json: boolean,
 ): Promise<void> {
-  const result = await withSnapshots(world.config, pair, async (connection) => ({
+  const result = await withSnapshots(dependencies.config, pair, async (connection) => ({
     ...pair,
     totals: await readRows(connection, 'diff/totals.sql', totalsRow),
     days: await readRows(connection, 'diff/days.sql', dayRow),
     apps: await readRows(connection, 'diff/apps.sql', appRow),
     ranks: await readRows(connection, 'diff/ranks.sql', rankRow),
   }))
-  printResult(world, json, result, [
+  printResult(dependencies, json, result, [
     ...result.totals.map(
       (side) =>
-        `${side.side.padEnd(8)} through ${side.data_through}: ${counted(side.apps, 'app')}, ${counted(side.app_days, 'app-day')}, ` +
-        `${counted(side.total_requests, 'request')}, ${counted(side.total_tokens, 'token')}`,
+        `${side.side.padEnd(8)} through ${side.data_through}: ${pluralize(side.apps, 'app')}, ${pluralize(side.app_days, 'app-day')}, ` +
+        `${pluralize(side.total_requests, 'request')}, ${pluralize(side.total_tokens, 'token')}`,
     ),
     ...section(
       'days that changed',
       result.days.map(
         ({ day, tokens_before, tokens_after, apps_changed }) =>
-          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${counted(apps_changed, 'app')}`,
+          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${pluralize(apps_changed, 'app')}`,
       ),
     ),
     ...section(

@@ -1,15 +1,15 @@
 /** `import`: sorts usage files of any kind into the folders of their days. */
 import { join } from 'node:path'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
-import { counted } from '../terminal/pluralize.ts'
-import { UsageError, explained } from '../errors.ts'
+import { pluralize } from '../contract/terminal.ts'
+import { explained } from '../errors.ts'
 import { importFile } from '../sources/import.ts'
 import type { ImportedPart } from '../sources/import.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 type Imported = { readonly file: string; readonly parts: readonly ImportedPart[] }
 
@@ -25,20 +25,20 @@ export const importCommand: Command = {
     })
     if (positionals.length === 0) throw new UsageError('import takes one or more files')
     const dryRun = values['dry-run']
-    return async (world) => {
+    return async (dependencies) => {
       const imported: Imported[] = []
       try {
-        for (const file of positionals) imported.push(await importOne(world, file, dryRun))
+        for (const file of positionals) imported.push(await importOne(dependencies, file, dryRun))
       } finally {
         // A file that cannot be taken ends the command; those before it are told all the same.
-        const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(world.now())))
-        if (imported.length > 0) printResult(world, values.json, { imported, dry_run: dryRun }, lines)
+        const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
+        if (imported.length > 0) printResult(dependencies, values.json, { imported, dry_run: dryRun }, lines)
       }
     }
   },
 }
 
-async function importOne({ config }: World, file: string, dryRun: boolean): Promise<Imported> {
+async function importOne({ config }: Dependencies, file: string, dryRun: boolean): Promise<Imported> {
   const { dataDir } = config
   try {
     const parts = await withMemoryDatabase(config, async (connection) => {
@@ -54,8 +54,8 @@ async function importOne({ config }: World, file: string, dryRun: boolean): Prom
 function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
-    `${file}: ${counted(rows, 'row')} of ${counted(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}`,
-    ...parts.map((part) => `  ${part.name}: ${counted(part.rows, 'row')}${remark(part, lastDay)}`),
+    `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}`,
+    ...parts.map((part) => `  ${part.name}: ${pluralize(part.rows, 'row')}${remark(part, lastDay)}`),
   ]
 }
 

@@ -1,12 +1,11 @@
 /** `plan`, also `run --dry-run`: what a run would read and publish; nothing is written. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import type { Config } from '../config.ts'
 import { lastCompletedDay } from '../contract/calendar.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
-import { UsageError } from '../errors.ts'
 import { planDays, readLedger } from '../stages/load.ts'
 import type { DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
@@ -15,25 +14,30 @@ import { openSource } from '../sources/source.ts'
 import type { SourceDay } from '../sources/source.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 export const planCommand: Command = {
   usage: 'plan [--from DAY] [--to DAY] [--json]',
   summary: 'says which days a run would read and why; the same as run --dry-run',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, ...RANGE_OPTIONS } })
-    return (world) => plan(world, readRange(values, lastCompletedDay(world.now())), values.json)
+    return (dependencies) =>
+      plan(dependencies, readRange(values, lastCompletedDay(dependencies.now())), values.json)
   },
 }
 
-/** Prints what a run at the world's present time, over all days or a range of them, would do. */
-export async function plan(world: World, range: DayRange | undefined, json: boolean): Promise<void> {
-  const { dataDir, memory } = world.config
+/** Prints what a run at the present time, over all days or a range of them, would do. */
+export async function plan(
+  dependencies: Dependencies,
+  range: DayRange | undefined,
+  json: boolean,
+): Promise<void> {
+  const { dataDir, memory } = dependencies.config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
   const days = planDays(
-    await listDays(world.config),
+    await listDays(dependencies.config),
     await readKnownDays(dataDir, memory),
-    lastCompletedDay(world.now()),
+    lastCompletedDay(dependencies.now()),
     range,
   )
   const current = currentSnapshot(dataDir) ?? null
@@ -47,10 +51,10 @@ export async function plan(world: World, range: DayRange | undefined, json: bool
     not_completed: days.notCompleted,
   }
   printResult(
-    world,
+    dependencies,
     json,
     result,
-    describe(days, current, world.config.usageSource === undefined ? 'file' : 'part'),
+    describe(days, current, dependencies.config.usageSource === undefined ? 'file' : 'part'),
   )
 }
 
@@ -76,12 +80,12 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
 }
 
 function describe(days: DayPlan, current: string | null, unit: 'file' | 'part'): string[] {
-  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${counted(parts.length, unit)}`)
+  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${pluralize(parts.length, unit)}`)
   const forget = days.gone.map((day) => `  forget  ${day}: its ${unit}s are gone`)
   const nothing = read.length + forget.length === 0
   return [
     `current snapshot: ${current ?? 'none'}`,
-    `${counted(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
+    `${pluralize(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
       `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
       `${days.notCompleted} not over yet`,
     ...read,

@@ -1,12 +1,11 @@
 /** `prune`: removes old snapshots and keeps those that somebody may have cited. */
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
-import { counted } from '../terminal/pluralize.ts'
-import { UsageError } from '../errors.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 const DEFAULT_KEEP_DAYS = 90
 
@@ -23,12 +22,12 @@ export const prune: Command = {
       },
     })
     const keepDays = readDays(values['keep-days'])
-    return async (world) => {
-      const removed = await pruneSnapshots(world, keepDays, values['dry-run'])
+    return async (dependencies) => {
+      const removed = await pruneSnapshots(dependencies, keepDays, values['dry-run'])
       const verb = values['dry-run'] ? 'to remove' : 'removed'
-      printResult(world, values.json, { removed, dry_run: values['dry-run'] }, [
+      printResult(dependencies, values.json, { removed, dry_run: values['dry-run'] }, [
         ...removed,
-        `${counted(removed.length, 'snapshot')} ${verb}`,
+        `${pluralize(removed.length, 'snapshot')} ${verb}`,
       ])
     }
   },
@@ -39,15 +38,19 @@ function readDays(text: string): number {
   throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
 }
 
-async function pruneSnapshots(world: World, keepDays: number, dryRun: boolean): Promise<readonly string[]> {
-  const { dataDir } = world.config
+async function pruneSnapshots(
+  dependencies: Dependencies,
+  keepDays: number,
+  dryRun: boolean,
+): Promise<readonly string[]> {
+  const { dataDir } = dependencies.config
   const superfluous = () =>
     superfluousSnapshots(listSnapshots(dataDir), {
-      oldestKept: addDays(utcDay(world.now()), -keepDays),
+      oldestKept: addDays(utcDay(dependencies.now()), -keepDays),
       current: currentSnapshot(dataDir),
     })
   if (dryRun || superfluous().length === 0) return superfluous()
-  return await underLock(world.config, () => {
+  return await underLock(dependencies.config, () => {
     const removed = superfluous()
     for (const id of removed) removeSnapshot(dataDir, id)
     return removed

@@ -1,14 +1,13 @@
 /** `quarantine`: the rejected rows with file, row and reason, so that who delivers them can mend them (CONTRACT 7). */
 import { z } from 'zod'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { daySchema } from '../contract/calendar.ts'
-import { counted } from '../terminal/pluralize.ts'
-import { UsageError } from '../errors.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
 import { formatTable } from '../terminal/table-text.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 const rejectedRow = z.object({
   day: z.string(),
@@ -36,15 +35,15 @@ export const quarantine: Command = {
     if (day !== undefined && !daySchema.safeParse(day).success) {
       throw new UsageError(`"${day}" is not a day: expected YYYY-MM-DD`)
     }
-    return async (world) => {
-      const rejected = await readRejected(world, day)
-      printResult(world, values.json, { rejected }, describe(rejected))
+    return async (dependencies) => {
+      const rejected = await readRejected(dependencies, day)
+      printResult(dependencies, values.json, { rejected }, describe(rejected))
     }
   },
 }
 
 /** Nothing is rejected where nothing was counted yet. */
-async function readRejected({ config }: World, day: string | undefined): Promise<Rejected[]> {
+async function readRejected({ config }: Dependencies, day: string | undefined): Promise<Rejected[]> {
   const warehouse = await openWarehouseToRead(config.dataDir, config.memory)
   if (warehouse === undefined) return []
   try {
@@ -69,6 +68,6 @@ function describe(rejected: readonly Rejected[]): string[] {
   const more = rejected.length - shown.length
   return [
     formatTable(names, cells),
-    ...(more > 0 ? [`and ${counted(more, 'more row')}; --json lists them all`] : []),
+    ...(more > 0 ? [`and ${pluralize(more, 'more row')}; --json lists them all`] : []),
   ]
 }

@@ -1,14 +1,14 @@
 /** `rebuild`: makes a damaged warehouse anew from raw/; what is published stays. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { parseCommandLine } from '../contract/program.ts'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract/calendar.ts'
 import { DataError, isForbidden, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE, underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 import { run } from './run.ts'
 
 /** Of the warehouse and of its log of changes, which goes with it. */
@@ -21,17 +21,17 @@ export const rebuild: Command = {
   prepare(args) {
     parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
     const work = run.prepare(args)
-    return async (world) => {
+    return async (dependencies) => {
       // A pointer that cannot be switched stops the run before anything is moved.
-      currentSnapshot(world.config.dataDir)
-      await setAside(world)
-      await work(world)
+      currentSnapshot(dependencies.config.dataDir)
+      await setAside(dependencies)
+      await work(dependencies)
     }
   },
 }
 
 /** Never deleted: an operator may still want to look into it. */
-async function setAside({ config, progress, now }: World): Promise<void> {
+async function setAside({ config, progress, now }: Dependencies): Promise<void> {
   await refuseHeld(config)
   const { dataDir } = config
   const path = join(dataDir, WAREHOUSE_FILE)

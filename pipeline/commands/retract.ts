@@ -1,8 +1,7 @@
 /** `retract`: withdraws a published snapshot; its data goes, the reason stays for whoever asks (CONTRACT 4.6). */
 import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import type { Retraction } from '../contract/files.ts'
-import { parseCommandLine } from '../terminal/command-line.ts'
-import { UsageError } from '../errors.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { isWhole } from '../snapshot/attach.ts'
 import {
   listRetractions,
@@ -15,7 +14,7 @@ import {
 } from '../snapshot/list.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 export const retract: Command = {
   usage: 'retract ID --reason TEXT [--dry-run] [--json]',
@@ -35,7 +34,8 @@ export const retract: Command = {
     const reason = values.reason.trim()
     if (id === undefined || rest.length > 0) throw new UsageError('retract takes one snapshot')
     if (reason === '') throw new UsageError('retract needs --reason TEXT: it is told to whoever asks for it')
-    return (world) => retractSnapshot(world, { id, reason, dryRun: values['dry-run'], json: values.json })
+    return (dependencies) =>
+      retractSnapshot(dependencies, { id, reason, dryRun: values['dry-run'], json: values.json })
   },
 }
 
@@ -46,31 +46,33 @@ type Request = {
   readonly json: boolean
 }
 
-async function retractSnapshot(world: World, request: Request): Promise<void> {
-  refuseUnknown(world.config.dataDir, request.id)
-  if (request.dryRun) withdrawAndTell(world, request)
-  else await underLock(world.config, () => withdrawAndTell(world, request))
+async function retractSnapshot(dependencies: Dependencies, request: Request): Promise<void> {
+  refuseUnknown(dependencies.config.dataDir, request.id)
+  if (request.dryRun) withdrawAndTell(dependencies, request)
+  else await underLock(dependencies.config, () => withdrawAndTell(dependencies, request))
 }
 
-function withdrawAndTell(world: World, { id, reason, dryRun, json }: Request): void {
-  const { dataDir } = world.config
+function withdrawAndTell(dependencies: Dependencies, { id, reason, dryRun, json }: Request): void {
+  const { dataDir } = dependencies.config
   const begun = retractionOf(dataDir, id)
   const next = rightfulCurrent(dataDir, id)
-  if (begun === undefined && next === undefined) refuseOnly(world, id)
+  if (begun === undefined && next === undefined) refuseOnly(dependencies, id)
   const retraction: Retraction = begun ?? {
     id,
     as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
     reason,
-    retracted_at: wholeSeconds(world.now()),
+    retracted_at: wholeSeconds(dependencies.now()),
   }
   const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
   if (!dryRun) withdraw(dataDir, retraction)
-  printResult(world, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
+  printResult(dependencies, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
     `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
     `current snapshot: ${next ?? 'none'}`,
   ])
   if (wasNewest && !dryRun) {
-    world.progress.note('Correct the input before the next run, or it publishes the same figures again')
+    dependencies.progress.note(
+      'Correct the input before the next run, or it publishes the same figures again',
+    )
   }
 }
 
@@ -90,7 +92,7 @@ function retractionOf(dataDir: string, id: string): Retraction | undefined {
 }
 
 /** The only snapshot has to be replaced first, unless it is what stops every run that could. */
-function refuseOnly({ config, now }: World, id: string): void {
+function refuseOnly({ config, now }: Dependencies, id: string): void {
   if (id > snapshotId(now()) || !isWhole(config.dataDir, id)) return
   throw new UsageError(
     `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,

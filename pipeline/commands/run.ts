@@ -1,7 +1,7 @@
 /** `run`: one pipeline run. */
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
-import { LockedOutError, UsageError, explained } from '../errors.ts'
+import { LockedOutError, explained } from '../errors.ts'
 import { leaveLastRun } from '../last-run.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
@@ -11,13 +11,24 @@ import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options
 import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
 import { JSON_OPTION } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 
 export const run: Command = {
   usage: 'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--json]',
   summary:
     'counts new and changed days, proves the result and publishes it; what runs when no command is given',
+  options: {
+    '--from DAY, --to DAY':
+      'look at the days of this range alone (YYYY-MM-DD, both inclusive), and count each of them again',
+    '--accept GATE': 'let a gate through once: volume, rows or apps; may be repeated',
+    '--as-of TIME':
+      'run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
+      'and the snapshot states this time; after a TIME to come, later runs are refused until then',
+    '--dry-run': 'say what would be done, and write nothing',
+    '--with-sample': 'put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
+    '--json': 'print the report as JSON',
+  },
   prepare(args) {
     const { values } = parseCommandLine({
       args,
@@ -32,20 +43,23 @@ export const run: Command = {
     })
     const asOf = readAsOf(values['as-of'])
     const accepted = readAccepted(values.accept)
-    return async (world) => {
-      const now = asOf === undefined ? world.now : () => asOf
+    return async (dependencies) => {
+      const now = asOf === undefined ? dependencies.now : () => asOf
       const range = readRange(values, lastCompletedDay(now()))
-      if (values['dry-run']) return plan({ ...world, now }, range, values.json)
-      if (asOf !== undefined && asOf > world.now()) warnOfFuture(world, asOf)
-      if (values['with-sample']) offerSample(world)
-      const report = await runAndTell({ ...world, now }, { accepted, range })
-      if (values.json) world.print(JSON.stringify(report, null, 2))
+      if (values['dry-run']) return plan({ ...dependencies, now }, range, values.json)
+      if (asOf !== undefined && asOf > dependencies.now()) warnOfFuture(dependencies, asOf)
+      if (values['with-sample']) offerSample(dependencies)
+      const report = await runAndTell({ ...dependencies, now }, { accepted, range })
+      if (values.json) dependencies.print(JSON.stringify(report, null, 2))
     }
   },
 }
 
 /** Runs, and tells how it ended to `status` and to whom notices go; a run that is locked out has not even begun. */
-async function runAndTell({ config, progress, now, send }: World, options: RunOptions): Promise<Report> {
+async function runAndTell(
+  { config, progress, now, send }: Dependencies,
+  options: RunOptions,
+): Promise<Report> {
   const tell = (notices: readonly Notice[], well: boolean) =>
     sendNotices(config, notices, { well, send, progress })
   try {
@@ -63,7 +77,7 @@ async function runAndTell({ config, progress, now, send }: World, options: RunOp
   }
 }
 
-function warnOfFuture({ progress }: World, asOf: Date): void {
+function warnOfFuture({ progress }: Dependencies, asOf: Date): void {
   progress.note(
     `--as-of ${wholeSeconds(asOf)} is later than the clock: the days through ${lastCompletedDay(asOf)} are published as ` +
       'completed, and later runs are refused until the clock is there, unless you take the snapshot back: ' +
@@ -71,7 +85,7 @@ function warnOfFuture({ progress }: World, asOf: Date): void {
   )
 }
 
-function offerSample({ config, progress }: World): void {
+function offerSample({ config, progress }: Dependencies): void {
   // Where a cluster counts, nothing in the folder of usage would be read.
   if (config.usageSource !== undefined) return
   makeFolders(config.dataDir)

@@ -1,7 +1,6 @@
 /** `ship`: inserts the usage records of chat into the ClickHouse cluster. */
-import { parseCommandLine } from '../terminal/command-line.ts'
-import { counted } from '../terminal/pluralize.ts'
-import { UsageError } from '../errors.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command } from './command.ts'
 
@@ -11,8 +10,8 @@ export const ship: Command = {
     "inserts chat's usage records into the cluster that USAGE_SOURCE names; a run does so first, further API machines by a schedule of their own",
   prepare(args) {
     const { values } = parseCommandLine({ args, options: JSON_OPTION })
-    return async (world) => {
-      const { dataDir, usageSource } = world.config
+    return async (dependencies) => {
+      const { dataDir, usageSource } = dependencies.config
       if (usageSource === undefined) {
         throw new UsageError(
           'USAGE_SOURCE names no cluster, so runs count the usage records where they are: there is nothing to ship',
@@ -21,9 +20,11 @@ export const ship: Command = {
       // Only those who have a cluster wait for its client to load.
       const { shipRecords } = await import('../sources/clickhouse/ship.ts')
       const shipped = await shipRecords(dataDir, usageSource)
-      printResult(world, values.json, shipped, [
-        `${counted(shipped.records, 'usage record')} of ${counted(shipped.files, 'file')} shipped` +
-          (shipped.torn === 0 ? '' : `, ${counted(shipped.torn, 'line')} that are none kept in _torn- files`),
+      printResult(dependencies, values.json, shipped, [
+        `${pluralize(shipped.records, 'usage record')} of ${pluralize(shipped.files, 'file')} shipped` +
+          (shipped.torn === 0
+            ? ''
+            : `, ${pluralize(shipped.torn, 'line')} that are none kept in _torn- files`),
       ])
     }
   },

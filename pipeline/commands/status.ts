@@ -2,16 +2,16 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { parseCommandLine } from '../contract/program.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { readLastRun } from '../last-run.ts'
 import type { LastRun } from '../last-run.ts'
 import { currentSnapshot, listRetractions, listSnapshots } from '../snapshot/list.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, World } from './command.ts'
+import type { Command, Dependencies } from './command.ts'
 
 const factsRow = z.object({
   as_of: z.string(),
@@ -30,12 +30,12 @@ export const status: Command = {
     'tells what is published, times, days missing, partial or restated, disk use, and how the last run ended',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: JSON_OPTION })
-    return (world) => printStatus(world, values.json)
+    return (dependencies) => printStatus(dependencies, values.json)
   },
 }
 
-async function printStatus(world: World, json: boolean): Promise<void> {
-  const { dataDir } = world.config
+async function printStatus(dependencies: Dependencies, json: boolean): Promise<void> {
+  const { dataDir } = dependencies.config
   const snapshots = listSnapshots(dataDir)
   const current = currentSnapshot(dataDir)
   const rest = {
@@ -45,22 +45,22 @@ async function printStatus(world: World, json: boolean): Promise<void> {
     last_run: readLastRun(dataDir) ?? null,
   }
   if (current === undefined) {
-    printResult(world, json, { current: null, ...rest }, [
+    printResult(dependencies, json, { current: null, ...rest }, [
       'Nothing is published yet',
       ...ended(rest.last_run),
     ])
     return
   }
-  const facts = await withSnapshots(world.config, { current }, (connection) =>
+  const facts = await withSnapshots(dependencies.config, { current }, (connection) =>
     readRow(connection, 'status.sql', factsRow),
   )
-  printResult(world, json, { current, ...facts, ...rest }, [
+  printResult(dependencies, json, { current, ...facts, ...rest }, [
     `current       ${current}, computed at ${facts.as_of}`,
-    `data          ${facts.first_day} to ${facts.data_through}: ${counted(facts.apps, 'app')}, ${counted(facts.app_days, 'app-day')}`,
+    `data          ${facts.first_day} to ${facts.data_through}: ${pluralize(facts.apps, 'app')}, ${pluralize(facts.app_days, 'app-day')}`,
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
-    `kept          ${counted(rest.snapshots, 'snapshot')}, ${(rest.bytes / 1e6).toFixed(1)} MB`,
+    `kept          ${pluralize(rest.snapshots, 'snapshot')}, ${(rest.bytes / 1e6).toFixed(1)} MB`,
     ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
     ...ended(rest.last_run),
   ])

@@ -1,5 +1,6 @@
 /** Settings that the pipeline and the API share, and how a program's help lists settings. */
 import { z } from 'zod'
+import { wrap } from './terminal.ts'
 
 /** The port that the API listens on unless PORT names one. */
 export const DEFAULT_PORT = 3000
@@ -31,7 +32,8 @@ export function settingsHelp(
   const lines = Object.entries(settings).map(([name, setting]) => {
     const { data: fallback } = setting.safeParse(undefined)
     const end = fallback === undefined ? '' : ` Default: ${fallback}.`
-    return `  ${name.padEnd(23)}${setting.description ?? ''}${end}`
+    const text = wrap(`${setting.description ?? ''}${end}`, ' '.repeat(25))
+    return `  ${name.padEnd(23)}${text.trimStart()}`
   })
   return `Settings (environment):\n${lines.join('\n')}`
 }

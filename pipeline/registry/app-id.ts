@@ -1,5 +1,5 @@
+import { UsageError } from '../contract/program.ts'
 /** The id of an app as an operator types it. */
-import { UsageError } from '../errors.ts'
 
 const APP_ID = /^-?\d{1,19}$/
 

@@ -4,14 +4,15 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { UsageError } from '../contract/program.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { LockedError, UsageError } from '../errors.ts'
+import { LockedError } from '../errors.ts'
 import { decodeRegistry } from './registry.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRows } from '../duckdb/statements.ts'
 import { withFileLock } from './file-lock.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
-import type { AppsWorld } from './world.ts'
+import type { RegistryDependencies } from './dependencies.ts'
 
 const winnerRow = z.object({
   app_id: z.string(),
@@ -48,17 +49,17 @@ const LOCK = {
  * Appends the decision to the registry; apps it would not change are left out.
  * @throws UsageError when an app is not registered, or when the registry would have a fault it has not now.
  */
-export async function decide(world: AppsWorld, decision: Decision): Promise<void> {
-  const folder = join(world.config.dataDir, 'raw', 'apps')
+export async function decide(dependencies: RegistryDependencies, decision: Decision): Promise<void> {
+  const folder = join(dependencies.config.dataDir, 'raw', 'apps')
   // Without a registry there is nothing to decide about, and no folder for a lock.
-  if (!existsSync(folder)) return await append(world, decision, folder)
-  await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(world, decision, folder))
+  if (!existsSync(folder)) return await append(dependencies, decision, folder)
+  await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(dependencies, decision, folder))
 }
 
-async function append(world: AppsWorld, decision: Decision, folder: string): Promise<void> {
-  const name = fileName(world.now())
-  const lines = await withRegistry(world.config, async (connection) => {
-    const proposals = await propose(connection, world, decision)
+async function append(dependencies: RegistryDependencies, decision: Decision, folder: string): Promise<void> {
+  const name = fileName(dependencies.now())
+  const lines = await withRegistry(dependencies.config, async (connection) => {
+    const proposals = await propose(connection, dependencies, decision)
     const faults = new Set(await findFaults(connection))
     const file = join('apps', name)
     await stage(connection, { file, proposals, decision })
@@ -69,7 +70,7 @@ async function append(world: AppsWorld, decision: Decision, folder: string): Pro
   if (lines.length === 0) return
   const path = join(folder, name)
   writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
-  world.note(`Written to ${path}. It counts from the next nightly run on`)
+  dependencies.note(`Written to ${path}. It counts from the next nightly run on`)
 }
 
 function fileName(now: Date): string {
@@ -79,7 +80,7 @@ function fileName(now: Date): string {
 
 async function propose(
   connection: DuckDBConnection,
-  world: AppsWorld,
+  dependencies: RegistryDependencies,
   { ids, change }: Decision,
 ): Promise<Proposal[]> {
   const winners = await readRows(connection, 'apps/winners.sql', winnerRow, { ids: listValue(ids) })
@@ -91,24 +92,24 @@ async function propose(
   return winners.flatMap(({ app_id: id, updated_ms, ...before }) => {
     const state = change(before)
     if (JSON.stringify(state) === JSON.stringify(before)) {
-      world.note(`App ${id} is like that already; nothing is written for it`)
+      dependencies.note(`App ${id} is like that already; nothing is written for it`)
       return []
     }
     if (state.alias_of !== null && state.visibility !== before.visibility) {
-      world.note(
+      dependencies.note(
         `App ${id} is an alias: its usage counts for app ${state.alias_of}, whose visibility decides`,
       )
     }
-    return [{ id, state, updatedAt: timeAfter(world, id, updated_ms) }]
+    return [{ id, state, updatedAt: timeAfter(dependencies, id, updated_ms) }]
   })
 }
 
 /** Now, or just after the row that counts now, when that is dated later: the newest row wins. */
-function timeAfter(world: AppsWorld, id: string, updatedMs: number | null): string {
-  const now = world.now().getTime()
+function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: number | null): string {
+  const now = dependencies.now().getTime()
   if (updatedMs === null || updatedMs < now) return new Date(now).toISOString()
   const after = new Date(updatedMs + 1).toISOString()
-  world.note(
+  dependencies.note(
     `The newest row of app ${id} is dated in the future; the decision is dated just after it, ${after}`,
   )
   return after

@@ -1,21 +1,17 @@
 /** The commands that decide about apps: rename, hide, show, tag, alias. */
-import { parseCommandLine } from '../terminal/command-line.ts'
-import type { Command } from '../commands/command.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
-import { UsageError } from '../errors.ts'
 import { readId } from './app-id.ts'
 import { decide } from './decide.ts'
 import type { AppState } from './decide.ts'
-import type { AppsWorld } from './world.ts'
-
-type AppsCommand = Command<AppsWorld>
+import type { RegistryCommand, RegistryDependencies } from './dependencies.ts'
 
 const REASON = { reason: { type: 'string' } } as const
 
 /** A name or a reason stands in one line of a list. */
 const ONE_LINE = /^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$/u
 
-export const rename: AppsCommand = {
+export const rename: RegistryCommand = {
   usage: 'rename ID NAME --reason TEXT',
   summary: 'gives an app another name',
   prepare(args) {
@@ -29,10 +25,18 @@ export const rename: AppsCommand = {
   },
 }
 
-export const hide: AppsCommand = visibilityCommand('hide', 'hidden', 'takes apps out of what is published')
-export const show: AppsCommand = visibilityCommand('show', 'public', 'publishes apps, hidden or private ones')
+export const hide: RegistryCommand = visibilityCommand(
+  'hide',
+  'hidden',
+  'takes apps out of what is published',
+)
+export const show: RegistryCommand = visibilityCommand(
+  'show',
+  'public',
+  'publishes apps, hidden or private ones',
+)
 
-function visibilityCommand(action: 'hide' | 'show', visibility: string, summary: string): AppsCommand {
+function visibilityCommand(action: 'hide' | 'show', visibility: string, summary: string): RegistryCommand {
   return {
     usage: `${action} ID... --reason TEXT`,
     summary,
@@ -43,7 +47,7 @@ function visibilityCommand(action: 'hide' | 'show', visibility: string, summary:
   }
 }
 
-export const tag: AppsCommand = {
+export const tag: RegistryCommand = {
   usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
   summary: 'adds subcategories to apps, or takes them off',
   prepare(args) {
@@ -69,7 +73,7 @@ export const tag: AppsCommand = {
   },
 }
 
-export const alias: AppsCommand = {
+export const alias: RegistryCommand = {
   usage: 'alias ID... (--of ID | --none) --reason TEXT',
   summary: 'counts the usage of apps for another one, or for themselves again',
   prepare(args) {
@@ -91,11 +95,11 @@ function decision(
   ids: readonly string[],
   reason: string | undefined,
   change: (app: AppState) => AppState,
-): (world: AppsWorld) => Promise<void> {
+): (dependencies: RegistryDependencies) => Promise<void> {
   if (ids.length === 0) throw new UsageError(`${action} needs the id of an app: list shows the ids`)
   if (reason === undefined || !ONE_LINE.test(reason)) {
     throw new UsageError(`${action} needs a reason, which is kept with the decision: say --reason TEXT`)
   }
   const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
-  return (world) => decide(world, wanted)
+  return (dependencies) => decide(dependencies, wanted)
 }

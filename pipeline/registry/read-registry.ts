@@ -1,8 +1,8 @@
 /** The app registry as the next nightly run would read it, in a database of its own that takes no lock. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
+import { UsageError } from '../contract/program.ts'
 import type { Config } from '../config.ts'
-import { UsageError } from '../errors.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from './registry.ts'
 import { execute } from '../duckdb/statements.ts'

@@ -1,14 +1,12 @@
 /** The commands that show the registry: list and history. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { parseCommandLine } from '../terminal/command-line.ts'
+import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { JSON_OPTION, printResult } from '../commands/command.ts'
-import type { Command } from '../commands/command.ts'
-import { UsageError } from '../errors.ts'
 import { readRows } from '../duckdb/statements.ts'
 import { readId } from './app-id.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
-import type { AppsWorld } from './world.ts'
+import type { RegistryCommand, RegistryDependencies } from './dependencies.ts'
 
 const appColumns = {
   app_name: z.string().nullable(),
@@ -30,7 +28,7 @@ const historyRow = z.object({
   file: z.string(),
 })
 
-export const list: Command<AppsWorld> = {
+export const list: RegistryCommand = {
   usage: 'list [TEXT] [--json]',
   summary:
     'lists the apps as the registry has them now, or those whose id, name or address has the text in it',
@@ -38,16 +36,16 @@ export const list: Command<AppsWorld> = {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
     const [text = '', ...rest] = positionals
     if (rest.length > 0) throw new UsageError('list takes one text, in quotes when it has spaces')
-    return (world) =>
-      withRegistry(world.config, async (connection) => {
+    return (dependencies) =>
+      withRegistry(dependencies.config, async (connection) => {
         const apps = await readRows(connection, 'apps/list.sql', listRow, { text })
-        printResult(world, values.json, apps, table(Object.keys(listRow.shape), apps))
-        await tellFaults(world, connection)
+        printResult(dependencies, values.json, apps, table(Object.keys(listRow.shape), apps))
+        await tellFaults(dependencies, connection)
       })
   },
 }
 
-export const history: Command<AppsWorld> = {
+export const history: RegistryCommand = {
   usage: 'history ID [--json]',
   summary: 'shows every row about an app, oldest first, with what was decided and why',
   prepare(args) {
@@ -55,11 +53,11 @@ export const history: Command<AppsWorld> = {
     const [text, ...rest] = positionals
     if (text === undefined || rest.length > 0) throw new UsageError('history takes the id of one app')
     const id = readId(text)
-    return (world) =>
-      withRegistry(world.config, async (connection) => {
+    return (dependencies) =>
+      withRegistry(dependencies.config, async (connection) => {
         const rows = await readRows(connection, 'apps/history.sql', historyRow, { id })
         if (rows.length === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
-        printResult(world, values.json, rows, table(Object.keys(historyRow.shape), rows))
+        printResult(dependencies, values.json, rows, table(Object.keys(historyRow.shape), rows))
       })
   },
 }
@@ -76,8 +74,10 @@ function cellText(value: unknown): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
 }
 
-async function tellFaults(world: AppsWorld, connection: DuckDBConnection): Promise<void> {
+async function tellFaults(dependencies: RegistryDependencies, connection: DuckDBConnection): Promise<void> {
   const faults = await findFaults(connection)
   if (faults.length === 0) return
-  world.note(`Faults in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`)
+  dependencies.note(
+    `Faults in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`,
+  )
 }

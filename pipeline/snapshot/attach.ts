@@ -2,9 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { ProgramError } from '../contract/program.ts'
 import { SUMS_FILE, measureFile, sumsText } from '../bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
-import { DataError, LockedError, isExpected, isShortage, lockHolder } from '../errors.ts'
+import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
 import { attachSnapshot } from './create.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
@@ -80,7 +81,7 @@ export function isWhole(dataDir: string, id: string): boolean {
 
 /** DuckDB's errors do not tell which of the attached files is at fault; the checksum does. */
 function damageOf(dataDir: string, id: string, error: unknown): DataError | undefined {
-  if (isExpected(error) || isShortage(error) || isWhole(dataDir, id)) return undefined
+  if (error instanceof ProgramError || isShortage(error) || isWhole(dataDir, id)) return undefined
   return new DataError(
     `The snapshot ${id} is damaged: npm run nightly -- retract ${id} --reason TEXT withdraws it, and the next run ` +
       'publishes from raw/ what is right',

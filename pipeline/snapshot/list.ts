@@ -10,11 +10,12 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
+import { UsageError } from '../contract/program.ts'
 import { asOfFromId } from '../contract/calendar.ts'
 import { CURRENT_POINTER, RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, retractionSchema } from '../contract/files.ts'
 import type { Retraction } from '../contract/files.ts'
 import { syncToDisk, writeInOneStep } from './durable-file.ts'
-import { DataError, UsageError } from '../errors.ts'
+import { DataError } from '../errors.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'

@@ -5,7 +5,7 @@ import { createReadStream, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { clearLeft, nameOfOwn, putInPlace } from '../snapshot/durable-file.ts'
 import { DataError } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
@@ -72,7 +72,7 @@ async function refuseUnplaced(connection: DuckDBConnection, name: string): Promi
   const { rows, first_row, reason } = await readRow(connection, 'import/unplaced.sql', unplacedRow)
   if (rows === 0) return
   throw new DataError(
-    `${name}: ${counted(rows, 'row')} without a day to go to, the first is row ${first_row}: ${reason}. ` +
+    `${name}: ${pluralize(rows, 'row')} without a day to go to, the first is row ${first_row}: ${reason}. ` +
       'Nothing of the file is imported; correct these rows or take them out',
   )
 }

@@ -4,7 +4,7 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { DataError, firstLineOf, isShortage } from '../errors.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
@@ -169,7 +169,7 @@ async function refuseSwallowed(
   if (swallowed > 0) {
     throw new DataError(
       `${file.name} cannot be read: row ${unclosed} opens a quote that is not closed, and ` +
-        `${counted(swallowed, 'line')} after it cannot be told apart. Correct the row, or take it out`,
+        `${pluralize(swallowed, 'line')} after it cannot be told apart. Correct the row, or take it out`,
     )
   }
 }

@@ -16,7 +16,7 @@ import { DAYS_TABLE } from '../bundle/tables.ts'
 import { citationText, licenceText, readmeText } from '../bundle/texts.ts'
 import { addDays } from '../contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { completeSettledFiles, takeOver } from '../snapshot/settled.ts'
 import type { Run, StageResult } from './stage.ts'
 
@@ -37,7 +37,7 @@ export async function bundle(run: Run): Promise<StageResult> {
   writeFileSync(join(run.buildFolder, SUMS_FILE), sumsText(files))
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return {
-    summary: `${counted(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB`,
+    summary: `${pluralize(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB`,
     facts: { files: files.length, bytes },
   }
 }

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import type { GateSettings } from '../config.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { BlockedError } from '../errors.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { GATES } from '../run-options.ts'
@@ -113,7 +113,7 @@ async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Pr
   const named = reasons.slice(0, VOLUMES_TOLD)
   const more =
     reasons.length > named.length
-      ? [`and ${counted(reasons.length - named.length, 'more figure')} like these`]
+      ? [`and ${pluralize(reasons.length - named.length, 'more figure')} like these`]
       : []
   const days = new Set(volumes.map(({ day }) => day))
   const judged = new Set(volumes.filter(hasHistory).map(({ day }) => day))

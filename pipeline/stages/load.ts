@@ -1,10 +1,11 @@
 /** The stage load: counts the raw usage of each new or changed day into the warehouse. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
+import { ProgramError } from '../contract/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
-import { DataError, isExpected, machineFault, messageOf } from '../errors.ts'
+import { DataError, machineFault, messageOf } from '../errors.ts'
 import { dateValue, timeValue } from '../duckdb/sql-values.ts'
 import { openSource } from '../sources/source.ts'
 import type { SourceDay, UsageSource } from '../sources/source.ts'
@@ -126,8 +127,8 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
-      `${counted(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
-      `${counted(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${counted(totals.rows_duplicate, 'duplicate')}`,
+      `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
+      `${pluralize(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${pluralize(totals.rows_duplicate, 'duplicate')}`,
     facts: {
       days_loaded: days.read.length,
       days_unchanged: days.unchanged,
@@ -150,9 +151,13 @@ async function countDays(run: Run, source: UsageSource, days: readonly SourceDay
       await loadDay(run, source, day)
     } catch (error) {
       // A full disk is no fault of the day: the others would meet it as well.
-      const refused = isExpected(error) ? undefined : machineFault(error, run.config.dataDir)
+      const refused = error instanceof ProgramError ? undefined : machineFault(error, run.config.dataDir)
       if (refused !== undefined) throw refused
-      faults.push(isExpected(error) ? error.message : `Day ${day.day} cannot be counted: ${messageOf(error)}`)
+      faults.push(
+        error instanceof ProgramError
+          ? error.message
+          : `Day ${day.day} cannot be counted: ${messageOf(error)}`,
+      )
     }
     run.effects.progress.step('load', index + 1, days.length)
   }
@@ -190,7 +195,7 @@ async function tooManyRejects(run: Run, day: string, rejected: bigint, read: big
   const worst = await readRows(run.connection, 'load/worst.sql', worstRow, { day })
   const lines = worst.map(
     ({ file, reason, rows: count, first_row, example }) =>
-      `  ${file}: ${counted(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
+      `  ${file}: ${pluralize(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
   )
   return new DataError(
     `Day ${day}: ${rejected} of ${read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { FLOOR_DATE, addDays, wholeSeconds } from '../contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf } from '../contract/taxonomy.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { DataError } from '../errors.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { createMacros } from '../ranking/macros.ts'
@@ -67,7 +67,7 @@ export async function rank(run: Run): Promise<StageResult> {
   const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
   return {
     summary:
-      `${counted(totals.apps, 'app')}, ${counted(totals.app_days, 'app-day')}, ${counted(totals.ranking_rows, 'ranking row')}, ` +
+      `${pluralize(totals.apps, 'app')}, ${pluralize(totals.app_days, 'app-day')}, ${pluralize(totals.ranking_rows, 'ranking row')}, ` +
       `data through ${extent.days.to}${takenOver === undefined ? '' : `, taken over through ${takenOver.through}`}`,
     facts: {
       first_day: extent.days.from,

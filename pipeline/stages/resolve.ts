@@ -1,7 +1,7 @@
 /** The stage resolve: reads the app registry and finds for every app where its usage counts and whether it is public. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { counted } from '../terminal/pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 import { DataError } from '../errors.ts'
 import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -64,9 +64,9 @@ async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
   const unregistered = await readRows(connection, 'resolve/unregistered.sql', unregisteredRow, UNATTRIBUTED)
   return {
     summary:
-      `${counted(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
-      `${counted(facts.apps_unregistered, 'app')} with usage not registered; ` +
-      `${counted(requests_unattributed, 'request')} without an app`,
+      `${pluralize(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
+      `${pluralize(facts.apps_unregistered, 'app')} with usage not registered; ` +
+      `${pluralize(requests_unattributed, 'request')} without an app`,
     facts,
     // With a single hidden app, the total of the hidden ones would be that app's traffic.
     privateFacts: {

@@ -1,6 +1,6 @@
 /** What a run tells the operator on stderr while it works: a bar on a terminal, plain lines elsewhere. */
 import { styleText } from 'node:util'
-import { printable } from './printable.ts'
+import { printable } from '../contract/terminal.ts'
 
 /** A place to write to that may be a terminal; process.stderr is one. */
 export type Output = {

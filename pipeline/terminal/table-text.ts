@@ -1,5 +1,5 @@
 /** Rows as a table of text, for people at a terminal. */
-import { counted } from './pluralize.ts'
+import { pluralize } from '../contract/terminal.ts'
 
 /** Aligned columns, numbers to the right; the last line says how many rows there are. */
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
@@ -17,7 +17,7 @@ export function formatTable(names: readonly string[], rows: readonly (readonly u
       .join('  ')
       .trimEnd()
   const rule = widths.map((width) => '-'.repeat(width)).join('  ')
-  return [line(names), rule, ...cells.map(line), `(${counted(rows.length, 'row')})`].join('\n')
+  return [line(names), rule, ...cells.map(line), `(${pluralize(rows.length, 'row')})`].join('\n')
 }
 
 function cellText(value: unknown): string {

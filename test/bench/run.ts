@@ -2,8 +2,8 @@
  * `npm run bench`: every part, or those that are named: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
-import { note, parseCommandLine, print } from '../../pipeline/terminal/command-line.ts'
-import { UsageError } from '../../pipeline/errors.ts'
+import { UsageError, parseCommandLine } from '../../pipeline/contract/program.ts'
+import { note, print } from '../../pipeline/contract/terminal.ts'
 import { benchChat } from './chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline.ts'

@@ -10,7 +10,8 @@
  */
 import { createReadStream, globSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { DataError, LockedError, isExpected } from '../../errors.ts'
+import { ProgramError } from '../../contract/program.ts'
+import { DataError, LockedError } from '../../errors.ts'
 import { withFileLock } from '../../registry/file-lock.ts'
 import type { ClickHouseAddress } from './address.ts'
 import { InsertError, connectClickHouse } from './client.ts'
@@ -83,7 +84,7 @@ async function shipFiles(clickHouse: ClickHouse, table: string, paths: readonly 
       shipped.records += records
       shipped.torn += torn
     } catch (error) {
-      if (!isExpected(error)) throw error
+      if (!(error instanceof ProgramError)) throw error
       faults.push(`${basename(dirname(path))}/${basename(path)}: ${error.message}`)
       // The cluster may take other files where it refuses this one.
       if (!(error instanceof InsertError && error.isRefused)) break

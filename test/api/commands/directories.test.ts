@@ -162,7 +162,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       { args: ['remove', '--account', 'acme'], remedy: 'set makes one' },
       { args: ['test', '--account', 'acme'], remedy: 'set makes one' },
       { args: ['sync', '--account', 'acme'], remedy: 'set makes one' },
-      { args: ['connect'], remedy: 'set --account NAME' },
+      { args: ['connect'], remedy: 'expected set, list, remove, test, sync' },
       { args: [], remedy: 'set --account NAME' },
     ])('exits 2 and names the remedy on $args', async ({ args, remedy }) => {
       const run = await directories(await withAccount(), ...args)

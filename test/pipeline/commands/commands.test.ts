@@ -339,6 +339,6 @@ describe('wrong usage', () => {
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
     for (const name of Object.keys(pipelineSettings.shape))
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
-    expect(stdout).toMatch(/^  PIPELINE_MEMORY .* Default: 2GB\.$/m)
+    expect(stdout).toMatch(/^  PIPELINE_MEMORY [^:]*: [^:]*Default:\s+2GB\.$/m)
   })
 })
