@@ -1,13 +1,10 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
-import { CHAT_LIMITS } from '../../../api/chat/chat.ts'
 import { BASE_PATH } from '../../../api/paths.ts'
-import { makeKey, said, startServer, until } from '../../support/api.ts'
-import { MESSAGES, startChat, startScriptedChat, writeModels, type ScriptedChat } from '../../support/chat.ts'
-import { INSPECTED, INSPECTOR_URL, liveHeapBytes } from '../../support/live-heap.ts'
+import { until } from '../../support/api.ts'
+import { MESSAGES, startChat, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import {
   answers,
@@ -326,65 +323,4 @@ describe('a service that stops', () => {
       { outcome: 'left', requests: 1, prompt_tokens: null },
     ])
   })
-})
-
-/** The gate asks for 10,000; fewer streams keep the daily run of the tests short. */
-const ABORTED = process.env['CI'] ? 10_000 : 3000
-/** As many as are read on at once, and all code has run. */
-const WARM_UP = 1000
-const AT_ONCE = 50
-/** What a stream may leave behind, in bytes: less than the smallest object that stands for one. */
-const KEPT_PER_STREAM = 500
-
-it(`${ABORTED} aborted streams leave memory and sockets flat`, async () => {
-  await using upstream = await startUpstream({
-    endless: async (response) => {
-      void beginStream(response, { method: '', path: '', headers: {}, body: { model: '' } })
-      await once(response, 'close')
-    },
-  })
-  const dataDir = folders.make()
-  const MODELS_FILE = writeModels(dataDir, { 'a/one': [{ base_url: upstream.url, model: 'endless' }] })
-  const program = await startServer({ DATA_DIR: dataDir, MODELS_FILE, NODE_OPTIONS: INSPECTED })
-  const [, inspector = ''] = await said(program, 'stderr', INSPECTOR_URL)
-  const key = await makeKey({ DATA_DIR: dataDir })
-  const openSockets = async () => {
-    const text = await (await fetch(`${program.origin}/metrics`)).text()
-    return Number(/^process_open_fds (\d+)$/m.exec(text)?.[1])
-  }
-  const abortOne = async () => {
-    const request = httpRequest(`${program.origin}${BASE_PATH}/chat/completions`, {
-      method: 'POST',
-      agent: false,
-      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-    })
-    request.on('error', () => undefined)
-    request.end(JSON.stringify({ ...ONE, stream: true }))
-    const [response] = await once(request, 'response')
-    await once(response, 'data')
-    response.destroy()
-  }
-  const abortMany = async (streams: number) => {
-    let left = streams
-    const worker = async () => {
-      while (left-- > 0) await abortOne()
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, worker))
-  }
-  const socketsBefore = await openSockets()
-  await abortMany(WARM_UP)
-  const bytesBefore = await liveHeapBytes(inspector)
-  await abortMany(ABORTED - WARM_UP)
-  const grown = (await liveHeapBytes(inspector)) - bytesBefore
-  expect(grown).toBeLessThan((ABORTED - WARM_UP) * KEPT_PER_STREAM)
-  // Some of the last ones are still being read on.
-  const atMost = socketsBefore + CHAT_LIMITS.drains + AT_ONCE
-  await until(async () => (await openSockets()) <= atMost)
-  program.child.kill('SIGTERM')
-  expect((await program.ended).code).toBe(0)
-  const today = new Date().toISOString().slice(0, 10)
-  const records = [today, new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)].flatMap((day) =>
-    readRecords(dataDir, day),
-  )
-  expect(records).toHaveLength(ABORTED)
 })

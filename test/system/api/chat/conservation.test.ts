@@ -28,7 +28,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 /** The gate asks for 5000; fewer requests keep the daily run of the tests short. */
-const REQUESTS = process.env['CI'] ? 5000 : 2000
+const REQUESTS = 5000
 const AT_ONCE = 20
 const DAY_MS = 86_400_000
 

@@ -2,16 +2,16 @@
 import * as fc from 'fast-check'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
-import { computeDataset } from '../../support/oracle-reading.ts'
-import { FILTERS, publicApps, publicDays, ranking } from '../../support/oracle.ts'
-import type { Question } from '../../support/oracle.ts'
+import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { computeDataset } from '../../../support/oracle-reading.ts'
+import { FILTERS, publicApps, publicDays, ranking } from '../../../support/oracle.ts'
+import type { Question } from '../../../support/oracle.ts'
 
 const AS_OF = '2025-01-15T02:00:00Z'
 const APPS = 12
 
 /** One run of the pipeline takes about a second, so a few inputs with much in each. */
-const INPUTS = 5
+const INPUTS = 20
 
 const folders = new TemporaryFolders()
 
