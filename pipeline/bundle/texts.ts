@@ -84,11 +84,13 @@ apostrophe before it. Parquet has the lists and texts as they are.
 
 ## Asking the DuckDB file
 
-Two macros rank the apps of any window, both days inclusive; \`category\` and \`subcategory\` are optional:
+Three macros rank the apps of any window, both days inclusive; \`category\` and \`subcategory\` are optional. Dates are
+clamped and refused as in the API:
 
 \`\`\`sql
 FROM popular('${firstDay}', '${meta.data_through}');
 FROM trending('${firstDay}', '${meta.data_through}', category := 'coding') LIMIT 20;
+FROM popular_by_requests('${firstDay}', '${meta.data_through}');
 \`\`\`
 
 Attached to another database, make the file the current one first (\`USE\`). Its tables, columns and macros carry

@@ -6,11 +6,13 @@ import { execute, sqlFile } from '../duckdb/statements.ts'
 const RULE_FILE = 'ranking.sql'
 
 /**
- * Creates the public macros of the attached snapshot, which is the current database.
- * @param dataThrough last day of the data. A constant lets scans skip the days outside a window; a look into meta would not.
+ * Creates the ranking macros of the attached snapshot, which is the current database.
+ * @param dataThrough last day of the data. As a constant it lets scans skip the days outside a window; a look into meta
+ * would not.
  */
 export async function createMacros(connection: DuckDBConnection, dataThrough: string): Promise<void> {
   await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
+  await execute(connection, 'window.sql')
   await execute(connection, RULE_FILE)
 }
 

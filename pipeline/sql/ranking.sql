@@ -21,59 +21,74 @@ WHERE CASE
 END;
 COMMENT ON MACRO TABLE main.filtered_apps IS 'The apps a filter lets through: all of them, a category group, or a subcategory (which must belong to the category when both are given).';
 
+-- DuckDB looks up the names inside a macro in the current database. So the macros of an attached database fail at the first
+-- name, which is this one and therefore tells the remedy.
+CREATE MACRO main."volumes: USE the attached database first"(first_day, last_day) AS TABLE
+SELECT
+  d.app_id,
+  CAST(sum(d.requests) AS BIGINT) AS total_requests,
+  CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total_tokens
+FROM main.usage_between(first_day, last_day) AS d
+GROUP BY d.app_id;
+COMMENT ON MACRO TABLE main."volumes: USE the attached database first" IS 'Requests and tokens of each app from first_day to last_day, both inclusive.';
+
 CREATE MACRO main.popular(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
-WITH volumes AS (
-  SELECT
-    d.app_id,
-    CAST(sum(d.requests) AS BIGINT) AS total_requests,
-    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total_tokens
-  FROM main.usage_between(start_date, end_date) AS d
-  GROUP BY d.app_id
-)
 SELECT
   row_number() OVER (ORDER BY v.total_tokens DESC, v.app_id) AS rank,
   v.app_id,
   f.app_name,
   v.total_requests,
   v.total_tokens
-FROM volumes AS v
+FROM main."volumes: USE the attached database first"(
+  window_start(start_date, end_date), window_end(start_date, end_date)
+) AS v
 JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = v.app_id
 WHERE v.total_requests > 0
 ORDER BY rank;
-COMMENT ON MACRO TABLE main.popular IS 'Apps by tokens inside the window, both days inclusive: popular(DATE ''2026-08-25'', DATE ''2026-08-31'', category := ''coding''). Ties: lower app_id first.';
+COMMENT ON MACRO TABLE main.popular IS 'Apps by tokens inside the window, both days inclusive: popular(''2026-08-25'', ''2026-08-31'', category := ''coding''). Ties: lower app_id first. A start before 2025-01-01 and an end after data_through are clamped; a window without a day of the dataset is an error.';
+
+CREATE MACRO main.popular_by_requests(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+SELECT
+  row_number() OVER (ORDER BY v.total_requests DESC, v.app_id) AS rank,
+  v.app_id,
+  f.app_name,
+  v.total_requests,
+  v.total_tokens
+FROM main."volumes: USE the attached database first"(
+  window_start(start_date, end_date), window_end(start_date, end_date)
+) AS v
+JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = v.app_id
+WHERE v.total_requests > 0
+ORDER BY rank;
+COMMENT ON MACRO TABLE main.popular_by_requests IS 'As popular, by requests instead of tokens. Ties: lower app_id first.';
 
 -- Excess is compared as three times the window against the sum of the three periods before it, in integers.
 CREATE MACRO main.trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
-WITH inside AS (
+WITH growth AS (
   SELECT
-    d.app_id,
-    CAST(sum(d.requests) AS BIGINT) AS total_requests,
-    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS HUGEINT) AS total_tokens
-  FROM main.usage_between(start_date, end_date) AS d
-  GROUP BY d.app_id
-),
-before AS (
-  SELECT d.app_id, CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS HUGEINT) AS total_tokens
-  FROM main.usage_between(
-    CAST(start_date AS DATE) - CAST(3 * (CAST(end_date AS DATE) - CAST(start_date AS DATE) + 1) AS INTEGER),
-    CAST(start_date AS DATE) - 1
-  ) AS d
-  GROUP BY d.app_id
-),
-growth AS (
-  SELECT i.app_id, i.total_requests, i.total_tokens, 3 * i.total_tokens - coalesce(b.total_tokens, 0) AS triple_excess
-  FROM inside AS i
-  LEFT JOIN before AS b ON b.app_id = i.app_id
-  WHERE i.total_requests > 0 AND 3 * i.total_tokens > coalesce(b.total_tokens, 0)
+    i.app_id,
+    i.total_requests,
+    i.total_tokens,
+    3 * CAST(i.total_tokens AS HUGEINT) - coalesce(CAST(b.total_tokens AS HUGEINT), 0) AS triple_excess
+  FROM main."volumes: USE the attached database first"(
+    window_start(start_date, end_date), window_end(start_date, end_date)
+  ) AS i
+  LEFT JOIN main."volumes: USE the attached database first"(
+    window_start(start_date, end_date)
+      - CAST(3 * (window_end(start_date, end_date) - window_start(start_date, end_date) + 1) AS INTEGER),
+    window_start(start_date, end_date) - 1
+  ) AS b ON b.app_id = i.app_id
+  WHERE i.total_requests > 0
 )
 SELECT
   row_number() OVER (ORDER BY g.triple_excess DESC, g.total_tokens DESC, g.app_id) AS rank,
   g.app_id,
   f.app_name,
   g.total_requests,
-  CAST(g.total_tokens AS DECIMAL(38, 0)) AS total_tokens,
+  g.total_tokens,
   CAST(g.triple_excess // 3 AS DECIMAL(38, 0)) AS excess_tokens
 FROM growth AS g
 JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
+WHERE g.triple_excess > 0
 ORDER BY rank;
-COMMENT ON MACRO TABLE main.trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. Days before 2025-01-01 and missing days (see coverage) count as zero. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id.';
+COMMENT ON MACRO TABLE main.trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. Days before 2025-01-01 and missing days (see coverage) count as zero. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id. Dates as in popular.';

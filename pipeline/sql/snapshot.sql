@@ -1,4 +1,4 @@
--- The public tables and views of a snapshot; ranking.sql has the macros of the ranking rule. Everything here is readable by DuckDB 1.1 and newer
+-- The public tables and views of a snapshot; window.sql and ranking.sql have the macros. Everything here is readable by DuckDB 1.1 and newer
 -- (storage version v1.0.0); no HUGEINT, since Parquet would turn it into DOUBLE and lose digits.
 
 CREATE TABLE meta (
@@ -116,12 +116,6 @@ COMMENT ON COLUMN restatements.requests_before IS 'Published requests of the day
 COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day after.';
 COMMENT ON COLUMN restatements.tokens_before IS 'Published tokens of the day before.';
 COMMENT ON COLUMN restatements.tokens_after IS 'Published tokens of the day after.';
-
-CREATE MACRO usage_between(first_day, last_day) AS TABLE
-SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
-FROM app_daily AS d
-WHERE d.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
-COMMENT ON MACRO TABLE usage_between IS 'Usage of the apps from first_day to last_day, both inclusive, in rows that add up to it.';
 
 -- For the questions asked most; the macros answer for any other window.
 

@@ -20,7 +20,7 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows } from '../duckdb/statements.ts'
 
 /** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
-const SNAPSHOT_RULES = 4
+const SNAPSHOT_RULES = 5
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
 const ROWS_AT_ONCE = 2_500_000

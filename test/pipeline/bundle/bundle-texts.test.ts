@@ -107,6 +107,7 @@ ${summary}
     expect(queries).toEqual([
       "FROM popular('2025-12-31', '2026-01-06');",
       "FROM trending('2025-12-31', '2026-01-06', category := 'coding') LIMIT 20;",
+      "FROM popular_by_requests('2025-12-31', '2026-01-06');",
     ])
     for (const sql of queries) {
       const rows = await query(join(folder, 'app-rankings.duckdb'), sql.replace(/;$/, ''))

@@ -18,6 +18,8 @@ afterAll(() => folders.removeAll())
 const QUERIES = [
   "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM popular('2026-08-25', '2026-08-31', category := 'coding')",
   "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM trending('2026-08-25', '2026-08-31')",
+  "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM trending('2024-08-25', '2026-09-03')",
+  "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM popular_by_requests('2026-08-25', '2026-08-31')",
   'SELECT CAST(COLUMNS(*) AS VARCHAR) FROM latest_popular',
   'SELECT CAST(COLUMNS(*) AS VARCHAR) FROM latest_trending',
   'SELECT CAST(COLUMNS(*) AS VARCHAR) FROM app_history ORDER BY ALL',

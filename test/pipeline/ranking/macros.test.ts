@@ -1,0 +1,114 @@
+/** The macros of a published file clamp and refuse dates as the API does (CONTRACT 4.1), from an attached database too. */
+import { join } from 'node:path'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseParameters } from '../../../api/datasets/rankings/parameters.ts'
+import { resolveQuery } from '../../../api/datasets/rankings/query.ts'
+import { ApiError } from '../../../api/http/errors.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
+
+const FIRST_DAY = '2025-01-01'
+const LAST_DAY = '2025-02-28'
+const RANKINGS = ['popular', 'trending', 'popular_by_requests'] as const
+
+const folders = new TemporaryFolders()
+let file = ''
+let instance: DuckDBInstance
+let connection: DuckDBConnection
+
+beforeAll(async () => {
+  const days = Array.from({ length: 59 }, (_, index) => addDays(FIRST_DAY, index))
+  const folder = await publishSnapshot(folders.make(), {
+    asOf: new Date('2025-03-01T02:00:00Z'),
+    dataThrough: LAST_DAY,
+    firstDay: FIRST_DAY,
+    apps: [1, 2, 3].map((id) => ({ id, name: `App ${id}`, tags: ['game' as const] })),
+    daily: days.flatMap((day, index) =>
+      [1, 2, 3].map((app) => ({ day, app, requests: 10 - 3 * app, tokens: app * index })),
+    ),
+  })
+  file = join(folder, SNAPSHOT_FILE)
+  instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
+  connection = await instance.connect()
+})
+
+afterAll(() => {
+  connection.closeSync()
+  instance.closeSync()
+  folders.removeAll()
+})
+
+/** The rows as text, or the message of what is wrong. */
+async function ask(sql: string, from = connection): Promise<unknown> {
+  const asked = from.runAndReadAll(sql).then((reader) => reader.getRowsJson())
+  return await asked.catch((error: unknown) => String(error))
+}
+
+const DATES = [
+  '2024-06-01',
+  '2024-12-31',
+  '2025-01-01',
+  '2025-01-02',
+  '2025-02-27',
+  LAST_DAY,
+  '2025-03-01',
+  '2025-04-05',
+]
+const WINDOWS = DATES.flatMap((start) => DATES.map((end) => ({ start, end })))
+
+/** What the API makes of the same dates; undefined where it refuses them. */
+function resolvedByApi({ start, end }: { readonly start: string; readonly end: string }) {
+  try {
+    return resolveQuery(parseParameters(`start_date=${start}&end_date=${end}`), LAST_DAY)
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
+describe.each(RANKINGS)('%s', (ranking) => {
+  it('clamps and refuses each pair of dates as the API does', async () => {
+    for (const window of WINDOWS) {
+      const rows = await ask(`FROM ${ranking}('${window.start}', '${window.end}')`)
+      const resolved = resolvedByApi(window)
+      if (resolved === undefined) expect(rows).toMatch(/(start|end)_date 20.* is (after|before) .*; give/)
+      else expect(rows).toEqual(await ask(`FROM ${ranking}('${resolved.start}', '${resolved.end}')`))
+    }
+  })
+
+  it('takes dates as DATE and as text, and refuses what is neither', async () => {
+    const rows = await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`)
+    expect(rows).toHaveLength(3)
+    expect(await ask(`FROM ${ranking}(DATE '2025-01-20', DATE '2025-01-31')`)).toEqual(rows)
+    expect(await ask(`FROM ${ranking}('January', '2025-01-31')`)).toContain('YYYY-MM-DD')
+    expect(await ask(`FROM ${ranking}('2025-01-20', NULL)`)).toContain('both needed')
+  })
+
+  it('works from an attached database after USE, and without it the error tells to USE it', async () => {
+    const other = await DuckDBInstance.create(':memory:')
+    const elsewhere = await other.connect()
+    await elsewhere.run(`ATTACH '${file}' AS attached (READ_ONLY)`)
+    expect(await ask(`FROM attached.${ranking}('2025-01-20', '2025-01-31')`, elsewhere)).toContain(
+      'USE the attached database first',
+    )
+    await elsewhere.run('USE attached')
+    expect(await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`, elsewhere)).toHaveLength(3)
+    elsewhere.closeSync()
+    other.closeSync()
+  })
+})
+
+it('popular_by_requests ranks by requests, ties by the lower app_id', async () => {
+  const columns = 'rank, app_id, total_requests, total_tokens'
+  expect(await ask(`SELECT ${columns} FROM popular_by_requests('2025-01-02', '2025-01-02')`)).toEqual([
+    ['1', '1', '7', '1'],
+    ['2', '2', '4', '2'],
+    ['3', '3', '1', '3'],
+  ])
+  expect(
+    await ask(`SELECT count(*) FROM popular_by_requests('2025-01-02', '2025-01-02', category := 'coding')`),
+  ).toEqual([['0']])
+})
