@@ -155,7 +155,8 @@ async function showPlan(accountId: string, options: SyncOptions, dependencies: D
   const { store, print, note } = dependencies
   const prepared = await prepareSync(store, accountId, options, effectsOf(dependencies))
   for (const line of describePlan(prepared.plan)) print(line)
-  if (!prepared.complete) note('The directory tells no total: a sync deletes nothing.')
+  for (const warning of prepared.warnings) note(`${warning}.`)
+  if (!prepared.complete) note('The list is not provably whole: a sync deletes nothing.')
   if (prepared.fault === undefined) return
   note(`A sync would stop here. ${FAILURES[prepared.fault.failure]} (${prepared.fault.message})`)
   note('To let one run do it all the same: sync --allow-deletions.')

@@ -5,7 +5,7 @@ import { validate } from 'node-cron'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { OperatorError } from '../http/errors.ts'
 import type { Connection, ConnectionWanted } from '../scim/directory/connection-store.ts'
-import { MEMBER_MODES, type MemberMode } from '../scim/directory/pull.ts'
+import { MEMBER_MODES, type MemberMode } from '../scim/directory/member-mode.ts'
 
 /** The options each command knows. */
 const OPTIONS = {

@@ -15,7 +15,7 @@ export function longList<Output>(element: z.ZodType<Output>) {
 }
 
 /** The elements as their schema reads them; the faults of the first faulty ones are told to `context`. */
-export function readElements<Output>(
+function readElements<Output>(
   element: z.ZodType<Output>,
   list: readonly unknown[],
   context: z.RefinementCtx,

@@ -40,7 +40,13 @@ const groupsSchema = z.strictObject({
 
 const membersSchema = z.strictObject({
   data: z.array(
-    z.strictObject({ id: z.string(), type: z.string().nullable(), display_name: z.string().nullable() }),
+    z.strictObject({
+      id: z.string(),
+      type: z.string().nullable(),
+      display_name: z.string().nullable(),
+      active: z.boolean().nullable(),
+      email: z.string().nullable(),
+    }),
   ),
   total_count: z.int().nullable(),
 })

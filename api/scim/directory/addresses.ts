@@ -3,7 +3,8 @@
  * name resolved to just then, so a name that changes its meaning (DNS rebinding) gains nothing.
  */
 import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
-import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
 type AddressKind = 'public' | 'private' | 'loopback' | 'forbidden'
 
@@ -20,63 +21,50 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-const LOOPBACK = listOf('127.0.0.0/8 ::1/128')
-// Beside the private networks: carrier NAT, benchmarks, and the IPv6 forms that carry an IPv4 address inside.
-const PRIVATE = listOf(`
-  10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 198.18.0.0/15
-  fc00::/7 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 2002::/16 2001::/32`)
-// Never a directory: link-local (where clouds hand out credentials), multicast, documentation, reserved.
-const FORBIDDEN = listOf(`
-  0.0.0.0/8 169.254.0.0/16 192.0.0.0/24 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
-  ::/96 fe80::/10 fec0::/10 ff00::/8 100::/64 2001:db8::/32 fd00:ec2::254/128`)
+// Of the special ranges that the library names, these have a use. In all others no directory is reached: link-local is
+// where clouds hand out credentials, the rest is multicast, documentation, translation or reserved.
+const KINDS: Readonly<Record<string, AddressKind>> = {
+  unicast: 'public',
+  private: 'private',
+  carrierGradeNat: 'private',
+  uniqueLocal: 'private',
+  loopback: 'loopback',
+}
 
-// Networks whose addresses carry an IPv4 address, and the group of 16 bits at which it begins.
-const CARRIERS = [
-  { list: listOf('64:ff9b::/96 ::ffff:0:0:0/96'), first: 6 },
-  { list: listOf('2002::/16'), first: 1 },
-]
+// What is assigned to the public internet so far (RFC 4291, 2.4); the library counts all that has no name as unicast.
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
+// Where a cloud hands out credentials by IPv6, in a range that is private otherwise.
+const METADATA = 'fd00:ec2::254'
+
+// The ranges of IPv6 with an IPv4 address inside, and the group of 16 bits at which that begins: translated addresses
+// (RFC 6052, RFC 6145) and 6to4 (RFC 3056).
+const EMBEDDING: Readonly<Record<string, number>> = { rfc6052: 6, rfc6145: 6, '6to4': 1 }
 
 /** A host whose addresses are all out of reach. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
 
-/** What kind of address an IP address is; of one that carries an IPv4 address inside, never a better one than that. */
-export function addressKind(address: string): AddressKind {
-  const inner = embeddedAddress(address)
-  if (inner === undefined) return kindOf(address)
-  const kind = kindOf(inner)
-  return kind === 'public' ? kindOf(address) : kind === 'loopback' ? 'forbidden' : kind
+/**
+ * What kind of address an IP address is. One with an IPv4 address inside is private, unless that is an address which may
+ * not be reached: then neither may this one.
+ */
+export function addressKind(text: string): AddressKind {
+  // The library reads the outdated form of an embedded address (RFC 4291, 2.5.5.1) as the one in use.
+  if (/^::\d+\./.test(text)) return 'forbidden'
+  const address = ipaddr.process(text)
+  const range = address.range()
+  if (address instanceof ipaddr.IPv4) return KINDS[range] ?? 'forbidden'
+  const first = EMBEDDING[range]
+  if (first !== undefined) return isReachable(address.parts.slice(first, first + 2)) ? 'private' : 'forbidden'
+  const isForbidden = address.toString() === METADATA || (range === 'unicast' && !address.match(GLOBAL_IPV6))
+  return isForbidden ? 'forbidden' : (KINDS[range] ?? 'forbidden')
 }
 
-/** The IPv4 address inside of an IPv6 address: translated (RFC 6052, RFC 2765) or 6to4 (RFC 3056). */
-function embeddedAddress(address: string): string | undefined {
-  if (isIP(address) !== 6) return undefined
-  const first = CARRIERS.find(({ list }) => list.check(address, 'ipv6'))?.first
-  if (first === undefined) return undefined
-  const groups = groupsOf(address).slice(first, first + 2)
-  return groups.flatMap((group) => [group >> 8, group & 0xff]).join('.')
-}
-
-/** The eight groups of 16 bits of an IPv6 address. */
-function groupsOf(address: string): readonly number[] {
-  // As addresses of URLs they have hexadecimal groups alone.
-  const [host = ''] = address.split('%')
-  const [head = '', tail] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
-  const [before, after] = [readGroups(head), readGroups(tail ?? '')]
-  return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
-}
-
-function readGroups(text: string): readonly number[] {
-  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
-}
-
-function kindOf(address: string): AddressKind {
-  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-  // First, since it lies inside a forbidden network: ::1 in ::/96.
-  if (LOOPBACK.check(address, family)) return 'loopback'
-  if (FORBIDDEN.check(address, family)) return 'forbidden'
-  return PRIVATE.check(address, family) ? 'private' : 'public'
+/** Whether an IPv4 address, given as two groups of 16 bits, is public or private. */
+function isReachable(groups: readonly number[]): boolean {
+  const bytes = groups.flatMap((group) => [group >> 8, group & 0xff])
+  return ['public', 'private'].includes(KINDS[new ipaddr.IPv4(bytes).range()] ?? 'forbidden')
 }
 
 /** Whether a connection by this protocol (`https:` or `http:`) may be made to an address. */
@@ -121,13 +109,4 @@ export function checkLiteralAddress({ hostname, protocol }: URL, reach: Reach): 
 
 function refusal(host: string): AddressRefused {
   return new AddressRefused(`No address of ${host} may be connected to`)
-}
-
-function listOf(networks: string): BlockList {
-  const list = new BlockList()
-  for (const network of networks.trim().split(/\s+/)) {
-    const [address = '', prefix = ''] = network.split('/')
-    list.addSubnet(address, Number(prefix), address.includes(':') ? 'ipv6' : 'ipv4')
-  }
-  return list
 }

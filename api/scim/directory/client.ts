@@ -4,13 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
-import { parseJson } from '../../untrusted/json.ts'
 import { retryAfterMs } from '../../http/protocol/retry-after.ts'
-import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
-import { SyncFailure } from '../failures.ts'
-import type { SyncLimits } from './limits.ts'
+import { SyncFailure, type Failure } from '../failures.ts'
+import type { Patience, SyncLimits } from './limits.ts'
+import { readJsonBody, type BodyOptions } from './reply-body.ts'
 import { UNOBSERVED, type SyncObserver } from '../observer.ts'
 
 /** A reply that the caller may judge: a success with its JSON, or a refusal such as 400, 404 or 501. */
@@ -24,10 +23,12 @@ export type Query = Readonly<Record<string, string>>
 
 export interface DirectoryClient {
   /**
-   * GET of a path below the directory's address, tried `tries` times.
+   * GET of a path below the directory's address.
    * @throws {SyncFailure} when there is no answer to judge: refused token, redirect, no JSON, no connection.
    */
-  get(path: string, query?: Query, tries?: number): Promise<Answer>
+  get(path: string, query?: Query): Promise<Answer>
+  /** GET of something that a sync can do without; undefined where there is no answer to judge. */
+  getOptional(path: string): Promise<Answer | undefined>
   close(): Promise<void>
 }
 
@@ -53,7 +54,14 @@ type Outcome =
   | { readonly kind: 'transient'; readonly detail: string }
 
 const ACCEPT = 'application/scim+json, application/json'
-const JSON_TYPE = /^application\/(?:scim\+)?json *(?:;|$)/i
+const OF_REPLY: ReadonlySet<Failure> = new Set([
+  'directory_unauthorized',
+  'directory_invalid_response',
+  'directory_unreachable',
+  'directory_rate_limited',
+  'directory_too_large',
+])
+const REQUEST_TIMEOUT = 408
 const NOT_IMPLEMENTED = 501
 
 /**
@@ -71,23 +79,33 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
     maxResponseSize: limits.responseBytes,
   })
 
+  async function request(path: string, query: Query, patience: Patience): Promise<Answer> {
+    let failures = 0
+    let slowDowns = 0
+    const wanted = { path: pathOf(url, path, query), what: `GET ${path}` }
+    for (;;) {
+      const asked = ask(agent, { ...options, signal }, wanted)
+      const outcome = await observed(asked, observer)
+      if (outcome.kind === 'answer') return outcome.answer
+      if (outcome.kind === 'slow_down') {
+        slowDowns += 1
+        await wait(slowDownMs(outcome, slowDowns, { ...limits, ...patience }), signal)
+      } else {
+        failures += 1
+        if (failures >= patience.tries) throw new SyncFailure('directory_unreachable', outcome.detail)
+        await wait(backoffMs(failures, limits), signal)
+      }
+    }
+  }
+
   return {
-    async get(path, query = {}, tries = limits.tries) {
-      let failures = 0
-      let slowDowns = 0
-      const request = { path: pathOf(url, path, query), what: `GET ${path}` }
-      for (;;) {
-        const asked = ask(agent, { ...options, signal }, request)
-        const outcome = await observed(asked, observer)
-        if (outcome.kind === 'answer') return outcome.answer
-        if (outcome.kind === 'slow_down') {
-          slowDowns += 1
-          await wait(slowDownMs(outcome, slowDowns, limits), signal)
-        } else {
-          failures += 1
-          if (failures >= tries) throw new SyncFailure('directory_unreachable', outcome.detail)
-          await wait(backoffMs(failures, limits), signal)
-        }
+    get: (path, query = {}) => request(path, query, limits),
+    async getOptional(path) {
+      try {
+        return await request(path, {}, limits.optional)
+      } catch (error) {
+        if (isOfReply(error)) return undefined
+        throw error
       }
     },
     async close() {
@@ -118,10 +136,10 @@ async function ask(agent: Agent, options: ClientOptions, { path, what }: Request
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
     })
-    return await judge(reply, what)
+    return await judge(reply, { what, limits, token })
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    return asOutcome(error, what)
+    return asOutcome(error, what, token)
   }
 }
 
@@ -139,12 +157,13 @@ async function observed(
   }
 }
 
-async function judge(reply: Dispatcher.ResponseData, what: string): Promise<Outcome> {
+async function judge(reply: Dispatcher.ResponseData, options: BodyOptions): Promise<Outcome> {
+  const { what } = options
   const { statusCode: status } = reply
-  if (status === 200) return { kind: 'answer', answer: { status, body: await readJson(reply, what) } }
+  if (status === 200) return { kind: 'answer', answer: { status, body: await readJsonBody(reply, options) } }
 
   // Read to its end, so that the connection can serve the next request.
-  const text = await reply.body.text()
+  const body = await readJsonBody(reply, options).catch(() => undefined)
   const waitMs = retryAfterMs(reply.headers['retry-after'])
   const detail = `${what}: status ${status}`
   if (status === 401 || status === 403) throw new SyncFailure('directory_unauthorized', detail)
@@ -152,34 +171,23 @@ async function judge(reply: Dispatcher.ResponseData, what: string): Promise<Outc
   if (status === 429 || (status === 503 && waitMs !== undefined)) {
     return { kind: 'slow_down', detail, waitMs }
   }
-  if (status >= 500 && status !== NOT_IMPLEMENTED) return { kind: 'transient', detail }
-  return { kind: 'answer', answer: { status, body: parseJson(text) } }
+  const isTransient = status === REQUEST_TIMEOUT || (status >= 500 && status !== NOT_IMPLEMENTED)
+  return isTransient ? { kind: 'transient', detail } : { kind: 'answer', answer: { status, body } }
 }
 
-async function readJson({ headers, body }: Dispatcher.ResponseData, what: string): Promise<unknown> {
-  const type = shorten(String(headers['content-type']))
-  const text = await body.text()
-  const json = JSON_TYPE.test(type) ? parseJson(text) : undefined
-  if (json === undefined) {
-    const detail = `${what}: no JSON, but ${text.length} characters of ${type}${codingOf(headers)}`
-    throw new SyncFailure('directory_invalid_response', detail)
-  }
-  return json
+/** Whether a fault is one of this reply alone: the others hold for every request, such as the end of the time. */
+export function isOfReply(error: unknown): error is SyncFailure {
+  return error instanceof SyncFailure && OF_REPLY.has(error.failure)
 }
 
-// Some proxies compress what they pass on, whether that was asked for or not.
-function codingOf({ 'content-encoding': coding = 'identity' }: Dispatcher.ResponseData['headers']): string {
-  return coding === 'identity' ? '' : ` in the content coding ${shorten(String(coding))}, which was refused`
-}
-
-function asOutcome(error: unknown, what: string): Outcome {
+function asOutcome(error: unknown, what: string, token: string): Outcome {
   if (error instanceof SyncFailure) throw error
-  if (error instanceof AddressRefused)
-    throw new SyncFailure('address_refused', error.message, { cause: error })
+  if (error instanceof AddressRefused) throw new SyncFailure('address_refused', error.message)
   if (error instanceof errors.ResponseExceededMaxSizeError) {
-    throw new SyncFailure('directory_too_large', `${what}: the reply has too many bytes`, { cause: error })
+    throw new SyncFailure('directory_too_large', `${what}: the reply has too many bytes`)
   }
-  return { kind: 'transient', detail: `${what}: ${describe(error)}` }
+  // A message may quote what the directory sent, a certificate for instance.
+  return { kind: 'transient', detail: `${what}: ${describe(error)}`.replaceAll(token, '[token]') }
 }
 
 function describe(error: unknown): string {
@@ -191,7 +199,8 @@ function refuseLiteralAddress(url: URL, reach: Reach): void {
   try {
     checkLiteralAddress(url, reach)
   } catch (error) {
-    asOutcome(error, url.href)
+    if (error instanceof AddressRefused) throw new SyncFailure('address_refused', error.message)
+    throw error
   }
 }
 

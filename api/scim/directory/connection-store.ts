@@ -1,7 +1,7 @@
 /** How accounts reach their directories: one connection per account, without its token. */
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
-import { MEMBER_MODES } from './pull.ts'
+import { MEMBER_MODES } from './member-mode.ts'
 
 /** Where the token is found when a sync needs it. */
 const TOKEN_KINDS = ['env', 'file'] as const

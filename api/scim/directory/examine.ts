@@ -1,10 +1,11 @@
 import type { Connection } from './connection-store.ts'
 import type { DirectoryClient, Query } from './client.ts'
-import type { SyncLimits } from './limits.ts'
+import { readGroupById } from './group-by-id.ts'
 import type { RemoteGroup } from './messages.ts'
-import { discoverCursor, readOne } from './pull.ts'
+import { discoverPaging } from './pull.ts'
 import { connect, type SyncDependencies } from '../sync/sync.ts'
 import { firstPage } from './walk.ts'
+import { Warnings } from './warnings.ts'
 
 /**
  * Asks a directory for its first page of groups and tells what it found, as lines of `name: value`.
@@ -17,41 +18,43 @@ export async function examine(
 ): Promise<string[]> {
   const client = connect(connection, signal, dependencies)
   try {
-    const cursor = await discoverCursor(client)
-    const withMembers = connection.members === 'inline'
-    const [{ groups, total, nextCursor }, query] = await firstPage({
-      ...dependencies,
-      client,
-      cursor,
-      withMembers,
+    const warnings = new Warnings()
+    const reading = { ...dependencies, client, warnings }
+    const { page, way } = await firstPage({
+      ...reading,
+      offer: await discoverPaging(client),
+      withMembers: connection.members === 'inline',
     })
-    const paging = pagingOf(query, nextCursor)
+    const paging = pagingOf(way, page.nextCursor)
+    const unknownTotal = paging === 'cursor' ? 'not stated' : 'not stated, so a sync deletes nothing'
     return [
       `address: ${connection.url.href}`,
       `pages by: ${paging}`,
-      `groups in all: ${total ?? (paging === 'cursor' ? 'not told' : 'not told, so a sync deletes nothing')}`,
-      `groups on the first page: ${groups.length}`,
-      ...(await membersOf(connection, groups, { client, limits: dependencies.limits })),
+      `groups in all: ${page.total ?? unknownTotal}`,
+      `groups on the first page: ${page.groups.length}`,
+      ...(await describeMembers(connection, page.groups, reading)),
+      ...warnings.lines().map((line) => `warning: ${line}`),
     ]
   } finally {
     await client.close()
   }
 }
 
-// Where a sync would take them from: a list that was asked to leave members out tells nothing of them.
-async function membersOf(
+// Where a sync would take them from: a list that was asked to leave members out says nothing of them.
+async function describeMembers(
   { members: mode }: Connection,
   groups: readonly RemoteGroup[],
-  { client, limits }: { readonly client: DirectoryClient; readonly limits: SyncLimits },
+  reading: { readonly client: DirectoryClient; readonly warnings: Warnings },
 ): Promise<string[]> {
   if (mode === 'inline') {
     return [`of these with a list of members: ${groups.filter(({ members }) => members !== null).length}`]
   }
   const [first] = groups
   if (mode === 'off' || first === undefined) return []
-  const group = await readOne(client, first.scimId, limits)
-  const told = typeof group === 'string' ? 'it cannot be read' : (group.members?.count ?? 'not told')
-  return [`members of the first, asked for by its id: ${told}`]
+  const group = await readGroupById(reading, first.scimId)
+  const known = typeof group === 'object' && 'found' in group
+  const members = known ? (group.found.members?.count ?? 'not stated') : 'it cannot be read'
+  return [`members of the first, requested by its id: ${members}`]
 }
 
 function pagingOf(query: Query, nextCursor: string | undefined): string {

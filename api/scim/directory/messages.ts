@@ -1,14 +1,10 @@
 /** What a directory says, read leniently where directories differ and strictly where it matters (RFC 7643, 7644). */
-import { z } from 'zod'
+import { isObject } from '../../untrusted/json.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { SyncFailure } from '../failures.ts'
-import {
-  identifierSchema,
-  lowerCaseKeys,
-  memberListSchema,
-  nameSchema,
-  type MemberList,
-} from '../groups/members.ts'
+import { readReceivedMembers, type MemberList } from '../groups/members.ts'
+import { asList, attribute, readFlag, readIdentifier, readText } from './attributes.ts'
+import type { Warnings } from './warnings.ts'
 
 /** A group as the directory has it. */
 export interface RemoteGroup {
@@ -24,79 +20,91 @@ export interface RemoteGroup {
 /** One page of a list of groups. */
 export interface Page {
   readonly groups: readonly RemoteGroup[]
+  /** Rows of the page, groups without a usable id included. */
+  readonly rows: number
   /** `totalResults`, where it is given and makes sense. */
   readonly total: number | undefined
   readonly nextCursor: string | undefined
 }
 
-const countSchema = z
-  .union([z.number(), z.string().regex(/^\d+$/).transform(Number)])
-  .pipe(z.int().min(0))
-  .optional()
-  .catch(undefined)
-
-const pageSchema = z.preprocess(
-  lowerCaseKeys,
-  z.object({
-    resources: z.array(z.unknown()).nullish(),
-    totalresults: countSchema,
-    // Whatever else it is must not pass for none: the first page would be taken for the whole list.
-    nextcursor: z.union([z.string(), z.int().transform(String)]).nullish(),
-  }),
-)
-
-const groupSchema = z.preprocess(
-  lowerCaseKeys,
-  z
-    .object({
-      // These two would climb out of the path they become part of.
-      id: identifierSchema.refine((id) => id !== '.' && id !== '..', { message: 'must not be dots' }),
-      externalid: identifierSchema.nullish().catch(null),
-      displayname: nameSchema.nullish(),
-      members: memberListSchema.nullish(),
-    })
-    .transform(({ id, externalid, displayname, members }): RemoteGroup => ({
-      scimId: id,
-      externalId: externalid ?? null,
-      displayName: displayname?.trim() || id,
-      members: members ?? null,
-    })),
-)
-
-const idSchema = z.preprocess(lowerCaseKeys, z.object({ id: identifierSchema }))
-
-const configSchema = z.preprocess(
-  lowerCaseKeys,
-  z.object({
-    pagination: z.preprocess(lowerCaseKeys, z.object({ cursor: z.boolean().nullish() })).nullish(),
-  }),
-)
-
-const errorSchema = z.preprocess(lowerCaseKeys, z.object({ scimtype: z.string().regex(/^\w{1,40}$/) }))
-
-/** Reads one page of `GET /Groups`. */
-export function readPage(body: unknown): Page {
-  const { resources, totalresults, nextcursor } = parse(pageSchema, body, () => 'a list of groups')
-  // An empty list may leave `Resources` out (RFC 7644, 3.4.2), but then it has to say how many there are.
-  if (!resources && totalresults === undefined) {
-    throw new SyncFailure(
-      'directory_invalid_response',
-      'a list of groups has neither Resources nor totalResults',
-    )
-  }
-  return {
-    groups: (resources ?? []).map(readGroup),
-    total: totalresults,
-    nextCursor: nextcursor || undefined,
-  }
+/** What a `ServiceProviderConfig` says of lists. */
+export interface PagingOffer {
+  /** Whether there is paging by cursor (RFC 9865). */
+  readonly cursor: boolean
+  /** The most rows that a page may have, where a limit is given. */
+  readonly maxPage: number | undefined
 }
 
-/** Reads one group. */
-export function readGroup(body: unknown): RemoteGroup {
-  return parse(groupSchema, body, () => {
-    const scimId = idSchema.safeParse(body).data?.id
-    return scimId === undefined ? 'a group' : groupCalled(scimId)
-  })
+/** The `scimType` of every error that reading may meet (RFC 7644, 3.12; RFC 9865, 2.1). Others are not repeated. */
+const SCIM_TYPES = new Set([
+  'invalidFilter',
+  'tooMany',
+  'invalidSyntax',
+  'invalidPath',
+  'invalidValue',
+  'invalidVers',
+  'noTarget',
+  'sensitive',
+  'invalidCursor',
+  'expiredCursor',
+  'invalidCount',
+])
+
+/**
+ * Reads one page of `GET /Groups`. Groups without a usable id are left out, with a warning.
+ * @throws {SyncFailure} when this is no list of groups.
+ */
+export function readPage(body: unknown, warnings: Warnings): Page {
+  if (!isObject(body)) throw malformed('a list of groups is no object')
+  const total = readCount(attribute(body, 'totalresults'))
+  const resources = attribute(body, 'resources')
+  // An empty list may leave `Resources` out (RFC 7644, 3.4.2), but then it has to say how many there are.
+  if (resources === undefined && total === undefined) {
+    throw malformed('a list of groups has neither Resources nor totalResults')
+  }
+  if (resources !== undefined && typeof resources !== 'object') throw malformed('Resources is no list')
+  const rows = asList(resources)
+  const groups: RemoteGroup[] = []
+  for (const row of rows) {
+    const group = readGroup(row, warnings)
+    if (group === undefined) warnings.add('group_without_id', nameOf(row))
+    else groups.push(group)
+  }
+  return { groups, rows: rows.length, total, nextCursor: readCursor(attribute(body, 'nextcursor')) }
+}
+
+// Whatever else it is must not pass for none: the first page would be taken for the whole list.
+function readCursor(value: unknown): string | undefined {
+  if (value === undefined || value === '') return undefined
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
+  throw malformed('nextCursor of a list of groups is no text')
+}
+
+function readCount(value: unknown): number | undefined {
+  const count = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined
+}
+
+function nameOf(row: unknown): string {
+  return (isObject(row) && readText(attribute(row, 'displayname'))) || 'without a name'
+}
+
+/** Reads one group; undefined where it has no usable id. */
+export function readGroup(body: unknown, warnings: Warnings): RemoteGroup | undefined {
+  const row = isObject(body) ? body : {}
+  const scimId = readIdentifier(attribute(row, 'id'))
+  const displayName = readText(attribute(row, 'displayname'))?.trim()
+  // These two would climb out of the path they become part of.
+  if (scimId === undefined || scimId === '.' || scimId === '..') {
+    return undefined
+  }
+  const { list: members, withoutId, oddAttributes } = readReceivedMembers(attribute(row, 'members'))
+  if (withoutId > 0) warnings.add('member_without_id', scimId)
+  const isOddName = displayName === undefined && attribute(row, 'displayname') !== undefined
+  if (oddAttributes > 0 || isOddName) warnings.add('odd_attribute', scimId)
+  const externalId = readIdentifier(attribute(row, 'externalid')) ?? null
+  return { scimId, externalId, displayName: displayName || scimId, members }
 }
 
 /** A group in a message for the log. */
@@ -104,21 +112,26 @@ export function groupCalled(scimId: string): string {
   return `the group "${shorten(scimId)}"`
 }
 
-/** Whether a `ServiceProviderConfig` offers paging by cursor (RFC 9865). */
-export function offersCursor(body: unknown): boolean {
-  return configSchema.safeParse(body).data?.pagination?.cursor === true
+/** Reads a `ServiceProviderConfig`. */
+export function readPagingOffer(body: unknown): PagingOffer {
+  const config = isObject(body) ? body : {}
+  const [pagination, filter] = [attribute(config, 'pagination'), attribute(config, 'filter')]
+  const limits = [
+    isObject(pagination) ? readCount(attribute(pagination, 'maxpagesize')) : undefined,
+    isObject(filter) ? readCount(attribute(filter, 'maxresults')) : undefined,
+  ].filter((limit) => limit !== undefined && limit > 0)
+  return {
+    cursor: isObject(pagination) && readFlag(attribute(pagination, 'cursor')) === true,
+    maxPage: limits.length === 0 ? undefined : Math.min(...limits.map(Number)),
+  }
 }
 
 /** The `scimType` of an error reply, `expiredCursor` for instance. */
 export function scimTypeOf(body: unknown): string | undefined {
-  return errorSchema.safeParse(body).data?.scimtype
+  const type = isObject(body) ? attribute(body, 'scimtype') : undefined
+  return typeof type === 'string' && SCIM_TYPES.has(type) ? type : undefined
 }
 
-function parse<Output>(schema: z.ZodType<Output>, body: unknown, what: () => string): Output {
-  const parsed = schema.safeParse(body)
-  if (parsed.success) return parsed.data
-  // The first issue alone: what the directory sent is hostile text of any length.
-  const [issue] = parsed.error.issues
-  const where = issue === undefined ? '' : ` at ${issue.path.map(String).join('.')}: ${issue.message}`
-  throw new SyncFailure('directory_invalid_response', `${what()} is malformed${where.slice(0, 200)}`)
+function malformed(detail: string): SyncFailure {
+  return new SyncFailure('directory_invalid_response', detail)
 }

@@ -1,36 +1,37 @@
 /** Brings all groups of a directory together, and judges whether that was all of them. */
-import type { DirectoryClient } from './client.ts'
 import { SyncFailure } from '../failures.ts'
+import type { DirectoryClient } from './client.ts'
+import { lookUpGroups } from './group-by-id.ts'
 import type { SyncLimits } from './limits.ts'
-import { groupCalled, offersCursor, readGroup, type RemoteGroup } from './messages.ts'
-import {
-  checkMembers,
-  checkSize,
-  walkGroups,
-  type Found,
-  type Progress,
-  type WalkEnd,
-  type WalkOptions,
-} from './walk.ts'
-
-/** Where members come from: the list of groups, one request per group, or nowhere. */
-export const MEMBER_MODES = ['inline', 'per_group', 'off'] as const
-export type MemberMode = (typeof MEMBER_MODES)[number]
+import type { MemberMode } from './member-mode.ts'
+import { completeMembers } from './members-by-group.ts'
+import { readPagingOffer, type PagingOffer, type RemoteGroup } from './messages.ts'
+import { RemoteGroups } from './remote-groups.ts'
+import { walkGroups, type Progress, type WalkEnd, type WalkOptions } from './walk.ts'
+import { Warnings } from './warnings.ts'
 
 export interface PullOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
   readonly members: MemberMode
   readonly progress: Progress
+  /** Whether a sync goes on when the members of so many of all groups cannot be read. */
+  readonly mayMiss: (groups: number, all: number) => boolean
 }
 
 /** What a directory holds. */
 export interface Pulled {
-  readonly groups: Found
+  readonly groups: RemoteGroups
   /** Whether a group that is not among them may count as deleted. */
   readonly complete: boolean
-  /** Looks at absent groups once more, so that none is deleted for having been overlooked. */
-  readonly confirmAbsent: (scimIds: readonly string[]) => Promise<void>
+  readonly warnings: Warnings
+  /** Ids of groups that are in no list, and that the directory still has. */
+  readonly unlisted: ReadonlySet<string>
+  /**
+   * Looks at absent groups once more, so that none is deleted for having been overlooked. Gives whether those that are
+   * still absent may count as deleted.
+   */
+  readonly confirmAbsent: (scimIds: readonly string[]) => Promise<boolean>
 }
 
 /**
@@ -38,160 +39,91 @@ export interface Pulled {
  * @throws {SyncFailure} when they cannot be read, or are provably not all of them.
  */
 export async function pull(options: PullOptions): Promise<Pulled> {
-  const cursor = await discoverCursor(options.client)
-  const walking: WalkOptions = { ...options, cursor, withMembers: options.members === 'inline' }
-  const groups: Found = new Map()
-  let end = await walkGroups(walking, groups)
-  let walks = 1
-  if (isDoubtful(end, groups)) {
-    end = await walkGroups(walking, groups)
-    walks += 1
-    refuseIncomplete(end, groups)
-  }
-  const asked = new Set<string>()
-  await completeMembers(walking, options.members, { groups, asked })
+  const { client, limits, members } = options
+  const warnings = new Warnings()
+  const offer = await discoverPaging(client)
+  const walking: WalkOptions = { ...options, offer, withMembers: members === 'inline', warnings }
+  const groups = new RemoteGroups(limits)
+  const complete = await readWholeList(walking, groups)
+  const read = new Set<string>()
+  const unlisted = new Set<string>()
+  const completing = { ...options, walking, groups, read }
+  await completeMembers(completing)
 
   return {
     groups,
-    complete: end.total !== undefined || end.endTold,
+    complete,
+    warnings,
+    unlisted,
     async confirmAbsent(scimIds) {
-      const told =
-        scimIds.length <= options.limits.lookUps && (await lookUp(options, scimIds, { groups, asked }))
-      if (!told && walks < 2) await walkGroups(walking, groups)
-      await completeMembers(walking, options.members, { groups, asked })
+      if (scimIds.length === 0) return complete
+      const mayLookUp = scimIds.length <= limits.lookUps
+      const existing = mayLookUp
+        ? await lookUpGroups({ client, warnings }, scimIds, limits.parallel)
+        : undefined
+      if (existing?.size === 0) return complete
+      // What only a second reading shows was overlooked; what neither reading shows is not shared with this service.
+      const overlooked = new RemoteGroups(limits)
+      const isWhole = await readWholeList(walking, overlooked, ({ scimId }) => !groups.has(scimId))
+      for (const group of overlooked.values()) groups.add(group)
+      for (const scimId of existing ?? []) {
+        if (groups.has(scimId)) continue
+        unlisted.add(scimId)
+        warnings.add('not_listed', scimId)
+      }
+      await completeMembers(completing)
+      return complete && isWhole
     },
   }
 }
 
-/** Whether the directory offers paging by cursor; one that does not tell is asked by index. */
-export async function discoverCursor(client: DirectoryClient): Promise<boolean> {
-  try {
-    const { status, body } = await client.get('/ServiceProviderConfig', {}, 1)
-    return status === 200 && offersCursor(body)
-  } catch (error) {
-    if (error instanceof SyncFailure && isOfTheReply(error)) return false
-    throw error
-  }
+/** How the directory pages; one that does not say so is requested by index. */
+export async function discoverPaging(client: DirectoryClient): Promise<PagingOffer> {
+  const answer = await client.getOptional('/ServiceProviderConfig')
+  return readPagingOffer(answer?.status === 200 ? answer.body : undefined)
 }
 
-// Other failures (an address out of reach, the end of the time) hold for every request.
-function isOfTheReply({ failure }: SyncFailure): boolean {
-  return ['directory_unauthorized', 'directory_invalid_response', 'directory_unreachable'].includes(failure)
+/**
+ * Reads the list into `groups`, a second time where the first one is doubtful. Gives whether it is provably whole.
+ * @throws {SyncFailure} when it is provably not.
+ */
+async function readWholeList(
+  walking: WalkOptions,
+  groups: RemoteGroups,
+  isWanted: (group: RemoteGroup) => boolean = () => true,
+): Promise<boolean> {
+  const seen = new Set<string>()
+  const add = (group: RemoteGroup) => {
+    seen.add(group.scimId)
+    if (isWanted(group)) groups.add(group)
+  }
+  let end = await walkGroups(walking, add)
+  if (isDoubtful(end)) {
+    const before = seen.size
+    end = await walkGroups(walking, add)
+    refuseIncomplete(end, { seen: seen.size, isSteady: seen.size === before })
+  }
+  if (end.repeats === 'full') {
+    const detail = `${end.groups} groups, and the directory gives the same ones for the next page, whatever the paging`
+    throw new SyncFailure('directory_incomplete', detail)
+  }
+  if (end.groups === 0 && end.unusable > 0) {
+    throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
+  }
+  return (end.total !== undefined || end.endStated) && end.unusable === 0
 }
 
 // Fewer groups than the total, or a total that moved during the walk: index paging skips rows when others go.
-function isDoubtful({ total, unsteady }: WalkEnd, groups: Found): boolean {
-  return unsteady || (total !== undefined && groups.size < total)
+function isDoubtful({ total, groups, unusable, unsteady }: WalkEnd): boolean {
+  return unsteady || (total !== undefined && groups + unusable < total)
 }
 
-function refuseIncomplete({ total }: WalkEnd, groups: Found): void {
-  if (total !== undefined && groups.size < total) {
-    const detail = `${groups.size} different groups in two walks, where the directory counts ${total}`
-    throw new SyncFailure('directory_incomplete', detail)
-  }
-}
-
-interface LookedUp {
-  readonly groups: Found
-  /** Ids of the groups whose own reply was read, so that it need not be asked for again. */
-  readonly asked: Set<string>
-}
-
-/** What a directory tells of a group that it is asked for by its id. */
-type LookUp = RemoteGroup | 'gone' | 'untold'
-
-// Whether the directory told of each group if it exists; those that do are added to the groups.
-async function lookUp(
-  { client, limits }: PullOptions,
-  scimIds: readonly string[],
-  { groups, asked }: LookedUp,
-): Promise<boolean> {
-  const answers = await inParallel(scimIds, limits.parallel, (scimId) => lookUpOne(client, scimId, limits))
-  for (const group of answers) {
-    if (typeof group !== 'object') continue
-    groups.set(group.scimId, group)
-    asked.add(group.scimId)
-  }
-  return !answers.includes('untold')
-}
-
-// A directory may know lists alone, and answer any other path with whatever it has: that tells nothing of the group.
-async function lookUpOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
-  try {
-    return await readOne(client, scimId, limits)
-  } catch (error) {
-    if (error instanceof SyncFailure && error.failure === 'directory_invalid_response') return 'untold'
-    throw error
-  }
-}
-
-async function completeMembers(
-  walking: WalkOptions,
-  mode: MemberMode,
-  { groups, asked }: LookedUp,
-): Promise<void> {
-  if (mode === 'off') {
-    for (const [scimId, group] of groups) groups.set(scimId, { ...group, members: null })
-  }
-  if (mode !== 'per_group') return
-  const { client, limits, progress } = walking
-  const open = [...groups.keys()].filter((scimId) => !asked.has(scimId))
-  const gone: string[] = []
-  let memberships = 0
-  await inParallel(open, limits.parallel, async (scimId) => {
-    const group = await readOne(client, scimId, limits)
-    if (group === 'untold') throw unreadable(scimId)
-    if (group === 'gone') gone.push(scimId)
-    else groups.set(scimId, group)
-    memberships += groups.get(scimId)?.members?.count ?? 0
-    checkSize(groups, memberships, limits)
-    asked.add(scimId)
-    progress(asked.size, groups.size)
-  })
-  if (gone.length > 0) await dropDeleted(walking, gone, groups)
-}
-
-// Deleted since they were listed, if the list has them no more. One that it keeps is there, whatever its own request
-// says: proxies answer 404 to a slash in an id, and some directories to every group.
-async function dropDeleted(walking: WalkOptions, gone: readonly string[], groups: Found): Promise<void> {
-  const listed: Found = new Map()
-  await walkGroups(walking, listed)
-  for (const scimId of gone) {
-    if (listed.has(scimId)) throw unreadable(scimId)
-    groups.delete(scimId)
-  }
-}
-
-function unreadable(scimId: string): SyncFailure {
-  const detail = `${groupCalled(scimId)} is listed, and cannot be read by its id`
-  return new SyncFailure('directory_invalid_response', detail)
-}
-
-/** Asks for one group by its id. */
-export async function readOne(client: DirectoryClient, scimId: string, limits: SyncLimits): Promise<LookUp> {
-  const { status, body } = await client.get(`/Groups/${encodeURIComponent(scimId)}`)
-  if (status === 404 || status === 410) return 'gone'
-  if (status !== 200) return 'untold'
-  const group = readGroup(body)
-  if (group.scimId !== scimId) {
-    const detail = `${groupCalled(scimId)} was asked for by its id, and ${groupCalled(group.scimId)} came`
-    throw new SyncFailure('directory_invalid_response', detail)
-  }
-  checkMembers(group, limits)
-  return group
-}
-
-// Several workers on one queue; the results come in no particular order.
-async function inParallel<Item, Result>(
-  items: readonly Item[],
-  width: number,
-  work: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const queue = items.values()
-  const results: Result[] = []
-  const worker = async () => {
-    for (const item of queue) results.push(await work(item))
-  }
-  await Promise.all(Array.from({ length: width }, worker))
-  return results
+// Rows that repeat others are no groups that are missing, where two walks bring all rows and the same groups.
+function refuseIncomplete(
+  { total, rows, unusable }: WalkEnd,
+  { seen, isSteady }: { readonly seen: number; readonly isSteady: boolean },
+): void {
+  if (total === undefined || seen + unusable >= total || (isSteady && rows >= total)) return
+  const detail = `${seen} different groups in two walks, where the directory counts ${total}`
+  throw new SyncFailure('directory_incomplete', detail)
 }

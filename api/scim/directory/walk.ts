@@ -2,36 +2,45 @@
  * Reads the list of groups to its end, in whatever way the directory pages: by index (RFC 7644, 3.4.2.4), by
  * cursor (RFC 9865) or not at all.
  */
-import type { Answer, DirectoryClient, Query } from './client.ts'
 import { SyncFailure } from '../failures.ts'
+import { isOfReply, type Answer, type DirectoryClient, type Query } from './client.ts'
 import type { SyncLimits } from './limits.ts'
-import { groupCalled, readPage, scimTypeOf, type Page, type RemoteGroup } from './messages.ts'
+import { readPage, scimTypeOf, type Page, type PagingOffer, type RemoteGroup } from './messages.ts'
+import { nextQuery, waysToList } from './paging.ts'
+import type { Warnings } from './warnings.ts'
 
-/** Told after each page: groups read so far, and how many there are where the directory says so. */
+/** Called after each page: groups read so far, and how many there are where the directory says so. */
 export type Progress = (read: number, total: number | undefined) => void
 
 export interface WalkOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
-  /** Whether the directory offers cursors. */
-  readonly cursor: boolean
+  readonly offer: PagingOffer
   /** Whether members are wanted with the groups. */
   readonly withMembers: boolean
   readonly progress: Progress
+  readonly warnings: Warnings
 }
 
 /** How a walk ended. */
 export interface WalkEnd {
   /** The last total the directory gave, if it gave any. */
   readonly total: number | undefined
+  /** Rows of the pages that brought something new, and the different groups among them. */
+  readonly rows: number
+  readonly groups: number
+  /** Rows that were no usable group. */
+  readonly unusable: number
   /** Whether two pages gave different totals: groups came or went meanwhile, and rows may have been skipped. */
   readonly unsteady: boolean
   /** Whether the directory itself said that the last page was the last: a cursor walk that ended. */
-  readonly endTold: boolean
+  readonly endStated: boolean
+  /**
+   * Whether the second page was the first one again, so that the directory may know no second one: `full` where the first
+   * page had as many rows as were wanted, which says nothing about the rest; `beyond` where it had more.
+   */
+  readonly repeats: 'full' | 'beyond' | undefined
 }
-
-/** Groups by the directory's id; several walks may fill the same. */
-export type Found = Map<string, RemoteGroup>
 
 const RESTARTS = 2
 const FRUITLESS_PAGES = 20
@@ -39,155 +48,210 @@ const CURSOR_LOST = new Set(['expiredCursor', 'invalidCursor'])
 // 501 is what RFC 7644 gives for an operation that is not supported; 400 is what others answer to the same.
 const REFUSALS = new Set([400, 501])
 
+/** Why another way of asking has to be tried: a refusal, or a page with too many bytes. */
+type Refusal = Answer | SyncFailure
+type Outcome<Result> = { readonly end: Result } | { readonly refused: Refusal }
+
 /**
- * Walks over all groups and adds them to `found`.
+ * Walks over all groups and hands each to `add`, some of them several times.
  * @throws {SyncFailure} when the list cannot be read or does not end.
  */
-export async function walkGroups(options: WalkOptions, found: Found): Promise<WalkEnd> {
+export async function walkGroups(options: WalkOptions, add: (group: RemoteGroup) => void): Promise<WalkEnd> {
   let restarts = 0
-  return await askInTurn(waysToAsk(options), async (way) => {
+  return await tryWays(options, async (way) => {
     for (;;) {
-      const outcome = await walk(options, way, found)
-      const hasLostCursor = 'refused' in outcome && CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '')
-      if (!hasLostCursor || restarts === RESTARTS) return outcome
+      const outcome = await walk(options, way, add)
+      if (!hasLostCursor(outcome) || restarts === RESTARTS) return outcome
       restarts += 1
     }
   })
 }
 
+function hasLostCursor(outcome: Outcome<WalkEnd>): boolean {
+  if (!('refused' in outcome) || outcome.refused instanceof SyncFailure) return false
+  return CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '')
+}
+
 /** The first page of groups, and the query that brought it. */
-export async function firstPage(options: Omit<WalkOptions, 'progress'>): Promise<[Page, Query]> {
-  return await askInTurn(waysToAsk(options), async (way) => {
-    const answer = await options.client.get('/Groups', way)
-    if (REFUSALS.has(answer.status)) return { refused: answer }
-    if (answer.status !== 200) throw unexpected(answer)
-    return { brought: [readPage(answer.body), way] }
+export async function firstPage(
+  options: Omit<WalkOptions, 'progress'>,
+): Promise<{ readonly page: Page; readonly way: Query }> {
+  return await tryWays(options, async (way) => {
+    const received = await requestPage(options, way)
+    return 'page' in received ? { end: { page: received.page, way, repeats: undefined } } : received
   })
 }
 
-type Outcome<Brought> = { readonly brought: Brought } | { readonly refused: Answer }
-
-/** Asks in the first way, and, where the directory refuses it, in the next. */
-async function askInTurn<Brought>(
-  [way = {}, ...plainer]: readonly Query[],
-  ask: (way: Query) => Promise<Outcome<Brought>>,
-): Promise<Brought> {
-  const outcome = await ask(way)
-  if ('brought' in outcome) return outcome.brought
-  if (plainer.length === 0) throw unexpected(outcome.refused)
-  return await askInTurn(plainer, ask)
+/** Tries one way after the other, until a list comes that is not its own first page again and again. */
+async function tryWays<Result extends Pick<WalkEnd, 'repeats'>>(
+  options: Omit<WalkOptions, 'progress'>,
+  attempt: (way: Query) => Promise<Outcome<Result>>,
+): Promise<Result> {
+  let repeating: Result | undefined
+  let refused: Refusal | undefined
+  for (const way of waysToList({ ...options, pageSize: options.limits.pageSize })) {
+    if (!mayHelp(way, repeating?.repeats, refused)) continue
+    const outcome = await attempt(way)
+    if ('refused' in outcome) refused ??= outcome.refused
+    else if (outcome.end.repeats === undefined) return outcome.end
+    else repeating ??= outcome.end
+  }
+  if (repeating !== undefined) return repeating
+  throw refused instanceof SyncFailure ? refused : unexpected(refused)
 }
 
-// From the best way to the plainest.
-function waysToAsk({ cursor, withMembers, limits }: Omit<WalkOptions, 'progress'>): Query[] {
-  const count = String(limits.pageSize)
-  const without: Query = withMembers ? {} : { excludedAttributes: 'members' }
-  return [
-    ...(cursor ? [{ cursor: '', count, ...without }] : []),
-    { startIndex: '1', count, ...without },
-    ...(withMembers ? [] : [{ startIndex: '1', count }]),
-    {},
-  ]
+// Where pages repeat each other, one page alone proves nothing; a page with too many bytes has to be a smaller one.
+function mayHelp(way: Query, repeats: WalkEnd['repeats'], refused: Refusal | undefined): boolean {
+  if (repeats === 'full' || refused instanceof SyncFailure) return 'count' in way
+  return repeats === undefined || 'cursor' in way
 }
 
-async function walk(options: WalkOptions, first: Query, found: Found): Promise<Outcome<WalkEnd>> {
-  const { client, limits } = options
-  const cursors = new Set<string>()
-  // Of this walk alone: on a second one, every row is known before.
-  const seen = new Set<string>()
-  let members = 0
-  let query = first
-  let rows = 0
-  let fruitless = 0
-  let total: number | undefined
-  let unsteady = false
+type Received = { readonly page: Page } | { readonly refused: Refusal }
 
-  for (let pages = 0; pages < limits.pages; pages += 1) {
+/** Requests a page of groups. */
+async function requestPage(
+  { client, warnings }: Pick<WalkOptions, 'client' | 'warnings'>,
+  query: Query,
+): Promise<Received> {
+  try {
     const answer = await client.get('/Groups', query)
     if (REFUSALS.has(answer.status)) return { refused: answer }
-    const endTold = 'cursor' in query
-    if (isPastEnd(answer, seen.size, total)) return { brought: { total, unsteady, endTold } }
     if (answer.status !== 200) throw unexpected(answer)
-    const page = readPage(answer.body)
-    const known = seen.size
-    for (const group of page.groups) {
-      members += checkMembers(group, limits)
-      found.set(group.scimId, group)
-      seen.add(group.scimId)
-    }
-    checkSize(found, members, limits)
-    const fresh = seen.size - known
-    rows += page.groups.length
-    fruitless = fresh === 0 ? fruitless + 1 : 0
-    if (page.total !== undefined) {
-      unsteady ||= total !== undefined && total !== page.total
-      total = page.total
-    }
-    options.progress(seen.size, total)
+    return { page: readPage(answer.body, warnings) }
+  } catch (error) {
+    const isTooLarge = error instanceof SyncFailure && error.failure === 'directory_too_large'
+    if (isTooLarge && 'count' in query) return { refused: error }
+    throw error
+  }
+}
 
-    const next = nextQuery({ page, query, rows, fresh })
-    if (next === undefined) return { brought: { total, unsteady, endTold } }
-    refuseLoop(next, cursors, fruitless)
+async function walk(
+  options: WalkOptions,
+  first: Query,
+  add: (group: RemoteGroup) => void,
+): Promise<Outcome<WalkEnd>> {
+  const position = new Position(first)
+  for (let query = first; position.pages < options.limits.pages;) {
+    const received = await requestNext(options, query, position)
+    if (received === 'end') return { end: position.end(query) }
+    if ('refused' in received) return received
+    const { page } = received
+    position.take(page, add)
+    options.progress(position.groups, position.total)
+    const next = nextQuery(query, { nextCursor: page.nextCursor, rows: position.rows })
+    const isGuess = 'cursor' in first && !options.offer.cursor
+    if (isGuess && next === undefined && position.pages === 1) return { refused: NO_CURSORS }
+    if (next === undefined || position.isEnd(page, query)) return { end: position.end(query, page) }
+    position.refuseLoop(next)
     query = next
   }
-  throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
+  throw new SyncFailure('directory_too_large', `more than ${options.limits.pages} pages of groups`)
 }
 
-// Some directories do not know a page past the end, which is none that is missing once the total is reached.
-function isPastEnd({ status }: Answer, known: number, total: number | undefined): boolean {
-  return status === 404 && total !== undefined && known >= total
-}
+// A directory that ignores the parameter gives a first page like any other.
+const NO_CURSORS: Answer = { status: 400, body: undefined }
 
-interface Position {
-  readonly page: Page
-  readonly query: Query
-  /** Rows received on this walk, repeated ones included. */
-  readonly rows: number
-  /** Groups of the page that were new. */
-  readonly fresh: number
-}
-
-// By index the walk goes on until a page brings nothing new, even past the total: in some directories the total
-// is the size of the page, others return the first page again when asked for one past the end.
-function nextQuery({ page, query, rows, fresh }: Position): Query | undefined {
-  if (page.nextCursor !== undefined) {
-    const { startIndex: _dropped, ...rest } = query
-    return { ...rest, cursor: page.nextCursor }
-  }
-  if (!('startIndex' in query) || fresh === 0) return undefined
-  return { ...query, startIndex: String(rows + 1) }
-}
-
-function refuseLoop({ cursor }: Query, cursors: Set<string>, fruitless: number): void {
-  if (cursor === undefined) return
-  if (cursors.has(cursor) || fruitless > FRUITLESS_PAGES) {
-    throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead nowhere')
-  }
-  cursors.add(cursor)
-}
-
-/** @throws {SyncFailure} when there are more groups, or more members in all, than a sync takes. */
-export function checkSize(found: Found, members: number, limits: SyncLimits): void {
-  if (found.size > limits.groups) {
-    throw new SyncFailure('directory_too_large', `more than ${limits.groups} groups`)
-  }
-  if (members > limits.members) {
-    throw new SyncFailure('directory_too_large', `more than ${limits.members} memberships`)
+/** Once the total is reached, a page that cannot be had is none that is missing. */
+async function requestNext(
+  options: WalkOptions,
+  query: Query,
+  position: Position,
+): Promise<Received | 'end'> {
+  if (!position.isTotalReached()) return await requestPage(options, query)
+  try {
+    const received = await requestPage(options, query)
+    return 'refused' in received ? 'end' : received
+  } catch (error) {
+    if (isOfReply(error)) return 'end'
+    throw error
   }
 }
 
-/**
- * The number of members of the group.
- * @throws {SyncFailure} when it has more than a group may have.
- */
-export function checkMembers({ scimId, members }: RemoteGroup, limits: SyncLimits): number {
-  const count = members?.count ?? 0
-  if (count <= limits.membersPerGroup) return count
-  const detail = `${groupCalled(scimId)} has more than ${limits.membersPerGroup} members`
-  throw new SyncFailure('directory_too_large', detail)
+/** Where a walk stands. */
+class Position {
+  pages = 0
+  rows = 0
+  total: number | undefined
+  readonly #first: Query
+  #firstRows = 0
+  #unusable = 0
+  #unsteady = false
+  #fruitless = 0
+  // Of this walk alone: on a second one, every row is known before.
+  readonly #seen = new Set<string>()
+  readonly #cursors = new Set<string>()
+
+  constructor(first: Query) {
+    this.#first = first
+  }
+
+  get groups(): number {
+    return this.#seen.size
+  }
+
+  isTotalReached(): boolean {
+    return this.total !== undefined && this.rows >= this.total
+  }
+
+  take(page: Page, add: (group: RemoteGroup) => void): void {
+    const known = this.#seen.size
+    for (const group of page.groups) {
+      add(group)
+      this.#seen.add(group.scimId)
+    }
+    if (page.total !== undefined) {
+      this.#unsteady ||= this.total !== undefined && this.total !== page.total
+      this.total = page.total
+    }
+    this.pages += 1
+    if (this.pages === 1) this.#firstRows = page.rows
+    const bringsNothing = this.#seen.size === known && !this.#isUnusable(page)
+    this.#fruitless = bringsNothing ? this.#fruitless + 1 : 0
+    if (bringsNothing) return
+    this.rows += page.rows
+    this.#unusable += page.rows - page.groups.length
+  }
+
+  // As far as the total says that they are groups at all.
+  #isUnusable({ groups, rows }: Page): boolean {
+    return groups.length === 0 && rows > 0 && this.total !== undefined && this.rows + rows <= this.total
+  }
+
+  /**
+   * Whether the list ends with this page, which was requested by index. It goes on until a page brings nothing new, even
+   * past the total: in some directories the total is the size of the page. A short page that reaches the total ends it:
+   * some answer a request for a page past the end with a fault.
+   */
+  isEnd(page: Page, query: Query): boolean {
+    if (page.nextCursor !== undefined) return false
+    const isShort = page.rows < Number(query['count'] ?? 0)
+    return this.#fruitless > 0 || (isShort && this.isTotalReached())
+  }
+
+  refuseLoop({ cursor }: Query): void {
+    if (cursor === undefined) return
+    if (this.#cursors.has(cursor) || this.#fruitless > FRUITLESS_PAGES) {
+      throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead nowhere')
+    }
+    this.#cursors.add(cursor)
+  }
+
+  end(query: Query, last?: Page): WalkEnd {
+    const isRepeated = this.pages === 2 && this.#fruitless === 1 && last !== undefined && last.rows > 0
+    const isFull = this.#firstRows === Number(this.#first['count'])
+    return {
+      total: this.total,
+      rows: this.rows,
+      groups: this.groups,
+      unusable: this.#unusable,
+      unsteady: this.#unsteady,
+      endStated: 'cursor' in query,
+      repeats: isRepeated ? (isFull ? 'full' : 'beyond') : undefined,
+    }
+  }
 }
 
-function unexpected({ status, body }: Answer): SyncFailure {
+function unexpected({ status, body }: Answer = NO_CURSORS): SyncFailure {
   const why = scimTypeOf(body)
   const detail = `GET /Groups: status ${status}${why === undefined ? '' : ` (${why})`}`
   return new SyncFailure('directory_invalid_response', detail)

@@ -24,6 +24,11 @@ export const memberRowSchema = z.object({
   id: z.string(),
   type: z.string().nullable(),
   display_name: z.string().nullable(),
+  active: z
+    .union([z.boolean(), z.number().transform((flag) => flag !== 0)])
+    .nullable()
+    .describe('Whether the directory lets the user in; null where it says nothing.'),
+  email: z.string().nullable().describe('Null where the directory says none.'),
 })
 
 const memberIdSchema = memberRowSchema.pick({ id: true })
@@ -61,10 +66,11 @@ const COUNT = `SELECT count(*) AS total FROM scim_groups WHERE account_id = $1 A
 const MEMBER_COUNT = `
   SELECT member_count FROM scim_groups WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 const MEMBERS = `
-  SELECT member_id AS id, type, display_name FROM scim_members
+  SELECT member_id AS id, type, display_name, active, email FROM scim_members
   WHERE group_id = $1 ORDER BY member_id LIMIT $2 OFFSET $3`
 const MEMBER_IDS = 'SELECT member_id AS id FROM scim_members WHERE group_id = $1'
-const ALL_MEMBERS = 'SELECT member_id AS id, type, display_name FROM scim_members WHERE group_id = $1'
+const ALL_MEMBERS = `
+  SELECT member_id AS id, type, display_name, active, email FROM scim_members WHERE group_id = $1`
 
 /** All groups of an account, deleted ones included. */
 export async function readLocalGroups(queries: Queries, accountId: string): Promise<readonly LocalGroup[]> {
@@ -74,7 +80,7 @@ export async function readLocalGroups(queries: Queries, accountId: string): Prom
 /** The members of a group as they were last supplied. */
 export async function readMembers(queries: Queries, groupId: string): Promise<readonly Member[]> {
   const rows = z.array(memberRowSchema).parse(await queries.query(ALL_MEMBERS, [groupId]))
-  return rows.map(({ id, type, display_name }) => ({ id, type, displayName: display_name }))
+  return rows.map(({ display_name: displayName, ...rest }) => ({ ...rest, displayName }))
 }
 
 /** The ids of these members alone. */

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { isObject } from '../../untrusted/json.ts'
-import { readElements } from '../../untrusted/long-lists.ts'
+import { asList, attribute, readEmail, readFlag, readIdentifier, readText } from '../directory/attributes.ts'
 
 /** One member: a user or, unexpanded, another group. */
 export interface Member {
@@ -11,6 +11,9 @@ export interface Member {
   /** The directory's word for what it is, usually `User` or `Group`; null where it gives none. */
   readonly type: string | null
   readonly displayName: string | null
+  /** Whether the directory lets the user in, and the e-mail address; null where it tells none. */
+  readonly active: boolean | null
+  readonly email: string | null
 }
 
 /** The whole list of a group's members. */
@@ -18,121 +21,93 @@ export interface MemberList {
   readonly count: number
   /** Equal for equal lists. */
   readonly digest: string
+  /** The memory that the list takes. */
+  readonly bytes: number
   /** The members, sorted by id, each once. Kept as one text, since most lists only have their digest looked at. */
   readonly read: () => readonly Member[]
 }
 
-const MAX_TEXT = 1024
-// PostgreSQL takes no more than 2704 bytes, all columns together, into an index.
-const MAX_ID_BYTES = 1024
-
-/** Text of the directory in a form that every store keeps unchanged: well-formed, without control characters. */
-export const nameSchema = z.string().transform((text) =>
-  text
-    .toWellFormed()
-    .replaceAll(/\p{Cc}/gu, ' ')
-    .slice(0, MAX_TEXT)
-    .toWellFormed(),
-)
-
-/** An identifier: taken as it is, or not at all. */
-export const identifierSchema = z
-  .union([z.string(), z.int().transform(String)])
-  .refine((text) => fitsAsId(text) && text.isWellFormed() && !/\p{Cc}/u.test(text), {
-    message: 'must be a text of 1 to 1024 bytes, none of its characters a control character',
-  })
-
-/**
- * What the directory sent, the names of its attributes in lower case: they may be in any (RFC 7643, 2.1), and directories
- * make use of it. Entra says `resources`.
- */
-export function lowerCaseKeys(value: unknown): unknown {
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, content]) => [key.toLowerCase(), content]))
+/** What a directory sent as the members of a group. */
+export interface ReceivedMembers {
+  /** Null where nothing usable was supplied, which is not the same as an empty list. */
+  readonly list: MemberList | null
+  /** Entries that were left out, having no usable id. */
+  readonly withoutId: number
+  /** Attributes that were left out, being of a wrong type. */
+  readonly oddAttributes: number
 }
 
-const memberSchema = z.preprocess(
-  lowerCaseKeys,
-  z
-    .object({
-      value: identifierSchema.nullish(),
-      $ref: z.string().nullish(),
-      type: nameSchema.nullish(),
-      display: nameSchema.nullish(),
-    })
-    .transform(({ value, $ref, type, display }, context): Member => {
-      // Some directories give the address alone, which ends in the id.
-      const id = value ?? idOfReference($ref ?? '')
-      if (id === undefined) context.addIssue({ code: 'custom', message: 'has neither value nor $ref' })
-      return { id: id ?? '', type: type ?? null, displayName: display ?? null }
-    }),
-)
+/** Reads the members of one group in a reply of the directory. */
+export function readReceivedMembers(value: unknown): ReceivedMembers {
+  if (value === undefined || value === null) return { list: null, withoutId: 0, oddAttributes: 0 }
+  if (typeof value !== 'object') return { list: null, withoutId: 0, oddAttributes: 1 }
+  let oddAttributes = 0
+  const members: Member[] = []
+  const entries = asList(value)
+  for (const entry of entries) {
+    const member = readMember(entry, () => (oddAttributes += 1))
+    if (member !== undefined) members.push(member)
+  }
+  const withoutId = entries.length - members.length
+  const isUnusable = members.length === 0 && withoutId > 0
+  return { list: isUnusable ? null : toMemberList(members), withoutId, oddAttributes }
+}
 
-/** The members of one group in a reply of the directory. */
-export const memberListSchema = z.unknown().transform((value, context): MemberList => {
-  const plain = readPlainList(value)
-  if (plain !== undefined) return plain
-  if (Array.isArray(value)) return toMemberList(readElements(memberSchema, value, context))
-  context.addIssue({ code: 'invalid_type', expected: 'array', input: value })
-  return z.NEVER
-})
+function readMember(entry: unknown, onOddAttribute: () => void): Member | undefined {
+  // Some directories give the ids alone, others the address alone, which ends in the id.
+  const attributes = isObject(entry) ? entry : { value: entry }
+  const id = readIdentifier(attribute(attributes, 'value')) ?? idOfReference(attribute(attributes, '$ref'))
+  if (id === undefined) return undefined
+  const text = (name: string) => {
+    const value = attribute(attributes, name)
+    const read = readText(value)
+    if (value !== undefined && read === undefined) onOddAttribute()
+    return read ?? null
+  }
+  const active = readFlag(attribute(attributes, 'active')) ?? null
+  return {
+    id,
+    type: text('type'),
+    displayName: text('display'),
+    active,
+    email: readEmail(attributes) ?? null,
+  }
+}
+
+function idOfReference(reference: unknown): string | undefined {
+  if (typeof reference !== 'string') return undefined
+  const last = reference.replace(/\/+$/, '').split('/').at(-1)
+  if (last === undefined) return undefined
+  try {
+    return readIdentifier(decodeURIComponent(last))
+  } catch {
+    return undefined
+  }
+}
 
 /** Sorts the members, drops repeated ones and works out the digest. */
 export function toMemberList(members: readonly Member[]): MemberList {
   const unique = sortUnique(members)
-  return listOf(unique.length, textOf(unique))
+  // Most directories say no more than these three of a member.
+  const isShort = unique.every(({ active, email }) => active === null && email === null)
+  const text = JSON.stringify(unique.flatMap(isShort ? shortRow : longRow))
+  return {
+    count: unique.length,
+    digest: hash('sha256', text, 'base64url'),
+    // V8 keeps a text with other characters in two bytes each.
+    bytes: LATIN1.test(text) ? text.length : 2 * text.length,
+    read: () => readRows(text, isShort ? 3 : 5),
+  }
 }
 
-interface PlainMember {
-  readonly value: string
-  readonly type?: string | null
-  readonly display?: string | null
+const LATIN1 = /^[\0-\u00ff]*$/
+
+function shortRow({ id, type, displayName }: Member) {
+  return [id, type, displayName]
 }
 
-// What JSON writes with a backslash (quotes, backslashes, control characters, halves of surrogate pairs) and the
-// control characters that it writes as they are.
-const NEEDS_CARE = /[\\\u007f-\u009f]/
-
-const PLAIN_NAMES = new Set(['value', '$ref', 'type', 'display'])
-
-// Nearly all members of nearly all directories need nothing mended, and for hundreds of thousands of them it is the
-// schema that takes the time. Undefined where there is anything for the schema to judge; otherwise the same list.
-function readPlainList(value: unknown): MemberList | undefined {
-  if (!Array.isArray(value) || !value.every(isPlain)) return undefined
-  const unique = sortUnique(value.map(memberOf))
-  const text = textOf(unique)
-  return NEEDS_CARE.test(text) ? undefined : listOf(unique.length, text)
-}
-
-function isPlain(member: unknown): member is PlainMember {
-  if (typeof member !== 'object' || member === null || !('value' in member)) return false
-  const { value } = member
-  return (
-    hasPlainNames(member) &&
-    typeof value === 'string' &&
-    fitsAsId(value) &&
-    (!('type' in member) || isPlainText(member.type)) &&
-    (!('display' in member) || isPlainText(member.display)) &&
-    (!('$ref' in member) || typeof member.$ref === 'string')
-  )
-}
-
-// Without an array of the names: there are hundreds of thousands of members.
-function hasPlainNames(member: object): boolean {
-  for (const name in member) if (!PLAIN_NAMES.has(name) && name !== name.toLowerCase()) return false
-  return true
-}
-
-function fitsAsId(text: string): boolean {
-  return text.length > 0 && text.length <= MAX_ID_BYTES && Buffer.byteLength(text) <= MAX_ID_BYTES
-}
-
-function isPlainText(text: unknown): boolean {
-  return text === null || (typeof text === 'string' && text.length <= MAX_TEXT)
-}
-
-function memberOf({ value, type, display }: PlainMember): Member {
-  return { id: value, type: type ?? null, displayName: display ?? null }
+function longRow(member: Member) {
+  return [...shortRow(member), member.active, member.email]
 }
 
 // By code units: the order has to be the same on every machine. Of repeated members the last one counts.
@@ -141,32 +116,21 @@ function sortUnique(members: readonly Member[]): readonly Member[] {
   return sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
 }
 
-// One flat list: id, type and name of the first member, then those of the second …
-function textOf(members: readonly Member[]): string {
-  return JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
-}
+const textSchema = z.string().nullable().default(null)
+const rowsSchema = z.array(z.union([z.string(), z.boolean(), z.null()]))
+const rowSchema = z.tuple([
+  z.string(),
+  textSchema,
+  textSchema,
+  z.boolean().nullable().default(null),
+  textSchema,
+])
 
-function listOf(count: number, text: string): MemberList {
-  return { count, digest: hash('sha256', text, 'base64url'), read: () => readText(text) }
-}
-
-const textSchema = z.array(z.string().nullable())
-
-function readText(text: string): readonly Member[] {
-  const texts = textSchema.parse(JSON.parse(text))
-  return Array.from({ length: texts.length / 3 }, (_, index) => ({
-    id: texts[3 * index] ?? '',
-    type: texts[3 * index + 1] ?? null,
-    displayName: texts[3 * index + 2] ?? null,
-  }))
-}
-
-function idOfReference(reference: string): string | undefined {
-  const last = reference.split('/').at(-1)
-  if (last === undefined || last === '') return undefined
-  try {
-    return identifierSchema.safeParse(decodeURIComponent(last)).data
-  } catch {
-    return undefined
-  }
+function readRows(text: string, width: 3 | 5): readonly Member[] {
+  const values = rowsSchema.parse(JSON.parse(text))
+  return Array.from({ length: values.length / width }, (_, index) => {
+    const row = rowSchema.parse(values.slice(width * index, width * (index + 1)))
+    const [id, type, displayName, active, email] = row
+    return { id, type, displayName, active, email }
+  })
 }

@@ -13,9 +13,9 @@ const WRITE_GROUPS = (rows: string) => `
     member_digest = excluded.member_digest, member_count = excluded.member_count,
     updated_at = excluded.updated_at, deleted_at = excluded.deleted_at`
 const WRITE_MEMBERS = (rows: string) => `
-  INSERT INTO scim_members (group_id, member_id, type, display_name) VALUES ${rows}
+  INSERT INTO scim_members (group_id, member_id, type, display_name, active, email) VALUES ${rows}
   ON CONFLICT (group_id, member_id) DO UPDATE SET
-    type = excluded.type, display_name = excluded.display_name`
+    type = excluded.type, display_name = excluded.display_name, active = excluded.active, email = excluded.email`
 const DELETE_MEMBERS = (rows: string) => `
   DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
 const DELETE_ALL_MEMBERS = 'DELETE FROM scim_members WHERE group_id = $1'
@@ -52,12 +52,10 @@ export interface Membership {
 
 /** Writes members, over those that are there. */
 export async function writeMembers(queries: Queries, memberships: readonly Membership[]): Promise<void> {
-  const rows = memberships.map(({ groupId, member: { id, type, displayName } }): Row => [
-    groupId,
-    id,
-    type,
-    displayName,
-  ])
+  const rows = memberships.map(({ groupId, member }): Row => {
+    const { id, type, displayName, active, email } = member
+    return [groupId, id, type, displayName, active === null ? null : Number(active), email]
+  })
   await inBatches(queries, rows, WRITE_MEMBERS)
 }
 

@@ -71,7 +71,12 @@ export async function runJob(
     if (prepared.fault !== undefined) throw prepared.fault
     signal.throwIfAborted()
     const counts = await finish(running, prepared, signal, dependencies)
-    log.info({ ...about, ...counts }, 'directory sync succeeded')
+    const { warnings } = prepared
+    const level = warnings.length > 0 ? 'warn' : 'info'
+    log[level](
+      { ...about, ...counts, ...(warnings.length > 0 ? { warnings } : {}) },
+      'directory sync succeeded',
+    )
     observer.groupsChanged({ written: counts.changed, deleted: counts.deleted })
     observer.jobFinished({ outcome: 'succeeded', ms: performance.now() - start })
   } catch (error) {

@@ -102,5 +102,10 @@ async function memberRows(queries: Queries, changes: readonly IdentifiedChange[]
 }
 
 function isSame(member: Member, former: Member | undefined): boolean {
-  return former?.type === member.type && former.displayName === member.displayName
+  return (
+    former?.type === member.type &&
+    former.displayName === member.displayName &&
+    former.active === member.active &&
+    former.email === member.email
+  )
 }

@@ -2,11 +2,17 @@
 import { SyncFailure } from '../failures.ts'
 import type { Plan } from './plan.ts'
 
-/** Up to this many may always go: below it a share says little. */
-const FREE_DELETIONS = { groups: 5, members: 50 } as const
+/** What one sync may remove without the operator's leave. */
+export interface DeletionGate {
+  /** Up to this many groups and members may always go: below it a share says little. */
+  readonly groups: number
+  readonly members: number
+  /** Beyond these, no more than so many percent of what stood before. */
+  readonly percent: number
+}
 
-/** Above the free ones, no more than one in this many may go. */
-const DELETED_SHARE = 5
+/** The gate of a connection that says nothing else. */
+export const DEFAULT_GATE: DeletionGate = { groups: 5, members: 50, percent: 20 }
 
 /**
  * The failure that keeps this plan from being carried out without the operator's leave, if there is one;
@@ -15,6 +21,7 @@ const DELETED_SHARE = 5
 export function deletionFault(
   { deletions, received, before }: Plan,
   removedMembers: number,
+  gate: DeletionGate,
 ): SyncFailure | undefined {
   if (received === 0 && before.groups > 0) {
     return new SyncFailure(
@@ -23,17 +30,26 @@ export function deletionFault(
     )
   }
   const groups = deletions.length
-  if (isTooMuch(groups, before.groups, FREE_DELETIONS.groups)) {
+  if (exceedsGate(groups, before.groups, gate)) {
     return new SyncFailure('deletion_threshold_exceeded', `${groups} of ${before.groups} groups would go`)
   }
-  if (isTooMuch(removedMembers, before.members, FREE_DELETIONS.members)) {
+  if (exceeds(removedMembers, before.members, { free: gate.members, percent: gate.percent })) {
     const detail = `${removedMembers} of ${before.members} memberships would go`
     return new SyncFailure('deletion_threshold_exceeded', detail)
   }
   return undefined
 }
 
-// In whole numbers, so that exactly a fifth is still allowed.
-function isTooMuch(lost: number, before: number, free: number): boolean {
-  return lost > free && lost * DELETED_SHARE > before
+/** Whether so many of all groups are more than the gate lets through. */
+export function exceedsGate(groups: number, all: number, gate: DeletionGate): boolean {
+  return exceeds(groups, all, { free: gate.groups, percent: gate.percent })
+}
+
+// In whole numbers, so that the share itself is still allowed.
+function exceeds(
+  lost: number,
+  before: number,
+  { free, percent }: { readonly free: number; readonly percent: number },
+): boolean {
+  return lost > free && lost * 100 > before * percent
 }

@@ -40,16 +40,18 @@ interface PlanOptions {
   readonly mayDelete: boolean
   /** Whether lists of members that are empty in every group are believed; otherwise they count as not supplied. */
   readonly trustEmptiness: boolean
+  /** The directory's ids of groups that it has and does not name: these are not the former selves of others. */
+  readonly unlisted?: ReadonlySet<string>
 }
 
 /** The changes that turn the local groups into the remote ones. */
 export function planSync(
   local: readonly LocalGroup[],
   remote: Iterable<RemoteGroup>,
-  { mayDelete, trustEmptiness }: PlanOptions,
+  { mayDelete, trustEmptiness, unlisted = new Set() }: PlanOptions,
 ): Plan {
   const groups = trustEmptiness ? [...remote] : withoutEmptiness([...remote])
-  const pairs = matchGroups(local, groups)
+  const pairs = matchGroups(local, groups, unlisted)
   const matched = new Set(pairs.map((pair) => pair.local))
   const living = local.filter((group) => !group.deleted)
   const absent = living.filter((group) => !matched.has(group))
@@ -86,10 +88,14 @@ function withoutEmptiness(groups: readonly RemoteGroup[]): readonly RemoteGroup[
 }
 
 // By the directory's id; then, for a group that was made anew there, by its externalId. Never by name.
-function matchGroups(local: readonly LocalGroup[], remote: readonly RemoteGroup[]): Pair[] {
+function matchGroups(
+  local: readonly LocalGroup[],
+  remote: readonly RemoteGroup[],
+  unlisted: ReadonlySet<string>,
+): Pair[] {
   const byScimId = new Map(local.map((group) => [group.scimId, group]))
-  const theirIds = new Set(remote.map((group) => group.scimId))
-  const left = local.filter((group) => !theirIds.has(group.scimId))
+  const remoteIds = new Set(remote.map((group) => group.scimId))
+  const left = local.filter(({ scimId }) => !remoteIds.has(scimId) && !unlisted.has(scimId))
   const living = byExternalId(left.filter((group) => !group.deleted))
   const deleted = byExternalId(left.filter((group) => group.deleted))
   const anew = byExternalId(remote.filter((group) => !byScimId.has(group.scimId)))

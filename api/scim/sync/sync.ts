@@ -3,7 +3,7 @@ import type { Queries, Store } from '../../store/store.ts'
 import type { Resolve } from '../directory/addresses.ts'
 import { applyWork, type Work } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from '../directory/connection-store.ts'
-import { deletionFault } from './deletion-gate.ts'
+import { DEFAULT_GATE, deletionFault, exceedsGate } from './deletion-gate.ts'
 import { createDirectoryClient, type DirectoryClient, type Wait } from '../directory/client.ts'
 import { SyncFailure } from '../failures.ts'
 import { readLocalGroups } from '../groups/group-store.ts'
@@ -40,6 +40,8 @@ export interface Prepared {
   readonly fault: SyncFailure | undefined
   /** False when the directory gave no total, so that nothing may count as deleted. */
   readonly complete: boolean
+  /** What was left out or read otherwise than it was sent, one sentence a kind. */
+  readonly warnings: readonly string[]
 }
 
 /** A client of the directory that a connection leads to; close it after use. */
@@ -71,29 +73,34 @@ export async function prepareSync(
   if (connection === undefined) throw changed()
   const client = connect(connection, options.signal, dependencies)
   try {
-    const { limits } = dependencies
-    const directory = await pull({ client, limits, members: connection.members, progress: options.progress })
+    const directory = await pull({
+      client,
+      limits: dependencies.limits,
+      members: connection.members,
+      progress: options.progress,
+      mayMiss: (groups, all) => !exceedsGate(groups, all, DEFAULT_GATE),
+    })
     const local = await readLocalGroups(store, accountId)
-    const planNow = () =>
+    const planNow = (mayDelete: boolean) =>
       planSync(local, directory.groups.values(), {
-        mayDelete: directory.complete,
+        mayDelete,
         trustEmptiness: options.allowDeletions,
+        unlisted: directory.unlisted,
       })
+    const first = planNow(directory.complete)
     // A directory that has nothing at all is not asked again for what it had: that alone is reason to stop.
-    const first = planNow()
-    if (directory.groups.size > 0 || options.allowDeletions) {
-      await directory.confirmAbsent(goneIn(first))
-    }
-    const plan = planNow()
+    const mayConfirm = directory.groups.size > 0 || options.allowDeletions
+    const complete = mayConfirm ? await directory.confirmAbsent(goneIn(first)) : directory.complete
+    const plan = planNow(complete)
     const fault = options.allowDeletions ? undefined : await faultOf(store, plan, options.signal)
-    return { connection, plan, fault, complete: directory.complete }
+    return { connection, plan, fault, complete, warnings: directory.warnings.lines() }
   } finally {
     await client.close()
   }
 }
 
 async function faultOf(store: Store, plan: Plan, signal: AbortSignal): Promise<SyncFailure | undefined> {
-  return deletionFault(plan, await countRemovedMembers(store, plan.changes, signal))
+  return deletionFault(plan, await countRemovedMembers(store, plan.changes, signal), DEFAULT_GATE)
 }
 
 /**

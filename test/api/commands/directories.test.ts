@@ -274,21 +274,22 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     })
 
     it.each([
-      ['by cursor alone', 'startIndex', { cursor: true }, 'cursor'],
-      ['in no way', 'count', {}, 'nothing'],
+      ['by cursor alone', ['startIndex'], { cursor: true }, 'cursor'],
+      ['in no way', ['startIndex', 'cursor'], {}, 'nothing'],
     ])('asks a directory that pages %s', async (_how, refused, options, told) => {
       await using directory = await startDirectory(manyGroups(3), {
         ...options,
-        quirk: ({ query }) => (query.has(refused) ? { status: 400, body: {} } : undefined),
+        quirk: ({ query }) =>
+          refused.some((name) => query.has(name)) ? { status: 400, body: {} } : undefined,
       })
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
       expect(run.stdout).toContain(`\npages by: ${told}`)
     })
 
     it.each([
-      ['per_group', undefined, 'members of the first, asked for by its id: 1\n'],
-      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, asked for by its id: not told\n'],
-      ['per_group', 404, 'members of the first, asked for by its id: it cannot be read\n'],
+      ['per_group', undefined, 'members of the first, requested by its id: 1\n'],
+      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: not stated\n'],
+      ['per_group', 404, 'members of the first, requested by its id: it cannot be read\n'],
       ['off', undefined, ''],
     ])('asks for members as a sync would: %s, reply %j', async (members, reply, told) => {
       await using directory = await startDirectory(manyGroups(3), {

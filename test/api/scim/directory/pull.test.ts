@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import {
   groupsNamed,
+  listOf,
   manyGroups,
   startDirectory,
   usualReply,
   type DirectoryGroup,
+  type Reply,
 } from '../../../support/faulty-directory.ts'
 import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/pull.ts'
 
@@ -25,8 +27,8 @@ describe('pull and members', () => {
       undefined,
       [],
       [
-        { id: 'a', type: 'Group', displayName: 'A' },
-        { id: 'b', type: null, displayName: null },
+        { id: 'a', type: 'Group', displayName: 'A', active: null, email: null },
+        { id: 'b', type: null, displayName: null, active: null, email: null },
       ],
     ])
   })
@@ -34,7 +36,7 @@ describe('pull and members', () => {
   it('asks for each group where the list has no members', async () => {
     await using directory = await startDirectory(manyGroups(15))
     const { groups } = await pullFrom(directory, { members: 'per_group' })
-    expect([...groups.values()].map(({ members }) => members?.read()[0]?.id)).toEqual(
+    expect(groups.values().map(({ members }) => members?.read()[0]?.id)).toEqual(
       idsOf(directory.groups).map((id) => `user-of-${id}`),
     )
     expect(listQueries(directory).every((query) => query.get('excludedAttributes') === 'members')).toBe(true)
@@ -54,28 +56,40 @@ describe('pull and members', () => {
     },
   )
 
-  it.each([400, 404, 410])(
-    'keeps to the list where that has a group that is %i by its id',
-    async (status) => {
+  it.each<[string, Reply]>([
+    ['400', { status: 400, body: {} }],
+    ['401', { status: 401, body: {} }],
+    ['403', { status: 403, body: {} }],
+    ['404, though it is listed', { status: 404, body: {} }],
+    ['500', { status: 500, body: {} }],
+    ['no answer', { send: (response) => response.destroy() }],
+    ['another group', { body: { id: '3', displayName: 'Other' } }],
+    ['no group', { body: { Resources: [] } }],
+  ])(
+    'leaves the members of a group unknown that is answered with %s, and warns of it',
+    async (_name, reply) => {
       await using directory = await startDirectory(groupsNamed('1', 'a/b', '3'), {
-        quirk: ({ path }) => (path === '/Groups/a%2Fb' ? { status, body: {} } : undefined),
+        quirk: ({ path }) => (path === '/Groups/a%2Fb' ? reply : undefined),
       })
-      expect(await failureOf(directory, { members: 'per_group' })).toBe('directory_invalid_response')
-      await expect(pullFrom(directory, { members: 'per_group' })).rejects.toThrow('the group "a/b" is listed')
+      const { groups, warnings } = await pullFrom(directory, { members: 'per_group' })
+      expect(groups.values().map(({ members }) => members?.count)).toEqual([1, undefined, 1])
+      expect(warnings.join()).toContain('(the first: "a/b")')
     },
   )
+
+  it('fails where the members of too many groups cannot be read', async () => {
+    await using directory = await startDirectory(manyGroups(30), {
+      quirk: ({ path }) => (/^\/Groups\/[123]$/.test(path) ? { status: 403, body: {} } : undefined),
+    })
+    const members = 'per_group'
+    expect(await failureOf(directory, { members, mayMiss: 2 })).toBe('directory_unauthorized')
+    expect((await pullFrom(directory, { members, mayMiss: 3 })).ids).toHaveLength(30)
+  })
 
   it('asks for a group by its id, whatever characters that has', async () => {
     await using directory = await startDirectory(groupsNamed('a/b', 'c?d=e', 'f#g', '100%25', 'ä b'))
     const { groups } = await pullFrom(directory, { members: 'per_group' })
-    expect([...groups.values()].map(({ members }) => members?.count)).toEqual([1, 1, 1, 1, 1])
-  })
-
-  it('takes no other group for the one it asked for', async () => {
-    await using directory = await startDirectory(manyGroups(3), {
-      quirk: ({ path }) => (path === '/Groups/2' ? { body: { id: '3', displayName: 'Other' } } : undefined),
-    })
-    expect(await failureOf(directory, { members: 'per_group' })).toBe('directory_invalid_response')
+    expect(groups.values().map(({ members }) => members?.count)).toEqual([1, 1, 1, 1, 1])
   })
 })
 
@@ -88,12 +102,7 @@ describe('pull of hostile or broken answers', () => {
     ['an id that climbs', { totalResults: 1, Resources: [{ id: '..', displayName: 'Up' }] }],
     ['an id with a line break', { totalResults: 1, Resources: [{ id: 'a\nb', displayName: 'Two lines' }] }],
     ['an id without end', { totalResults: 1, Resources: [{ id: 'x'.repeat(2000), displayName: 'Long' }] }],
-    [
-      'members that are no list',
-      { totalResults: 1, Resources: [{ id: '1', displayName: 'A', members: {} }] },
-    ],
     ['a cursor that is none', { Resources: [{ id: '1', displayName: 'A' }], nextCursor: { page: 2 } }],
-    ['a member without id', { totalResults: 1, Resources: [{ id: '1', displayName: 'A', members: [{}] }] }],
   ])('fails on %s', async (_name, body) => {
     await using directory = await startDirectory([], { quirk: ofList(() => ({ body })) })
     expect(await failureOf(directory)).toBe('directory_invalid_response')
@@ -141,6 +150,9 @@ describe('pull of hostile or broken answers', () => {
     ['pages', { pages: 2 }],
     ['members of a group', { membersPerGroup: 0 }],
     ['members in all', { members: 24 }],
+    ['bytes in all', { keptBytes: 100 }],
+    ['elements of a reply', { responseElements: 5 }],
+    ['depth of a reply', { responseDepth: 3 }],
   ])('stops at its limit of %s', async (_name, limits) => {
     await using directory = await startDirectory(manyGroups(25))
     expect(await failureOf(directory, { limits })).toBe('directory_too_large')
@@ -154,11 +166,9 @@ describe('pull of hostile or broken answers', () => {
     expect(await failureOf(directory, { members: 'per_group', limits })).toBe('directory_too_large')
   })
 
-  it.each([
-    ['is malformed', [{ value: 'x'.repeat(2000) }]],
-    ['has too many members', [{ value: 'ann' }, { value: 'bob' }]],
-  ])('names the group that %s', async (_name, members) => {
-    const groups = [...groupsNamed('1'), { id: '2', displayName: 'Faulty', members }]
+  it('names the group that has too many members', async () => {
+    const members = [{ value: 'ann' }, { value: 'bob' }]
+    const groups = [...groupsNamed('1'), { id: '2', displayName: 'Large', members }]
     await using directory = await startDirectory(groups)
     for (const mode of ['inline', 'per_group'] as const) {
       const pulling = pullFrom(directory, { members: mode, limits: { membersPerGroup: 1 } })
@@ -184,44 +194,60 @@ describe('pull of hostile or broken answers', () => {
 })
 
 describe('Pulled.confirmAbsent', () => {
-  it('adds a group that the list left out and the directory knows', async () => {
+  const unlisted = (scimId: string) =>
+    `1 group readable by id, but in no list of groups: deleted here (the first: "${scimId}")`
+
+  it('takes a group for gone that two lists do not have, though it can be read by its id', async () => {
     const groups = manyGroups(12)
     await using directory = await startDirectory(groups, {
       quirk: (asked) => (asked.path === '/Groups' ? usualReply(groups.slice(0, 10), asked) : undefined),
     })
-    const { ids, groups: found } = await pullFrom(directory, {}, ['11', '99'])
-    expect(ids).toEqual([...idsOf(groups.slice(0, 10)), '11'])
-    expect(found.get('11')?.members?.count).toBe(1)
+    const pulled = await pullFrom(directory, {}, ['11', '99'])
+    expect(pulled).toMatchObject({
+      ids: idsOf(groups.slice(0, 10)),
+      confirmed: true,
+      warnings: [unlisted('11')],
+    })
+    expect(pulled.unlisted).toEqual(new Set(['11']))
   })
 
-  it.each(['per_group', 'off'] as const)(
-    'asks once for a group it looked up, members %s',
-    async (members) => {
-      const groups = groupsNamed('1', '2')
-      await using directory = await startDirectory(groups, {
-        quirk: (asked) => (asked.path === '/Groups' ? usualReply(groups.slice(0, 1), asked) : undefined),
-      })
-      const { groups: found } = await pullFrom(directory, { members }, ['2'])
-      expect(found.get('2')?.members?.count).toBe(members === 'off' ? undefined : 1)
-      expect(directory.asked.filter(({ path }) => path === '/Groups/2')).toHaveLength(1)
-    },
-  )
+  it('reads the list no second time where the directory knows none of the groups', async () => {
+    await using directory = await startDirectory(manyGroups(3))
+    expect(await pullFrom(directory, {}, ['98', '99'])).toMatchObject({ confirmed: true, warnings: [] })
+    expect(listQueries(directory)).toHaveLength(1)
+  })
 
-  it.each([
+  it.each<[string, object, Reply | undefined]>([
     ['more are absent than it looks up', { lookUps: 1 }, undefined],
+    ['the group is there', {}, undefined],
     ['the directory gives no single group', {}, { status: 405, body: {} }],
+    ['the directory refuses the token for it', {}, { status: 403, body: {} }],
+    ['the directory fails at it', {}, { status: 500, body: {} }],
+    ['the directory wants to be asked later', {}, { status: 429, body: {} }],
+    ['the directory hangs up', {}, { send: (response) => response.destroy() }],
     ['the directory gives something else than the group', {}, { status: 200, body: { Resources: [] } }],
     ['the directory gives another group', {}, { status: 200, body: { id: '1', displayName: 'One' } }],
   ])('reads the list again when %s', async (_name, limits, reply) => {
     const groups = manyGroups(12)
     await using directory = await startDirectory(groups, {
       quirk: (asked) => {
-        if (asked.path === '/Groups')
-          return usualReply(asked.before < 2 ? groups.slice(0, 10) : groups, asked)
+        if (asked.path === '/Groups') return usualReply(asked.before < 1 ? groups.slice(0, 9) : groups, asked)
         return asked.path === '/ServiceProviderConfig' ? undefined : reply
       },
     })
-    const { ids } = await pullFrom(directory, { limits }, ['11', '12', '99'])
+    const { ids, confirmed } = await pullFrom(directory, { limits }, ['11', '12', '99'])
     expect(ids).toEqual(idsOf(groups))
+    expect(confirmed).toBe(true)
+  })
+
+  it('confirms nothing where the second list may not be whole', async () => {
+    const groups = manyGroups(12)
+    await using directory = await startDirectory(groups, {
+      quirk: ofList(({ query, before }) => {
+        const { totalResults, ...list } = listOf(groups.slice(0, 9), query)
+        return { body: before === 0 ? { ...list, totalResults } : list }
+      }),
+    })
+    expect(await pullFrom(directory, {}, ['11'])).toMatchObject({ complete: true, confirmed: false })
   })
 })

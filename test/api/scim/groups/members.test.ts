@@ -1,91 +1,96 @@
 import { describe, expect, it } from 'vitest'
-import { memberListSchema, toMemberList } from '../../../../api/scim/groups/members.ts'
+import { readReceivedMembers, toMemberList, type Member } from '../../../../api/scim/groups/members.ts'
 
 const ann = { value: 'ann', type: 'User', display: 'Ann' }
 const bob = { value: 'bob', type: 'Group', display: 'Bob' }
 
-function digest(members: unknown): string {
-  return memberListSchema.parse(members).digest
+function member(id: string, more: Partial<Member> = {}): Member {
+  return { id, type: null, displayName: null, active: null, email: null, ...more }
 }
 
-describe('memberListSchema', () => {
-  it.each([
-    { members: 'ann', fault: 'expected array' },
-    { members: [ann, null], fault: 'expected object' },
-    { members: [ann, {}], fault: 'neither value nor $ref' },
-    { members: [ann, { value: '' }], fault: 'text of 1 to 1024 bytes' },
-    { members: [ann, { value: 'x'.repeat(1025) }], fault: 'text of 1 to 1024 bytes' },
-    { members: [ann, { value: '名'.repeat(342) }], fault: 'text of 1 to 1024 bytes' },
-    { members: [ann, { value: 'a\u0000b' }], fault: 'none of its characters a control character' },
-    { members: [ann, { value: 'a\u009fb' }], fault: 'none of its characters a control character' },
-    { members: [ann, { value: 'a\ud800' }], fault: 'text of 1 to 1024 bytes' },
-    { members: [ann, { value: 'cid', type: 1 }], fault: 'expected string' },
-    { members: [ann, { value: 'cid', display: {} }], fault: 'expected string' },
-    { members: [ann, { value: 'cid', $ref: 1 }], fault: 'expected string' },
-  ])('refuses $members', ({ members, fault }) => {
-    const { success, error } = memberListSchema.safeParse(members)
-    expect(success).toBe(false)
-    expect(error?.message).toContain(fault)
-  })
+function read(value: unknown): readonly Member[] | undefined {
+  return readReceivedMembers(value).list?.read()
+}
 
-  it('tells the place of a fault', () => {
-    const { error } = memberListSchema.safeParse([ann, bob, { value: 7.5 }])
-    expect(error?.issues.map(({ path }) => path.slice(0, 1))).toEqual([[2]])
-  })
+function digest(members: unknown): string | undefined {
+  return readReceivedMembers(members).list?.digest
+}
 
-  it('tells a few faults of a list that is nothing but faults', () => {
-    const looked = new Set<number>()
-    const faulty = Array.from({ length: 1000 }, (_, index) => ({
-      get value() {
-        looked.add(index)
-        return ''
-      },
-    }))
-    expect(memberListSchema.safeParse(faulty).error?.issues).toHaveLength(6)
-    expect(looked.size).toBe(6)
-  })
-
+describe('readReceivedMembers', () => {
   it('reads the members sorted by id, each once, the last of those with one id', () => {
-    const { count, read } = memberListSchema.parse([bob, { value: 'ann', display: 'Former' }, ann, bob])
-    expect(count).toBe(2)
-    expect(read()).toEqual([
-      { id: 'ann', type: 'User', displayName: 'Ann' },
-      { id: 'bob', type: 'Group', displayName: 'Bob' },
+    const { list } = readReceivedMembers([bob, { value: 'ann', display: 'Former' }, ann, bob])
+    expect(list?.count).toBe(2)
+    expect(list?.read()).toEqual([
+      member('ann', { type: 'User', displayName: 'Ann' }),
+      member('bob', { type: 'Group', displayName: 'Bob' }),
     ])
   })
 
-  it('reads what is missing or null as null', () => {
-    const { read } = memberListSchema.parse([{ value: 'a' }, { value: 'b', type: null, display: null }])
-    expect(read()).toEqual([
-      { id: 'a', type: null, displayName: null },
-      { id: 'b', type: null, displayName: null },
-    ])
-  })
-
-  it('mends names, and takes numbers and addresses for ids', () => {
-    const { read } = memberListSchema.parse([
-      { value: 7, display: 'tab\there \u0085 \ud800' },
-      { $ref: 'https://a.example/Users/x%20y', display: '"quoted" \\ 名前 😀' },
-      { value: 'long', display: 'n'.repeat(2000) },
-    ])
-    expect(read()).toEqual([
-      { id: '7', type: null, displayName: 'tab here   \ufffd' },
-      { id: 'long', type: null, displayName: 'n'.repeat(1024) },
-      { id: 'x y', type: null, displayName: '"quoted" \\ 名前 😀' },
-    ])
+  it.each<[string, unknown, readonly Member[] | undefined]>([
+    ['no members at all', undefined, undefined],
+    ['members that are null', null, undefined],
+    ['a word for the list', 'none', undefined],
+    ['an empty list', [], []],
+    ['one object without its brackets', { value: 'a' }, [member('a')]],
+    ['ids alone', ['b', 'a', 7], [member('7'), member('a'), member('b')]],
+    ['attributes that are missing or null', [{ value: 'a', type: null, display: null }], [member('a')]],
+    ['a number for an id', [{ value: 42 }], [member('42')]],
+    ['an address that ends in the id', [{ $ref: 'https://a.example/Users/x%20y' }], [member('x y')]],
+    ['an address that ends in a slash', [{ $ref: 'https://a.example/Users/x/' }], [member('x')]],
+    ['a number for a name', [{ value: 'a', display: 12 }], [member('a', { displayName: '12' })]],
+    ['names of attributes in any case', [{ VALUE: 'a', Type: 'User' }], [member('a', { type: 'User' })]],
+    [
+      'control characters and halves of characters in a name',
+      [{ value: 'a', display: 'tab\there \u0085 \ud800' }],
+      [member('a', { displayName: 'tab here   \ufffd' })],
+    ],
+    [
+      'a name without end',
+      [{ value: 'a', display: 'n'.repeat(2000) }],
+      [member('a', { displayName: 'n'.repeat(1024) })],
+    ],
+    ['a user who may not log in', [{ value: 'a', active: false }], [member('a', { active: false })]],
+    ['a truth value as text', [{ value: 'a', active: 'True' }], [member('a', { active: true })]],
+    ['an e-mail address', [{ value: 'a', email: 'a@b.example' }], [member('a', { email: 'a@b.example' })]],
+    [
+      'the primary one of several',
+      [{ value: 'a', emails: [{ value: 'x@b.example' }, { value: 'a@b.example', primary: true }] }],
+      [member('a', { email: 'a@b.example' })],
+    ],
+    [
+      'the first where none is primary',
+      [{ value: 'a', emails: ['x@b.example'] }],
+      [member('a', { email: 'x@b.example' })],
+    ],
+  ])('reads %s', (_name, value, members) => {
+    expect(read(value)).toEqual(members)
   })
 
   it.each([
-    { Value: 'ann', Type: 'User', Display: 'Ann' },
-    { value: 'ann', TYPE: 'User', DISPLAY: 'Ann' },
-    { $REF: 'https://a.example/Users/ann', type: 'User', display: 'Ann' },
-  ])('reads %j, for the names of attributes may be in any case', (member) => {
-    expect(digest([bob, member])).toBe(digest([bob, ann]))
+    null,
+    {},
+    '',
+    { value: '' },
+    { value: 7.5 },
+    { value: Number.MAX_SAFE_INTEGER + 2 },
+    { value: 'x'.repeat(1025) },
+    { value: '名'.repeat(342) },
+    { value: 'a\u0000b' },
+    { value: 'a\u009fb' },
+    { value: 'a\ud800' },
+    { $ref: 1 },
+    { $ref: 'https://a.example/%zz' },
+  ])('leaves out %j, which has no usable id', (entry) => {
+    const { list, withoutId } = readReceivedMembers([ann, entry])
+    expect(list?.read()).toEqual([member('ann', { type: 'User', displayName: 'Ann' })])
+    expect(withoutId).toBe(1)
+    // A list without a single usable entry does not say that there are no members.
+    expect(readReceivedMembers([entry, entry])).toMatchObject({ list: null, withoutId: 2 })
   })
 
-  it('gives an empty list', () => {
-    const { count, read } = memberListSchema.parse([])
-    expect([count, read()]).toEqual([0, []])
+  it('counts attributes of a wrong type', () => {
+    expect(readReceivedMembers([{ value: 'a', display: {}, type: [] }])).toMatchObject({ oddAttributes: 2 })
+    expect(readReceivedMembers('none')).toMatchObject({ oddAttributes: 1 })
   })
 })
 
@@ -93,8 +98,7 @@ describe('the digest of a list of members', () => {
   it('is the same in any order, and whether or not another member needs mending', () => {
     expect(digest([bob, ann])).toBe(digest([ann, bob]))
     expect(digest([{ value: 'a', display: 'x\ty' }, ann])).toBe(digest([ann, { value: 'a', display: 'x y' }]))
-    const members = [{ id: 'ann', type: 'User', displayName: 'Ann' }]
-    expect(digest([ann])).toBe(toMemberList(members).digest)
+    expect(digest([ann])).toBe(toMemberList([member('ann', { type: 'User', displayName: 'Ann' })]).digest)
   })
 
   it.each([
@@ -103,6 +107,8 @@ describe('the digest of a list of members', () => {
     { members: [ann, bob] },
     { members: [{ ...ann, display: 'Anne' }] },
     { members: [{ ...ann, type: undefined }] },
+    { members: [{ ...ann, active: true }] },
+    { members: [{ ...ann, email: 'a@b.example' }] },
     { members: [{ value: 'ann', display: 'User', type: 'Ann' }] },
   ])('differs from that of $members', ({ members }) => {
     expect(digest(members)).not.toBe(digest([ann]))

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { deletionFault } from '../../../../api/scim/sync/deletion-gate.ts'
+import { DEFAULT_GATE, deletionFault } from '../../../../api/scim/sync/deletion-gate.ts'
 import type { LocalGroup, Plan } from '../../../../api/scim/sync/plan.ts'
 
 const GONE: LocalGroup = {
@@ -29,7 +29,7 @@ function faultOf({ deleted = 0, groups = 100, lostMembers = 0, members = 1000 }:
     present: groups - deleted,
     before: { groups, members },
   }
-  return deletionFault(plan, lostMembers)?.failure
+  return deletionFault(plan, lostMembers, DEFAULT_GATE)?.failure
 }
 
 describe('deletionFault', () => {

@@ -7,7 +7,7 @@ import { planSync, type LocalGroup, type Plan } from '../../../../api/scim/sync/
 const WHOLE = { mayDelete: true, trustEmptiness: false }
 
 function members(...ids: readonly string[]) {
-  return toMemberList(ids.map((id) => ({ id, type: 'User', displayName: null })))
+  return toMemberList(ids.map((id) => ({ id, type: 'User', displayName: null, active: null, email: null })))
 }
 
 function their(scimId: string, more: Partial<RemoteGroup> = {}): RemoteGroup {

@@ -27,6 +27,8 @@ function directory(sizes: readonly number[], kind = 'user'): RemoteGroup[] {
         id: `${kind}-${index}`,
         type: 'User',
         displayName: null,
+        active: null,
+        email: null,
       })),
     ),
   }))
