@@ -1,4 +1,4 @@
-/** The README lists every setting with its default and every command, and no README leads to nothing. */
+/** The READMEs list every setting with its default and every command, and none leads to nothing. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -7,31 +7,42 @@ import { SETTINGS } from '../api/config.ts'
 import { pipelineSettings } from '../pipeline/config.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..')
-const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
+const readme = read('README.md')
+/** The pages that list settings and commands. */
+const pages = ['README.md', 'api/README.md', 'pipeline/README.md', 'test/README.md'].map(read)
 const packageFile = z
   .object({ scripts: z.record(z.string(), z.string()) })
-  .parse(JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')))
+  .parse(JSON.parse(read('package.json')))
 
-const settings = { ...SETTINGS, ...pipelineSettings.shape }
+const settings = [
+  { page: 'api/README.md', shape: SETTINGS },
+  { page: 'pipeline/README.md', shape: pipelineSettings.shape },
+].flatMap(({ page, shape }) => Object.entries(shape).map(([name, schema]) => ({ page, name, schema })))
 
-it.each(Object.entries(settings))('lists the setting %s with its default', (name, schema) => {
+it.each(settings)('$page lists the setting $name with its default', ({ page, name, schema }) => {
   const parsed: unknown = schema.parse(undefined)
-  const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\``))
-  expect(row).toContain(
-    parsed === undefined ? '| not set' : `| \`${z.union([z.string(), z.number()]).parse(parsed)}\``,
+  const row = read(page)
+    .split('\n')
+    .find((line) => line.startsWith(`| \`${name}\``))
+  expect(row?.split('|')[2]?.trim()).toBe(
+    parsed === undefined ? 'not set' : `\`${z.union([z.string(), z.number()]).parse(parsed)}\``,
   )
 })
 
-it('lists no setting that does not exist', () => {
-  const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## The API'))
-  const listed = [...section.matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => String(name))
-  expect(listed.toSorted()).toEqual(Object.keys(settings).toSorted())
+it.each(['api/README.md', 'pipeline/README.md'])('%s lists no setting that does not exist', (page) => {
+  const listed = [...read(page).matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => String(name))
+  const known = settings.filter((setting) => setting.page === page).map(({ name }) => name)
+  expect(listed.toSorted()).toEqual(known.toSorted())
 })
 
-it.each(Object.keys(packageFile.scripts))('lists the command %s', (name) => {
-  const section = readme.slice(readme.indexOf('## Commands'), readme.indexOf('## Settings'))
+it.each(Object.keys(packageFile.scripts))('a README lists the command %s', (name) => {
   const command = ['start', 'test'].includes(name) ? `npm ${name}` : name
-  expect(section).toMatch(new RegExp(`\\b${command}\\b`))
+  expect(pages.join('\n')).toMatch(new RegExp(`\\b${command}\\b`))
+})
+
+it('README.md is read in a few minutes', () => {
+  expect(readme.split('\n').length).toBeLessThanOrEqual(131)
 })
 
 const READMES = globSync('{*,{api,data,pipeline,test}/**/*}.md', { cwd: REPOSITORY })
