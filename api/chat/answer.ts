@@ -6,15 +6,15 @@ import { sendJson } from '../http/respond.ts'
 import type { Attempt } from './routing/attempt.ts'
 import { STATUS_LEFT, type ChatCall, type Ending } from './chat-call.ts'
 import { failedChunk } from './protocol/chunks.ts'
-import { openEventStream, type EventStream } from './protocol/events.ts'
+import { openEventStream, type EventStream } from './protocol/event-stream.ts'
 import type { AttemptFailure } from './routing/failure.ts'
 import type { Fallback, Routed } from './routing/fallback.ts'
 import type { Candidate } from './observer.ts'
 import type { ChatRequest } from './protocol/request.ts'
 import { openStream, relay } from './protocol/streamed.ts'
 import { answererOf, upstreamBody } from './protocol/upstream-body.ts'
-import type { Upstream } from './protocol/upstream.ts'
 import { complete, type Asked } from './protocol/whole.ts'
+import type { Upstream } from './upstream/upstream.ts'
 
 interface AnswerTools {
   readonly upstream: Upstream
@@ -81,7 +81,13 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
 }
 
 function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLastModel: boolean): Asked {
-  return { body: upstreamBody(request, target), answerer: answererOf(call, target), isLastModel }
+  const { n } = request.body
+  return {
+    body: JSON.stringify(upstreamBody(request, target)),
+    answerer: answererOf(call, target),
+    choices: typeof n === 'number' ? n : 1,
+    isLastModel,
+  }
 }
 
 /** Where the caller asks for it, which attempts were made. */

@@ -14,8 +14,8 @@ import { candidatesIn } from './routing/candidates.ts'
 import { createChatMetrics, watchUsageLog } from './metrics.ts'
 import { createFallback } from './routing/fallback.ts'
 import { openModels, type Models } from './routing/models.ts'
-import { createUpstream } from './protocol/upstream.ts'
 import { openUsageLog } from './records/usage-log.ts'
+import { createUpstream } from './upstream/upstream.ts'
 
 /** What one request may cost. */
 export interface ChatLimits extends CallLimits {
@@ -67,7 +67,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const usage = await openUsageLog(dataDir, { log, clock })
   const observer = createChatMetrics(metrics)
   watchUsageLog(metrics, usage)
-  const upstream = createUpstream()
+  const upstream = createUpstream({ environment })
   const breakers = createBreakers(observer)
   const fallback = createFallback({ breakers, observer, log })
   const calls = createCallsUnderWay(limits)

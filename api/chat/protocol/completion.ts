@@ -3,10 +3,13 @@
  * there is missing, or null where it may only be absent.
  */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
-import { withPlainContent } from './content-parts.ts'
-import { AttemptFailure, failureInReply } from '../routing/failure.ts'
+import { failureOf, isError } from '../upstream/provider-error.ts'
+import { finishMembers, isFailure, isFilter, nativeFinish } from './finish.ts'
+import { plainMessage } from './message.ts'
 import { repairToolCalls } from './tool-calls.ts'
-import { readUsage, usageReply, type Usage } from './usage.ts'
+import { readUsage, usageIn, usageReply, type Usage } from './usage.ts'
+
+const OK = 200
 
 /** Who answers: named in the reply. */
 export interface Answerer {
@@ -26,24 +29,22 @@ export interface Completion {
 
 /**
  * Reads a completion.
- * @throws {AttemptFailure} when it is an error, no completion, or a refusal of the content with nothing in it.
+ * @throws {AttemptFailure} when it is an error, or no completion.
  */
 export function readCompletion(value: unknown, answerer: Answerer): Completion {
-  if (!isObject(value)) throw new AttemptFailure('invalidReply', { status: 200 })
+  if (!isObject(value)) throw failureOf(OK, value)
   const choices = objectsIn(value['choices'])
-  if (choices.length === 0) throw failureInReply(errorCode(value['error']))
-  const repaired = choices.map(repairChoice)
-  if (repaired.every(({ finish_reason }) => finish_reason === 'error')) {
-    throw failureInReply(errorCode(value['error'] ?? choices[0]?.['error']))
-  }
-  if (choices.every(saysNothing)) throw new AttemptFailure('invalidReply', { status: 200 })
-  const usage = readUsage(value['usage'])
+  const failed = choices.find((choice) => isFailure(nativeFinish(choice)))
+  if (failed !== undefined)
+    throw failureOf(OK, { code: nativeFinish(failed), error: value['error'] ?? failed['error'] })
+  if (isError(value) || choices.every(saysNothing)) throw failureOf(OK, value)
+  const usage = readUsage(usageIn(value))
   return {
     body: {
       ...withoutNulls(value),
       ...identity(value, answerer),
       object: 'chat.completion',
-      choices: repaired,
+      choices: choices.map(repairChoice),
       // Required, though it may be null.
       system_fingerprint:
         typeof value['system_fingerprint'] === 'string' ? value['system_fingerprint'] : null,
@@ -54,8 +55,8 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
 }
 
 /** A choice in the form of another operation, such as one with a `text`: nothing that a client could read. */
-function saysNothing({ message, finish_reason }: JsonObject): boolean {
-  return !isObject(message) && finish_reason !== 'content_filter'
+function saysNothing(choice: JsonObject): boolean {
+  return !isObject(choice['message']) && !isFilter(nativeFinish(choice))
 }
 
 /** Whether the provider kept back all of the content: another model may be less strict. */
@@ -80,35 +81,19 @@ export function identity(value: JsonObject, { model, provider, fallbackId, creat
   }
 }
 
-/** How a choice ended; undefined while it goes on, for which some providers send an empty word. */
-export function finishOf({ finish_reason: reason }: JsonObject): string | undefined {
-  return typeof reason === 'string' && reason !== '' ? reason : undefined
-}
-
-/** The provider's own word or number for an error; undefined when it has none that is short and plain. */
-export function errorCode(error: unknown): string | number | undefined {
-  if (!isObject(error)) return undefined
-  return [error['code'], error['type']].find(isPlainCode)
-}
-
-function isPlainCode(value: unknown): value is string | number {
-  return typeof value === 'number' || (typeof value === 'string' && /^[\w.:-]{1,60}$/.test(value))
-}
-
-function repairChoice(choice: JsonObject, position: number): Record<string, unknown> {
-  const message = withPlainContent(isObject(choice['message']) ? choice['message'] : {})
-  const repaired: Record<string, unknown> = {
-    ...withoutNulls(message),
-    role: 'assistant',
-    content: message['content'] ?? null,
-  }
-  const calls = repairToolCalls(message['tool_calls'])
-  if (calls.length > 0) repaired['tool_calls'] = calls
-  else delete repaired['tool_calls']
+function repairChoice(choice: JsonObject, position: number): JsonObject {
+  const { finish_reason: _reason, usage: _usage, ...rest } = withoutNulls(choice)
+  const { tool_calls: sent, ...message } = plainMessage(isObject(choice['message']) ? choice['message'] : {})
+  const calls = repairToolCalls(sent)
   return {
-    ...withoutNulls(choice),
+    ...rest,
     index: typeof choice['index'] === 'number' ? choice['index'] : position,
-    message: repaired,
-    finish_reason: finishOf(choice) ?? null,
+    message: {
+      ...message,
+      role: 'assistant',
+      content: message['content'] ?? null,
+      ...(calls.length > 0 && { tool_calls: calls }),
+    },
+    ...finishMembers(nativeFinish(choice), calls.length > 0),
   }
 }

@@ -1,15 +1,19 @@
 /** A reply as a stream, from one attempt: opened up to its first token, then passed on. */
-import { isObject, type JsonObject } from '../../untrusted/json.ts'
+import type { Readable } from 'node:stream'
+import type { JsonObject } from '../../untrusted/json.ts'
 import type { Attempt } from '../routing/attempt.ts'
-import { ChunkReader, eventsOf } from './chunks.ts'
-import { readEvents, type EventStream } from './events.ts'
 import { AttemptFailure } from '../routing/failure.ts'
-import { asFailure, readJsonReply, type Upstream, type UpstreamReply } from './upstream.ts'
+import { readEvents, type ProviderEvent } from '../upstream/events.ts'
+import { asCut } from '../upstream/reply-body.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { ChunkReader } from './chunks.ts'
+import type { EventStream } from './event-stream.ts'
 import type { Asked } from './whole.ts'
 
 /** Chunks kept until the first token; what comes beyond says nothing, and is left out. */
 const KEPT_CHUNKS = 64
-const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/i
+/** For the usage, once every choice is over: it follows at once, or never. */
+const GRACE_MS = 1000
 const ENDING_MS = 1000
 
 /** A stream that serves: its first token is here. */
@@ -18,8 +22,8 @@ export interface OpenStream {
   /** What was read so far. */
   readonly chunks: readonly JsonObject[]
   /** The events that follow, those of one read together. */
-  readonly events: AsyncGenerator<readonly string[], void>
-  readonly body: UpstreamReply['body']
+  readonly events: AsyncGenerator<readonly ProviderEvent[], void>
+  readonly body: Readable
 }
 
 /**
@@ -29,15 +33,16 @@ export interface OpenStream {
  */
 export async function openStream(upstream: Upstream, attempt: Attempt, asked: Asked): Promise<OpenStream> {
   const { upstream: provider } = attempt.target
-  attempt.expectWithin(provider.timeouts.firstTokenMs)
+  const { firstTokenMs, keepAliveMs } = provider.timeouts
+  attempt.expectWithin(firstTokenMs, keepAliveMs)
   const reply = await upstream.post(provider, asked.body, attempt.signal)
   attempt.answered(reply.statusCode)
-  const reader = new ChunkReader(asked.answerer)
-  const events = eventsIn(reply, attempt.signal)
+  const reader = new ChunkReader(asked.answerer, asked.choices)
+  const events = readEvents(reply.body)
   try {
-    const chunks = await readToFirstToken(reader, events)
-    if (!asked.isLastModel && reader.isFilteredOut) throw new AttemptFailure('filtered', { status: 200 })
-    attempt.expectWithin(provider.timeouts.idleMs)
+    const chunks = await readToFirstToken(reader, events, attempt)
+    if (!asked.isLastModel && reader.isFilteredOut) throw new AttemptFailure('filtered')
+    expectMore(reader, attempt)
     return { reader, chunks, events, body: reply.body }
   } catch (error) {
     reply.body.destroy()
@@ -45,27 +50,29 @@ export async function openStream(upstream: Upstream, attempt: Attempt, asked: As
   }
 }
 
-/** The events of a reply; a provider that does not stream makes a stream of one. */
-async function* eventsIn(reply: UpstreamReply, signal: AbortSignal): AsyncGenerator<readonly string[], void> {
-  if (!JSON_TYPE.test(String(reply.headers['content-type']))) return yield* readEvents(reply.body)
-  const completion = await readJsonReply(reply, signal)
-  if (!isObject(completion)) throw new AttemptFailure('invalidReply', { status: 200 })
-  yield eventsOf(completion)
-}
-
-async function readToFirstToken(reader: ChunkReader, events: OpenStream['events']): Promise<JsonObject[]> {
+async function readToFirstToken(
+  reader: ChunkReader,
+  events: OpenStream['events'],
+  attempt: Attempt,
+): Promise<JsonObject[]> {
   const kept: JsonObject[] = []
   while (!reader.isMeaningful) {
     const next = await events.next()
-    for (const data of next.value ?? []) {
-      const chunk = reader.read(data)
+    attempt.progressed()
+    for (const event of next.value ?? []) {
+      const chunk = reader.read(event)
       if (chunk !== undefined && (kept.length < KEPT_CHUNKS || reader.isMeaningful)) kept.push(chunk)
     }
     // After [DONE] the connection may stay open.
     const isOver = next.done === true || reader.isDone
-    if (isOver && !reader.isMeaningful) throw new AttemptFailure('cut', { status: 200 })
+    if (isOver && !reader.isMeaningful) throw new AttemptFailure('cut')
   }
   return kept
+}
+
+/** How long the provider may be silent from now on. */
+function expectMore(reader: ChunkReader, attempt: Attempt): void {
+  attempt.expectWithin(reader.isFinished ? GRACE_MS : attempt.target.upstream.timeouts.idleMs)
 }
 
 /**
@@ -86,7 +93,7 @@ export async function relay(
     return reader.isWhole ? undefined : asCut(error, attempt.signal)
   }
   void readEnding(stream)
-  return reader.isWhole ? undefined : new AttemptFailure('cut', { status: 200 })
+  return reader.isWhole ? undefined : new AttemptFailure('cut')
 }
 
 async function passOn(
@@ -94,13 +101,16 @@ async function passOn(
   attempt: Attempt,
   client: EventStream,
 ): Promise<void> {
-  await sendPaced(client, chunks, attempt)
+  await sendPaced(client, chunks, { attempt, reader })
   while (!reader.isDone) {
+    const wasFinished = reader.isFinished
     const next = await events.next()
     if (next.done === true) return
-    attempt.progressed()
     const { read, fault } = readAll(reader, next.value)
-    await sendPaced(client, read, attempt)
+    // After the end of every choice a sign of life prolongs nothing.
+    if (!reader.isFinished) attempt.progressed()
+    else if (!wasFinished) expectMore(reader, attempt)
+    await sendPaced(client, read, { attempt, reader })
     if (fault !== undefined) throw fault
   }
 }
@@ -120,12 +130,12 @@ async function readEnding({ events, body }: OpenStream): Promise<void> {
 /** What was said before an error still goes out. */
 function readAll(
   reader: ChunkReader,
-  events: readonly string[],
+  events: readonly ProviderEvent[],
 ): { readonly read: readonly JsonObject[]; readonly fault?: unknown } {
   const read: JsonObject[] = []
   try {
-    for (const data of events) {
-      const chunk = reader.read(data)
+    for (const event of events) {
+      const chunk = reader.read(event)
       if (chunk !== undefined) read.push(chunk)
     }
     return { read }
@@ -138,17 +148,11 @@ function readAll(
 async function sendPaced(
   client: EventStream,
   chunks: readonly JsonObject[],
-  attempt: Attempt,
+  { attempt, reader }: { readonly attempt: Attempt; readonly reader: ChunkReader },
 ): Promise<void> {
   const drained = client.send(chunks, attempt.signal)
   if (drained === undefined) return
   attempt.suspend()
   await drained
-  attempt.expectWithin(attempt.target.upstream.timeouts.idleMs)
-}
-
-/** A connection that breaks once the reply has begun cuts the reply. */
-function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
-  const failure = asFailure(error, signal)
-  return failure.kind === 'connection' ? new AttemptFailure('cut', { status: 200, cause: error }) : failure
+  expectMore(reader, attempt)
 }

@@ -1,13 +1,20 @@
 /** A reply in one piece, from one attempt. */
-import type { JsonObject } from '../../untrusted/json.ts'
+import { parseJson } from '../../untrusted/json.ts'
 import type { Attempt } from '../routing/attempt.ts'
-import { isFilteredOut, readCompletion, type Answerer, type Completion } from './completion.ts'
 import { AttemptFailure } from '../routing/failure.ts'
-import { readJsonReply, type Upstream } from './upstream.ts'
+import { eventsOfText } from '../upstream/events.ts'
+import { failureOf } from '../upstream/provider-error.ts'
+import { readText, REPLY_BYTES } from '../upstream/reply-body.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { assembled } from './assembled.ts'
+import { isFilteredOut, readCompletion, type Answerer, type Completion } from './completion.ts'
 
 export interface Asked {
-  readonly body: JsonObject
+  /** JSON text. */
+  readonly body: string
   readonly answerer: Answerer
+  /** How many choices are wanted. */
+  readonly choices: number
   /** Whether there is no other model to try, so that an answer held back by a filter is the answer. */
   readonly isLastModel: boolean
 }
@@ -19,7 +26,16 @@ export interface Asked {
 export async function complete(upstream: Upstream, attempt: Attempt, asked: Asked): Promise<Completion> {
   const reply = await upstream.post(attempt.target.upstream, asked.body, attempt.signal)
   attempt.answered(reply.statusCode)
-  const completion = readCompletion(await readJsonReply(reply, attempt.signal), asked.answerer)
-  if (!asked.isLastModel && isFilteredOut(completion)) throw new AttemptFailure('filtered', { status: 200 })
+  const text = await readText(reply.body, REPLY_BYTES, attempt.signal)
+  const completion = readCompletion(valueIn(text, asked.answerer), asked.answerer)
+  if (!asked.isLastModel && isFilteredOut(completion)) throw new AttemptFailure('filtered')
   return completion
+}
+
+function valueIn(text: string, answerer: Answerer): unknown {
+  const value = parseJson(text)
+  if (value !== undefined) return value
+  const events = eventsOfText(text)
+  if (events.length === 0) throw failureOf(200, text)
+  return assembled(events, answerer)
 }

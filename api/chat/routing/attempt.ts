@@ -11,6 +11,8 @@ export class Attempt {
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
+  /** From when on a sign of life prolongs nothing, on the clock of `performance`. */
+  #prolongedUntil = Infinity
   #status: number | null = null
   #wasSuspended = false
   readonly #isCutShort: boolean
@@ -38,15 +40,20 @@ export class Attempt {
     this.#status = status
   }
 
-  /** From now on a stream may be silent for `ms`: until its first token, or between two parts. */
-  expectWithin(ms: number): void {
+  /**
+   * From now on a stream may be silent for `ms`: until its first token, or between two parts. Where signs of life
+   * prolong that, they do so for `atMostMs` in all.
+   */
+  expectWithin(ms: number, atMostMs = Infinity): void {
     clearTimeout(this.#silence)
+    this.#prolongedUntil = performance.now() + atMostMs - ms
     this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout')), ms)
   }
 
   /** The stream went on. */
   progressed(): void {
-    this.#silence?.refresh()
+    if (this.#prolongedUntil === Infinity || performance.now() < this.#prolongedUntil)
+      this.#silence?.refresh()
   }
 
   /** The stream is not being read, since the client is slow: its silence says nothing. */

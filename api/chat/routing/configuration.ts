@@ -7,6 +7,8 @@ import { OperatorError } from '../../http/errors.ts'
 interface Timeouts {
   /** To the first meaningful token of a stream. */
   readonly firstTokenMs: number
+  /** To the same, of a stream that shows signs of life: comments, or chunks that say nothing. */
+  readonly keepAliveMs: number
   /** Between two parts of a stream after that. */
   readonly idleMs: number
   /** For one reply as a whole. */
@@ -84,6 +86,7 @@ const providerSchema = z.strictObject({
   timeouts: z
     .strictObject({
       first_token_ms: milliseconds.optional(),
+      keep_alive_ms: milliseconds.optional(),
       idle_ms: milliseconds.optional(),
       total_ms: milliseconds.optional(),
     })
@@ -111,7 +114,12 @@ const fileSchema = z.strictObject({
     .optional(),
 })
 
-const DEFAULT_TIMEOUTS: Timeouts = { firstTokenMs: 60_000, idleMs: 60_000, totalMs: 300_000 }
+const DEFAULT_TIMEOUTS: Timeouts = {
+  firstTokenMs: 60_000,
+  keepAliveMs: 180_000,
+  idleMs: 60_000,
+  totalMs: 300_000,
+}
 const DEFAULT_TOTAL_MS = 600_000
 const DEFAULT_MODELS_PER_REQUEST = 10
 
@@ -203,11 +211,16 @@ function toProvider(
     url: new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`),
     model: upstreamModel,
     headers: all,
-    timeouts: {
-      firstTokenMs: timeouts?.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
-      idleMs: timeouts?.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
-      totalMs: timeouts?.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
-    },
+    timeouts: timeoutsOf(timeouts),
     includeUsage: include_usage,
+  }
+}
+
+function timeoutsOf(told: z.infer<typeof providerSchema>['timeouts'] = {}): Timeouts {
+  return {
+    firstTokenMs: told.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
+    keepAliveMs: told.keep_alive_ms ?? DEFAULT_TIMEOUTS.keepAliveMs,
+    idleMs: told.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
+    totalMs: told.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
   }
 }

@@ -18,11 +18,19 @@ interface FailureRule {
   readonly errorType: ErrorType
   /** Follows the name of the provider. */
   readonly sentence: string
+  /** Whether the provider refuses the request itself: a fault of the caller's, where every provider says so. */
+  readonly refusesRequest?: true
   /** Whether the other providers of the model would say the same, so that only another model can help. */
   readonly endsModel?: true
   /** Whether it says nothing of the provider's health. */
   readonly harmless?: true
 }
+
+/** The provider's trouble with this service's key, account or model name: never the caller's. */
+const OURS = {
+  errorType: 'provider_unavailable',
+  sentence: 'did not accept the request of this service',
+} as const
 
 /** Each kind of failure with its consequences. */
 const RULES = {
@@ -31,20 +39,43 @@ const RULES = {
   rateLimited: { errorType: 'rate_limit_exceeded', sentence: 'takes no more requests for now' },
   overloaded: { errorType: 'provider_overloaded', sentence: 'is overloaded' },
   failed: { errorType: 'provider_unavailable', sentence: 'failed' },
-  // Its own 401, 402, 403 and 404 are between us and the provider, never the caller's.
-  deniedUs: { errorType: 'provider_unavailable', sentence: 'did not accept the request of this service' },
+  denied: OURS,
+  outOfCredit: OURS,
+  // No rate limit: waiting does not bring the quota back.
+  quotaUsedUp: OURS,
+  noSuchModel: OURS,
   invalidReply: { errorType: 'provider_unavailable', sentence: 'sent a reply that cannot be used' },
   cut: { errorType: 'provider_unavailable', sentence: 'ended its reply before it was whole' },
-  refused: { errorType: 'invalid_request', sentence: 'refused the request', endsModel: true, harmless: true },
+  refused: {
+    errorType: 'invalid_request',
+    sentence: 'refused the request',
+    refusesRequest: true,
+    endsModel: true,
+    harmless: true,
+  },
+  // Hosts of one model differ in what they support and how long a request may be.
+  unsupported: {
+    errorType: 'invalid_request',
+    sentence: 'refused the request: it does not support a part of it',
+    refusesRequest: true,
+    harmless: true,
+  },
   tooLong: {
     errorType: 'context_length_exceeded',
-    sentence: 'refused the request: it is longer than the model can take',
-    endsModel: true,
+    sentence: 'refused the request: it exceeds the maximum context length',
+    refusesRequest: true,
+    harmless: true,
+  },
+  tooLarge: {
+    errorType: 'payload_too_large',
+    sentence: 'refused the request: its body is too large',
+    refusesRequest: true,
     harmless: true,
   },
   filtered: {
     errorType: 'content_policy_violation',
     sentence: 'refused the content of the request',
+    refusesRequest: true,
     endsModel: true,
     harmless: true,
   },
@@ -66,12 +97,14 @@ const RULES = {
 export type FailureKind = keyof typeof RULES
 
 interface FailureFacts {
-  /** HTTP status of the provider; absent when no reply came. */
+  /** HTTP status of the provider, where the failure has one of its own. */
   readonly status?: number | undefined
   /** Seconds after which the provider wants to be asked again. */
   readonly retryAfterSeconds?: number | undefined
   /** What the provider calls it: one word, for the log. */
   readonly code?: string | undefined
+  /** The provider's own message: for the log, once it is free of keys. */
+  readonly detail?: string | undefined
   readonly cause?: unknown
 }
 
@@ -82,13 +115,15 @@ export class AttemptFailure extends Error {
   readonly status: number | null
   readonly retryAfterSeconds: number | undefined
   readonly code: string | undefined
+  readonly detail: string | undefined
 
-  constructor(kind: FailureKind, { status, retryAfterSeconds, code, cause }: FailureFacts = {}) {
+  constructor(kind: FailureKind, { status, retryAfterSeconds, code, detail, cause }: FailureFacts = {}) {
     super(RULES[kind].sentence, { cause })
     this.kind = kind
     this.status = status ?? null
     this.retryAfterSeconds = retryAfterSeconds
     this.code = code
+    this.detail = detail
   }
 
   get rule(): FailureRule {
@@ -98,45 +133,4 @@ export class AttemptFailure extends Error {
   get errorType(): ErrorType {
     return this.rule.errorType
   }
-}
-
-const KIND_BY_STATUS: Readonly<Record<number, FailureKind>> = {
-  400: 'refused',
-  408: 'timeout',
-  413: 'refused',
-  422: 'refused',
-  429: 'rateLimited',
-  503: 'overloaded',
-  504: 'timeout',
-  524: 'timeout',
-  529: 'overloaded',
-}
-
-const KIND_BY_CODE: Readonly<Record<string, FailureKind>> = {
-  content_filter: 'filtered',
-  content_policy_violation: 'filtered',
-  context_length_exceeded: 'tooLong',
-  rate_limit_exceeded: 'rateLimited',
-}
-
-/** What a status other than 200 means; the provider's own word for it may tell more. */
-export function failureOfStatus(status: number, facts: Omit<FailureFacts, 'status'> = {}): AttemptFailure {
-  const byStatus = KIND_BY_STATUS[status] ?? kindByClass(status)
-  const byCode = facts.code === undefined ? undefined : KIND_BY_CODE[facts.code]
-  const kind = byStatus === 'refused' && byCode !== undefined ? byCode : byStatus
-  return new AttemptFailure(kind, { ...facts, status })
-}
-
-function kindByClass(status: number): FailureKind {
-  if (status < 400) return 'invalidReply'
-  return status < 500 ? 'deniedUs' : 'failed'
-}
-
-/** What an error inside of a reply means that began as a success. */
-export function failureInReply(code: string | number | undefined): AttemptFailure {
-  const number = Number(code)
-  if (Number.isInteger(number) && number >= 400 && number <= 599) return failureOfStatus(number)
-  const word = typeof code === 'string' ? code : undefined
-  const kind = word === undefined ? undefined : KIND_BY_CODE[word]
-  return new AttemptFailure(kind ?? 'invalidReply', { status: 200, code: word })
 }

@@ -6,8 +6,10 @@ import type { ChatCall } from '../chat-call.ts'
 import type { Target } from './candidates.ts'
 import type { AttemptFailure } from './failure.ts'
 import { noneServed, type FailedAttempt } from './no-provider.ts'
+import { redact } from './redact.ts'
 import type { ChatObserver } from '../observer.ts'
-import { asFailure } from '../protocol/upstream.ts'
+import type { AttemptRecord } from '../records/usage-record.ts'
+import { asFailure } from '../upstream/reply-body.ts'
 
 interface FallbackTools {
   readonly breakers: Breakers
@@ -38,7 +40,7 @@ export interface Fallback {
 
 /** The loop over candidates, with its breakers and what it tells of its work. */
 export function createFallback({ breakers, observer, log }: FallbackTools): Fallback {
-  function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
+  function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
     const { model, provider } = attempt.target
     const record = call.ended(attempt, failure)
     const verdict = failure === undefined ? 'served' : failure.rule.harmless ? 'neutral' : 'failed'
@@ -49,10 +51,9 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
       outcome: failure?.errorType ?? 'served',
       ms: record.duration_ms,
     })
-    if (failure === undefined || failure.kind === 'abandoned') return
-    const { kind, status, code, cause } = failure
-    const facts = { request_id: call.requestId, model, provider, kind, status, code, ms: record.duration_ms }
-    log.warn(cause === undefined ? facts : { ...facts, err: cause }, 'provider did not serve')
+    if (failure === undefined || failure.kind === 'abandoned') return record
+    log.warn({ request_id: call.requestId, ...factsOf(attempt, failure, record) }, 'provider did not serve')
+    return record
   }
 
   function begin(call: ChatCall, target: Target, totalMs: number): Attempt {
@@ -75,13 +76,31 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
           return [attempt, await serve(attempt, others.length === 0)]
         } catch (error) {
           const failure = asFailure(error, attempt.signal)
-          ended(call, attempt, failure)
-          failed.push({ candidate: { model, provider }, failure })
+          const { status } = ended(call, attempt, failure)
+          failed.push({ candidate: { model, provider }, failure, status })
           open = failure.rule.endsModel ? others : open.slice(1)
           if (open.length > 0) observer.fellBack({ model, provider })
         }
       }
       throw noneServed(failed)
     },
+  }
+}
+
+/** What the log says of a failure. */
+function factsOf(
+  { target }: Attempt,
+  { kind, code, detail, cause }: AttemptFailure,
+  { model, provider, status, duration_ms: ms }: AttemptRecord,
+) {
+  return {
+    model,
+    provider,
+    kind,
+    status,
+    code,
+    ms,
+    ...(detail !== undefined && { detail: redact(detail, target.upstream.headers) }),
+    ...(cause !== undefined && { err: cause }),
   }
 }

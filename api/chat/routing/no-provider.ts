@@ -7,38 +7,40 @@ import type { Candidate } from '../observer.ts'
 export interface FailedAttempt {
   readonly candidate: Candidate
   readonly failure: AttemptFailure
+  /** HTTP status of the provider; null when no reply came. */
+  readonly status: number | null
 }
 
-// Clients try again by themselves, some for an hour: these keep them from doing it at once.
+// Clients try again by themselves, some for an hour: this keeps them from doing it at once.
 const RETRY_AFTER_SECONDS = 5
-const RETRY_REFUSED_SECONDS = 60
+
+/** What a caller can do most about comes first: agents shorten their context, and ask again. */
+const REFUSALS: readonly ErrorType[] = [
+  'context_length_exceeded',
+  'payload_too_large',
+  'content_policy_violation',
+  'invalid_request',
+]
 
 /**
- * The error for attempts of which none served: 429 when all were rate-limited, 408 when all took too long or there was
- * no time for any, 502 otherwise. Providers' own 401, 402 and bodies stay inside.
+ * The error for attempts of which none served: 400 when each refused the request itself, 429 when all were rate-limited,
+ * 408 when all took too long or there was no time for any, 502 otherwise. Providers' own 401, 402 and bodies stay inside.
  */
 export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
   if (attempts.length === 0) return noTimeLeft()
-  const types = new Set(attempts.map(({ failure }) => failure.errorType))
-  const [only] = types.size === 1 ? types : []
-  const last = attempts.at(-1)
-  const status = only === 'rate_limit_exceeded' ? 429 : only === 'timeout' ? 408 : 502
+  const status = statusOf(attempts)
   return new ApiError(status, describe(attempts), {
     metadata: {
-      error_type: status === 502 ? errorTypeOf502(attempts) : only,
-      provider_name: last?.candidate.provider ?? null,
-      previous_errors: attempts.map(({ candidate, failure }) => ({
+      error_type: errorTypeOf(status, attempts),
+      provider_name: attempts.at(-1)?.candidate.provider ?? null,
+      previous_errors: attempts.map(({ candidate, failure, status: code }) => ({
         model: candidate.model,
         provider_name: candidate.provider,
-        code: failure.status,
+        code,
         error_type: failure.errorType,
       })),
     },
-    headers: {
-      ...(status === 408 ? {} : { 'Retry-After': String(retryAfter(status, attempts)) }),
-      // The same request would be refused again; OpenAI's clients ask this header whether to send it.
-      ...(isRefused(attempts) ? { 'X-Should-Retry': 'false' } : {}),
-    },
+    headers: retryHeaders(status, attempts),
   })
 }
 
@@ -50,23 +52,28 @@ function noTimeLeft(): ApiError {
   return new ApiError(408, message, { metadata })
 }
 
-/** The request itself was refused only where every provider said so; otherwise they are what failed. */
-function errorTypeOf502(attempts: readonly FailedAttempt[]): ErrorType {
-  const areRefusals = attempts.every(({ failure }) => failure.rule.endsModel)
-  return areRefusals ? (attempts.at(-1)?.failure.errorType ?? 'provider_unavailable') : 'provider_unavailable'
+function statusOf(attempts: readonly FailedAttempt[]): 400 | 408 | 429 | 502 {
+  if (attempts.every(({ failure }) => failure.rule.refusesRequest)) return 400
+  if (attempts.every(({ failure }) => failure.kind === 'rateLimited')) return 429
+  return attempts.every(({ failure }) => failure.errorType === 'timeout') ? 408 : 502
 }
 
-/** Whether each provider refused the request; one whose answer nobody waited for refused nothing. */
-function isRefused(attempts: readonly FailedAttempt[]): boolean {
-  return attempts.every(({ failure }) => failure.rule.endsModel && failure.kind !== 'abandoned')
+function errorTypeOf(status: 400 | 408 | 429 | 502, attempts: readonly FailedAttempt[]): ErrorType {
+  const types = attempts.map(({ failure }) => failure.errorType)
+  if (status === 400) return REFUSALS.find((type) => types.includes(type)) ?? 'invalid_request'
+  if (status === 429) return 'rate_limit_exceeded'
+  if (status === 408) return 'timeout'
+  return types.every((type) => type === 'server') ? 'server' : 'provider_unavailable'
 }
 
-function retryAfter(status: number, attempts: readonly FailedAttempt[]): number {
-  if (isRefused(attempts)) return RETRY_REFUSED_SECONDS
-  const told = attempts
-    .map(({ failure }) => failure.retryAfterSeconds)
-    .filter((seconds) => seconds !== undefined)
-  return status === 429 && told.length > 0 ? Math.max(1, Math.min(...told)) : RETRY_AFTER_SECONDS
+/** OpenAI's clients ask X-Should-Retry whether to send a request again that would only fail again. */
+function retryHeaders(status: number, attempts: readonly FailedAttempt[]): Record<string, string> {
+  const areUsedUp = attempts.every(({ failure }) => failure.kind === 'quotaUsedUp')
+  if (status === 400 || areUsedUp) return { 'X-Should-Retry': 'false' }
+  if (status === 408) return {}
+  const told = attempts.map(({ failure }) => failure.retryAfterSeconds).filter((one) => one !== undefined)
+  const seconds = status === 429 && told.length > 0 ? Math.max(1, Math.min(...told)) : RETRY_AFTER_SECONDS
+  return { 'Retry-After': String(seconds) }
 }
 
 function describe(attempts: readonly FailedAttempt[]): string {

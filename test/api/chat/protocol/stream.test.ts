@@ -423,7 +423,7 @@ describe('a stream', () => {
       ],
     })
     expect(last?.choices).toEqual([
-      { index: 0, delta: {}, finish_reason: 'stop' },
+      { index: 0, delta: {}, finish_reason: 'stop', x_choice: 1 },
       { index: 1, delta: {}, finish_reason: 'length' },
     ])
   })

@@ -46,14 +46,14 @@ describe('a whole reply', () => {
       model: 'a/one',
       provider: 'acme',
       system_fingerprint: null,
-      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: null }],
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
     })
   })
 
-  it('has no finish where the provider names an empty one', async () => {
+  it('has a finish where the provider names an empty one: what is whole is over', async () => {
     const { body } = await ask({ choices: [{ message: { content: 'Hello' }, finish_reason: '' }] })
-    expect(body).toMatchObject({ choices: [{ finish_reason: null }] })
+    expect(body).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
   })
 
   it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
@@ -144,8 +144,7 @@ describe('a whole reply', () => {
     ['none', undefined],
     ['a null', null],
     ['a negative count', { prompt_tokens: -1, completion_tokens: 3 }],
-    ['half a count', { prompt_tokens: 7.5, completion_tokens: 3 }],
-    ['text', { prompt_tokens: '7', completion_tokens: '3' }],
+    ['a count of words', { prompt_tokens: 'seven', completion_tokens: '3' }],
     ['one of two', { prompt_tokens: 7 }],
     ['beyond exact numbers', { prompt_tokens: 2 ** 53, completion_tokens: 3 }],
   ])('with %s for usage leaves nulls in the record, never a zero', async (_name, usage) => {

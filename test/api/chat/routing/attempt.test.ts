@@ -15,7 +15,7 @@ function begin(leftMs = 10 * TOTAL_MS) {
     url: new URL('http://127.0.0.1/v1/chat/completions'),
     model: 'one',
     headers: {},
-    timeouts: { firstTokenMs: TOTAL_MS, idleMs: TOTAL_MS, totalMs: TOTAL_MS },
+    timeouts: { firstTokenMs: TOTAL_MS, keepAliveMs: TOTAL_MS, idleMs: TOTAL_MS, totalMs: TOTAL_MS },
     includeUsage: true,
   }
   const attempt = new Attempt({ ...CANDIDATE, upstream }, { candidate: CANDIDATE, openings: 0 }, leftMs)

@@ -89,14 +89,31 @@ const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, s
   ['a reply without choices', json({ ...completion(), choices: [] }), 200, 'provider_unavailable'],
 ]
 
-/** Refusals of the request itself, which the other providers of the model would only repeat. */
-const MODEL_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
-  ...[400, 413, 422].map((code) => [`a ${code}`, status(code), code, 'invalid_request'] as const),
+/** Refusals that another provider of the model need not share. */
+const HOST_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
+  ['a 413', status(413), 413, 'payload_too_large'],
   [
     'a request that is too long',
     status(400, { error: { code: 'context_length_exceeded' } }),
     400,
     'context_length_exceeded',
+  ],
+  [
+    'a parameter that is not supported',
+    status(400, { error: { code: 'unsupported_parameter' } }),
+    400,
+    'invalid_request',
+  ],
+]
+
+/** Refusals of the request itself, which the other providers of the model would only repeat. */
+const MODEL_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
+  ...[400, 422].map((code) => [`a ${code}`, status(code), code, 'invalid_request'] as const),
+  [
+    'content that is refused',
+    status(400, { error: { code: 'content_policy_violation' } }),
+    400,
+    'content_policy_violation',
   ],
 ]
 
@@ -113,29 +130,32 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     return text.includes('"content":"Hel"') && text.endsWith('data: [DONE]\n\n') ? 'Hello' : text
   }
 
-  it.each(PROVIDER_FAILURES)('%s: the next provider serves', async (_name, failing, code, errorType) => {
-    await using api = await startThree(failing)
-    const response = await api.post({ ...ONE, stream: streams })
-    expect(response.status).toBe(200)
-    expect(await textOf(response)).toContain('Hello')
-    expect(new Set(api.upstream.asked())).toEqual(new Set(['first', 'second']))
-    expect(api.records()).toMatchObject([
-      {
-        provider: 'beta',
-        model: 'a/one',
-        requests: 1,
-        prompt_tokens: 7,
-        completion_tokens: 3,
-        status: 200,
-        outcome: 'completed',
-        stream: streams,
-        attempts: [
-          { provider: 'alpha', status: code, error_type: errorType },
-          { provider: 'beta', status: 200, error_type: null },
-        ],
-      },
-    ])
-  })
+  it.each([...PROVIDER_FAILURES, ...HOST_FAILURES])(
+    '%s: the next provider serves',
+    async (_name, failing, code, errorType) => {
+      await using api = await startThree(failing)
+      const response = await api.post({ ...ONE, stream: streams })
+      expect(response.status).toBe(200)
+      expect(await textOf(response)).toContain('Hello')
+      expect(new Set(api.upstream.asked())).toEqual(new Set(['first', 'second']))
+      expect(api.records()).toMatchObject([
+        {
+          provider: 'beta',
+          model: 'a/one',
+          requests: 1,
+          prompt_tokens: 7,
+          completion_tokens: 3,
+          status: 200,
+          outcome: 'completed',
+          stream: streams,
+          attempts: [
+            { provider: 'alpha', status: code, error_type: errorType },
+            { provider: 'beta', status: 200, error_type: null },
+          ],
+        },
+      ])
+    },
+  )
 
   it.each([...MODEL_FAILURES, ['content held back', FILTERED, 200, 'content_policy_violation'] as const])(
     '%s: the next model serves, the other provider of this one is not asked',
@@ -172,14 +192,20 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     ['all fail', status(500), 502, 'provider_unavailable'],
     ['all deny us', status(401), 502, 'provider_unavailable'],
     ['all want money', status(402), 502, 'provider_unavailable'],
-    ['all refuse the request', status(400), 502, 'invalid_request'],
+    ['all refuse the request', status(400), 400, 'invalid_request'],
+    [
+      'all say it is too long',
+      status(400, { error: { code: 'context_length_exceeded' } }),
+      400,
+      'context_length_exceeded',
+    ],
   ] as const)('%s: the caller learns it', async (_name, failing, code, errorType) => {
     await using api = await startThree(failing, failing, failing)
     const response = await api.post({ ...BOTH, stream: streams })
     expect(response.status).toBe(code)
     expect(response.headers.get('Content-Type')).toMatch('application/json')
-    expect(response.headers.has('Retry-After')).toBe(code !== 408)
-    expect(response.headers.get('X-Should-Retry')).toBe(errorType === 'invalid_request' ? 'false' : null)
+    expect(response.headers.has('Retry-After')).toBe(code !== 408 && code !== 400)
+    expect(response.headers.get('X-Should-Retry')).toBe(code === 400 ? 'false' : null)
     const text = await response.text()
     expect(text).not.toContain('secret')
     const { error } = envelopeSchema.parse(JSON.parse(text))
@@ -320,6 +346,41 @@ it('the smallest Retry-After of all providers is passed on', async () => {
   const response = await api.post(BOTH)
   expect(response.status).toBe(429)
   expect(response.headers.get('Retry-After')).toBe('20')
+})
+
+it.each<[string, unknown, Record<string, string>, string]>([
+  ['a fraction of a second', {}, { 'retry-after': '6.2' }, '7'],
+  ['milliseconds', {}, { 'retry-after-ms': '8300', 'retry-after': '60' }, '9'],
+  [
+    'a duration in the details',
+    [{ error: { status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '41s' }] } }],
+    {},
+    '41',
+  ],
+  ['words', { error: { message: 'Rate limit reached. Please try again in 1m12.4s.' } }, {}, '73'],
+])('a Retry-After told as %s is passed on in whole seconds', async (_name, body, headers, seconds) => {
+  const busy = status(429, body, headers)
+  await using api = await startThree(busy, busy)
+  const response = await api.post(ONE)
+  expect(response.status).toBe(429)
+  expect(response.headers.get('Retry-After')).toBe(seconds)
+})
+
+it('a quota that is used up is no rate limit: nobody is told to come back', async () => {
+  const usedUp = status(429, { error: { code: 'insufficient_quota' } }, { 'retry-after': '20' })
+  await using api = await startThree(usedUp, usedUp)
+  const response = await api.post(ONE)
+  expect(response.status).toBe(502)
+  expect(response.headers.get('Retry-After')).toBeNull()
+  expect(response.headers.get('X-Should-Retry')).toBe('false')
+})
+
+it('what one provider refuses and another one cannot take for now may be sent again', async () => {
+  await using api = await startThree(status(400, { error: { code: 'unsupported_value' } }), status(503))
+  const response = await api.post(ONE)
+  expect(response.status).toBe(502)
+  expect(response.headers.get('Retry-After')).toBe('5')
+  expect(response.headers.get('X-Should-Retry')).toBeNull()
 })
 
 it('a Retry-After is passed on as an hour at most', async () => {

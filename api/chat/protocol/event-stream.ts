@@ -1,37 +1,6 @@
-/** Server-sent events: read from a provider under a cap, written to a client. */
-import type { Readable } from 'node:stream'
-import { createParser } from 'eventsource-parser'
+/** Server-sent events, written to a client. */
 import type { Reply } from '../../http/call.ts'
 import type { JsonObject } from '../../untrusted/json.ts'
-import { AttemptFailure } from '../routing/failure.ts'
-
-/** Characters that one event of a provider may have: models that make images send a whole one in base64. */
-const EVENT_CHARACTERS = 16 * 1024 * 1024
-
-/** The data of the events in `body`, those of one read together. The body is left as it is when reading stops. */
-export async function* readEvents(body: Readable): AsyncGenerator<readonly string[], void> {
-  let events: string[] = []
-  let tooLarge = false
-  const parser = createParser({
-    maxBufferSize: EVENT_CHARACTERS,
-    onEvent: ({ data }) => void events.push(data),
-    onError: ({ type }) => (tooLarge ||= type === 'max-buffer-size-exceeded'),
-  })
-  const decoder = new TextDecoder()
-  const take = () => {
-    if (tooLarge) throw new AttemptFailure('invalidReply', { status: 200, code: 'event_too_large' })
-    const taken = events
-    events = []
-    return taken
-  }
-  for await (const part of body.iterator({ destroyOnReturn: false })) {
-    parser.feed(decoder.decode(part, { stream: true }))
-    yield take()
-  }
-  // Some servers end without the blank line that ends an event.
-  parser.feed('\n\n')
-  yield take()
-}
 
 export interface EventStream {
   /**

@@ -1,11 +1,25 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
-import { afterEach, expect, it } from 'vitest'
-import { createUpstream } from '../../../../api/chat/protocol/upstream.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createUpstream } from '../../../../api/chat/upstream/upstream.ts'
+import { portOf } from '../../../support/ports.ts'
 import { hangUp, json, reset, startUpstream, type Behaviour } from '../../../support/upstream.ts'
 
 const closings: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closings.splice(0)) await close()
+})
+
+const MINUTE = { firstTokenMs: 60_000, keepAliveMs: 60_000, idleMs: 60_000, totalMs: 60_000 }
+const targetAt = (url: string) => ({
+  name: 'acme',
+  url: new URL(url),
+  model: 'scripted',
+  headers: {},
+  timeouts: MINUTE,
+  includeUsage: true,
 })
 
 /** A provider that does with each request what `script` says next, and the way to it. Its time passes by `pass`. */
@@ -19,22 +33,14 @@ async function start(script: readonly Behaviour[]) {
   const provider = await startUpstream({ scripted: behave }, { keepAliveMs: 60_000 })
   const upstream = createUpstream({ now: () => now })
   closings.push(() => upstream.close(), provider.close)
-  const timeouts = { firstTokenMs: 60_000, idleMs: 60_000, totalMs: 60_000 }
-  const target = {
-    name: 'acme',
-    url: new URL(`${provider.url}/chat/completions`),
-    model: 'scripted',
-    headers: {},
-    timeouts,
-    includeUsage: true,
-  }
+  const target = targetAt(`${provider.url}/chat/completions`)
   return {
     /** The connections of all requests so far, by their ports. */
     ports,
     pass: (ms: number) => void (now += ms),
     post: async (): Promise<unknown> => {
-      const reply = await upstream.post(target, { model: 'scripted' }, new AbortController().signal)
-      const body = await reply.body.json()
+      const reply = await upstream.post(target, '{"model":"scripted"}', new AbortController().signal)
+      const body = JSON.parse(await text(reply.body))
       // A connection may be used again in the next turn of the event loop.
       await setImmediate()
       return body
@@ -118,4 +124,52 @@ it('connections that broke together are replaced each for its request', async ()
   expect(await Promise.all([post(), post()])).toEqual([SERVED, SERVED])
   expect(ports).toHaveLength(6)
   expect(new Set(ports).size).toBe(4)
+})
+
+describe('a proxy that the environment names', () => {
+  /** Answers plain requests itself, and refuses tunnels; `asked` has what came. */
+  async function startProxy() {
+    const asked: string[] = []
+    const server = createServer((request, response) => {
+      asked.push(request.url ?? '')
+      response.end(JSON.stringify(SERVED))
+    })
+    server.on('connect', ({ url }, socket) => {
+      asked.push(`CONNECT ${url}`)
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    closings.push(async () => void server.close())
+    return { asked, url: `http://127.0.0.1:${portOf(server)}` }
+  }
+
+  const post = async (url: string, environment: NodeJS.ProcessEnv) => {
+    const upstream = createUpstream({ environment })
+    closings.push(() => upstream.close())
+    const reply = await upstream.post(targetAt(url), '{"model":"scripted"}', new AbortController().signal)
+    return JSON.parse(await text(reply.body))
+  }
+
+  it('gets plain requests whole', async () => {
+    const { asked, url } = await startProxy()
+    expect(await post('http://models.example/v1/chat/completions', { http_proxy: url })).toEqual(SERVED)
+    expect(asked).toEqual(['http://models.example/v1/chat/completions'])
+  })
+
+  it('is asked for a tunnel to addresses of https', async () => {
+    const { asked, url } = await startProxy()
+    const posted = post('https://models.example/v1/chat/completions', { HTTPS_PROXY: url })
+    await expect(posted).rejects.toMatchObject({ kind: 'connection' })
+    expect(asked).toEqual(['CONNECT models.example:443'])
+  })
+
+  it('is passed by for the hosts of NO_PROXY', async () => {
+    const { asked, url } = await startProxy()
+    const provider = await startUpstream({ scripted: serve })
+    closings.push(provider.close)
+    const environment = { HTTP_PROXY: url, NO_PROXY: 'localhost,127.0.0.1' }
+    expect(await post(`${provider.url}/chat/completions`, environment)).toEqual(SERVED)
+    expect(asked).toEqual([])
+  })
 })

@@ -1,0 +1,55 @@
+/** Follows JSON text that comes in pieces, to see where a whole object or list ends. */
+export class JsonScan {
+  #depth = 0
+  #isInText = false
+  #isEscaped = false
+  #isWhole = false
+
+  /** Whether an object or list was read to its end. */
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
+
+  read(text: string): void {
+    this.#scan(text, false)
+  }
+
+  /** Where in `text`, which is not read by this, another object or list begins after a whole one. */
+  secondValue(text: string): number | undefined {
+    const ahead = new JsonScan()
+    ahead.#depth = this.#depth
+    ahead.#isInText = this.#isInText
+    ahead.#isEscaped = this.#isEscaped
+    ahead.#isWhole = this.#isWhole
+    return ahead.#scan(text, true)
+  }
+
+  #scan(text: string, stopsAtSecond: boolean): number | undefined {
+    for (let place = 0; place < text.length; place += 1) {
+      const character = text[place]
+      const begins = character === '{' || character === '['
+      if (stopsAtSecond && begins && this.#isWhole && !this.#isInText) return place
+      if (this.#isInText) this.#readInText(character)
+      else if (character === '"') this.#isInText = true
+      else if (begins) this.#open()
+      else if (character === '}' || character === ']') this.#close()
+    }
+    return undefined
+  }
+
+  #readInText(character: string | undefined): void {
+    if (this.#isEscaped) this.#isEscaped = false
+    else if (character === '\\') this.#isEscaped = true
+    else if (character === '"') this.#isInText = false
+  }
+
+  #open(): void {
+    this.#depth += 1
+    this.#isWhole = false
+  }
+
+  #close(): void {
+    this.#depth -= 1
+    if (this.#depth === 0) this.#isWhole = true
+  }
+}

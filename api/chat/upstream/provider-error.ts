@@ -1,0 +1,121 @@
+/** Reads the errors of providers, whatever their form, and tells what they mean. */
+import { isObject, objectsIn, type JsonObject } from '../../untrusted/json.ts'
+import { AttemptFailure, type FailureKind } from '../routing/failure.ts'
+import { FAILURE_TABLE } from './failure-table.ts'
+
+/** What a provider says of an error. */
+interface ProviderError {
+  /** The HTTP status, or the one that a reply of 200 names inside. */
+  readonly status: number
+  /** Codes, types and reasons, in lower case. */
+  readonly words: readonly string[]
+  readonly message: string
+}
+
+const WORD_KEYS = ['code', 'type', 'status', 'reason', 'status_code', 'error_type', '__type'] as const
+const MESSAGE_KEYS = ['message', 'msg', 'detail', 'error', 'status_msg', 'raw', 'title'] as const
+const MESSAGE_CHARACTERS = 2000
+const RETRY_SECONDS_AT_MOST = 3600
+
+/** Members by which data without choices and usage is known as an error. */
+const ERROR_KEYS = ['message', 'msg', 'detail', 'code', 'errors'] as const
+
+/**
+ * The failure behind an error of a provider.
+ * @param status HTTP status of the reply.
+ * @param body its body as JSON, or as text where it is none.
+ * @param retryAfterMs milliseconds after which the headers say to ask again.
+ */
+export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
+  const parts = partsOf(body)
+  const words = parts.flatMap(wordsIn)
+  const message = messageIn(body, parts)
+  const told = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
+  const waitMs = retryAfterMs ?? parts.map(({ retryDelay }) => milliseconds(retryDelay)).find(isKnown)
+  return new AttemptFailure(kindOf({ status: told, words, message }), {
+    status: told,
+    retryAfterSeconds: secondsOf(waitMs ?? waitIn(message)),
+    code: words[0],
+    detail: message === '' ? undefined : message,
+  })
+}
+
+/** Whether data of a stream, or a whole reply, is an error instead of a part of an answer. */
+export function isError(value: JsonObject): boolean {
+  const { error, base_resp: minimax } = value
+  if (error !== undefined && error !== null && error !== '') return true
+  if (isObject(minimax) && Number(minimax['status_code'] ?? 0) !== 0) return true
+  if (Array.isArray(value['choices']) || isObject(value['usage'])) return false
+  return (
+    value['type'] === 'error' || value['object'] === 'error' || ERROR_KEYS.some((key) => isKnown(value[key]))
+  )
+}
+
+function kindOf({ status, words, message }: ProviderError): FailureKind {
+  const row = FAILURE_TABLE.find(
+    (one) =>
+      one.status?.includes(status) !== false &&
+      one.word?.some((word) => words.includes(word)) !== false &&
+      one.message?.test(message) !== false,
+  )
+  if (row !== undefined) return row.kind
+  if (status < 400) return 'invalidReply'
+  return status < 500 ? 'denied' : 'failed'
+}
+
+/** The objects that say something of an error: it stands alone, in a list, or under `error`, with details below it. */
+function partsOf(body: unknown): readonly JsonObject[] {
+  const outer = Array.isArray(body) ? objectsIn(body)[0] : body
+  if (!isObject(outer)) return []
+  const inner = [outer['error'], outer['detail']].find(isObject)
+  const all = inner === undefined ? [outer] : [inner, outer]
+  return all.flatMap((part) => [
+    part,
+    ...[part['innererror'], part['base_resp'], part['metadata']].filter(isObject),
+    ...objectsIn(part['details']),
+    ...objectsIn(part['detail']),
+    ...objectsIn(part['errors']),
+  ])
+}
+
+function wordsIn(part: JsonObject): string[] {
+  return WORD_KEYS.map((key) => part[key])
+    .filter(
+      (value) => typeof value === 'number' || (typeof value === 'string' && /^[\w.:#-]{1,80}$/.test(value)),
+    )
+    .map((value) => String(value).toLowerCase())
+}
+
+function messageIn(body: unknown, parts: readonly JsonObject[]): string {
+  const texts = parts.flatMap((part) => MESSAGE_KEYS.map((key) => part[key]))
+  const told = typeof body === 'string' ? [body.replaceAll(/<[^>]*>/g, ' ')] : texts
+  const text = told.filter((one) => typeof one === 'string').join(' ')
+  return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
+}
+
+function isKnown<Value>(value: Value): value is NonNullable<Value> {
+  return value !== undefined && value !== null
+}
+
+function isErrorStatus(number: number): boolean {
+  return Number.isInteger(number) && number >= 400 && number <= 599
+}
+
+/** "Please try again in 1m2.5s": OpenAI, Groq and Gemini say it in words. */
+function waitIn(message: string): number | undefined {
+  return milliseconds(/(?:try again|retry) (?:in|after) ([\d.hms]+)/i.exec(message)?.[1])
+}
+
+/** A duration such as `37s`, `1m2.5s` or `450ms`, in milliseconds. */
+function milliseconds(duration: unknown): number | undefined {
+  if (typeof duration !== 'string') return undefined
+  const parts = /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?\.?$/.exec(duration)
+  if (parts === null || duration === '') return undefined
+  const [hours = 0, minutes = 0, seconds = 0, rest = 0] = parts.slice(1).map((part) => Number(part ?? 0))
+  const sum = (hours * 3600 + minutes * 60 + seconds) * 1000 + rest
+  return Number.isFinite(sum) && sum > 0 ? sum : undefined
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.min(Math.ceil(ms / 1000), RETRY_SECONDS_AT_MOST)
+}

@@ -1,0 +1,408 @@
+import { describe, expect, it } from 'vitest'
+import type { FailureKind } from '../../../../api/chat/routing/failure.ts'
+import { failureOf } from '../../../../api/chat/upstream/provider-error.ts'
+
+/** Google's form of an error, which its OpenAI-compatible address wraps in a list. */
+const google = (error: Readonly<Record<string, unknown>>) => [{ error }]
+const openai = (message: string, more: Readonly<Record<string, unknown>> = {}) => ({
+  error: { message, type: 'invalid_request_error', param: null, code: null, ...more },
+})
+const anthropic = (type: string, message: string) => ({ type: 'error', error: { type, message } })
+const vllm = (message: string) => ({
+  object: 'error',
+  message,
+  type: 'BadRequestError',
+  param: null,
+  code: 400,
+})
+
+const ERRORS: readonly (readonly [string, number, unknown, FailureKind])[] = [
+  [
+    'OpenAI: a wrong key',
+    401,
+    openai('Incorrect API key provided: sk-x', { code: 'invalid_api_key' }),
+    'denied',
+  ],
+  [
+    'Gemini: a key that is not valid',
+    400,
+    google({ code: 400, message: 'API key not valid. Please pass one.' }),
+    'denied',
+  ],
+  [
+    'Gemini: a reason in the details',
+    400,
+    google({ code: 400, message: 'x', details: [{ reason: 'API_KEY_INVALID' }] }),
+    'denied',
+  ],
+  [
+    'Gemini: an expired key',
+    400,
+    google({ code: 400, message: 'API key expired. Please renew the API key.' }),
+    'denied',
+  ],
+  [
+    'Gemini: a country',
+    400,
+    google({ status: 'FAILED_PRECONDITION', message: 'User location is not supported for the API use.' }),
+    'denied',
+  ],
+  [
+    'xAI: a wrong key',
+    400,
+    { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***Zz.' },
+    'denied',
+  ],
+  [
+    'Groq: a restricted organisation',
+    400,
+    openai('Organization has been restricted.', { code: 'organization_restricted' }),
+    'denied',
+  ],
+  ['Mistral: no key', 401, { message: 'Unauthorized', request_id: 'x' }, 'denied'],
+  ['a proxy that forbids', 403, '<html><h1>403 Forbidden</h1></html>', 'denied'],
+  [
+    'Anthropic: an empty balance',
+    400,
+    anthropic('invalid_request_error', 'Your credit balance is too low to access the Claude API.'),
+    'outOfCredit',
+  ],
+  [
+    'OpenAI: the hard limit',
+    400,
+    openai('Billing hard limit has been reached', { code: 'billing_hard_limit_reached' }),
+    'outOfCredit',
+  ],
+  [
+    'DeepSeek: no balance',
+    402,
+    openai('Insufficient Balance', { type: 'unknown_error', code: 'invalid_request_error' }),
+    'outOfCredit',
+  ],
+  [
+    'xAI: no credits',
+    403,
+    { code: 'The caller does not have permission', error: "Your team doesn't have any credits yet." },
+    'outOfCredit',
+  ],
+  [
+    'Alibaba: arrears',
+    400,
+    openai('Access denied, please make sure your account is in good standing.', { code: 'Arrearage' }),
+    'outOfCredit',
+  ],
+  ['Zhipu: arrears with 429', 429, { error: { code: '1113', message: 'x' } }, 'outOfCredit'],
+  [
+    'SiliconFlow: no balance',
+    403,
+    { code: 30001, message: 'Sorry, your account balance is insufficient', data: null },
+    'outOfCredit',
+  ],
+  [
+    'MiniMax: no balance in a 200',
+    200,
+    { choices: null, base_resp: { status_code: 1008, status_msg: 'insufficient balance' } },
+    'outOfCredit',
+  ],
+  [
+    'OpenAI: a quota',
+    429,
+    openai('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
+    'quotaUsedUp',
+  ],
+  [
+    'Moonshot: a quota',
+    429,
+    { error: { type: 'exceeded_current_quota_error', message: 'suspended' } },
+    'quotaUsedUp',
+  ],
+  [
+    'Gemini: a limit of a minute, called a quota',
+    429,
+    google({
+      code: 429,
+      status: 'RESOURCE_EXHAUSTED',
+      message: 'You exceeded your current quota, please check your plan and billing details.',
+    }),
+    'rateLimited',
+  ],
+  ['DeepSeek: an unknown model', 400, openai('Model Not Exist'), 'noSuchModel'],
+  [
+    'Mistral: an unknown model',
+    400,
+    { object: 'error', message: 'Invalid model: x', type: 'invalid_model', code: '1500' },
+    'noSuchModel',
+  ],
+  [
+    'Groq: a retired model',
+    400,
+    openai('The model `x-3.1` has been decommissioned', { code: 'model_decommissioned' }),
+    'noSuchModel',
+  ],
+  [
+    'OpenAI: a retired model by its words',
+    400,
+    openai('The model `gpt-3.5-turbo-0301` has been deprecated, learn more here'),
+    'noSuchModel',
+  ],
+  [
+    'OpenRouter: an unknown model',
+    400,
+    { error: { message: 'a/b is not a valid model ID', code: 400 } },
+    'noSuchModel',
+  ],
+  [
+    'Bedrock: an unknown model',
+    400,
+    { __type: 'ValidationException', message: 'The provided model identifier is invalid.' },
+    'noSuchModel',
+  ],
+  [
+    'vLLM: an unknown model',
+    404,
+    { object: 'error', message: 'The model `x` does not exist.', type: 'NotFoundError', code: 404 },
+    'noSuchModel',
+  ],
+  ['a wrong path', 404, '404 page not found', 'noSuchModel'],
+  ['OpenAI: too long', 400, openai('too long', { code: 'context_length_exceeded' }), 'tooLong'],
+  [
+    'vLLM: too long',
+    400,
+    vllm("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
+    'tooLong',
+  ],
+  [
+    'llama.cpp: too long',
+    400,
+    {
+      error: {
+        code: 400,
+        message: 'the request exceeds the available context size',
+        type: 'exceed_context_size_error',
+      },
+    },
+    'tooLong',
+  ],
+  [
+    'llama.cpp: too long, with 500',
+    500,
+    {
+      error: {
+        code: 500,
+        message: 'the request exceeds the available context size, try increasing it',
+        type: 'server_error',
+      },
+    },
+    'tooLong',
+  ],
+  [
+    'Anthropic: too long',
+    400,
+    anthropic('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum'),
+    'tooLong',
+  ],
+  [
+    'Anthropic: too long with its answer',
+    400,
+    anthropic(
+      'invalid_request_error',
+      'input length and `max_tokens` exceed context limit: 199000 + 21333 > 200000',
+    ),
+    'tooLong',
+  ],
+  [
+    'Gemini: too long',
+    400,
+    google({
+      code: 400,
+      status: 'INVALID_ARGUMENT',
+      message: 'The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).',
+    }),
+    'tooLong',
+  ],
+  ['Bedrock: too long', 400, { message: 'Input is too long for requested model.' }, 'tooLong'],
+  [
+    'Mistral: too long',
+    400,
+    {
+      object: 'error',
+      message:
+        'Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length',
+      code: '3051',
+    },
+    'tooLong',
+  ],
+  [
+    'TGI: too long',
+    422,
+    {
+      error: 'Input validation error: `inputs` must have less than 4096 tokens. Given: 5000',
+      error_type: 'validation',
+    },
+    'tooLong',
+  ],
+  [
+    'LM Studio: too long',
+    400,
+    { error: 'The model is loaded with context length of only 4096 tokens, which is not enough' },
+    'tooLong',
+  ],
+  [
+    'Groq: more than the tokens of a minute',
+    413,
+    openai('Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 7500', {
+      type: 'tokens',
+      code: 'rate_limit_exceeded',
+    }),
+    'tooLong',
+  ],
+  [
+    'Bedrock: too many tokens for now',
+    429,
+    { __type: 'ThrottlingException', message: 'Too many tokens, please wait before trying again.' },
+    'rateLimited',
+  ],
+  ['a proxy with a limit of its own', 413, '<html>413 Request Entity Too Large</html>', 'tooLarge'],
+  [
+    'Azure: a filter',
+    400,
+    { error: { message: 'x', code: 'content_filter', innererror: { code: 'ResponsibleAIPolicyViolation' } } },
+    'filtered',
+  ],
+  [
+    'Anthropic: a filter',
+    400,
+    anthropic('invalid_request_error', 'Output blocked by content filtering policy'),
+    'filtered',
+  ],
+  [
+    'OpenRouter: a moderated request',
+    403,
+    { error: { code: 403, message: 'Your input was flagged', metadata: { reasons: ['x'] } } },
+    'filtered',
+  ],
+  [
+    'Alibaba: a filter',
+    400,
+    openai('Input data may contain inappropriate content.', { code: 'data_inspection_failed' }),
+    'filtered',
+  ],
+  [
+    'OpenAI: a parameter',
+    400,
+    openai("Unsupported parameter: 'max_tokens' is not supported with this model.", {
+      code: 'unsupported_parameter',
+    }),
+    'unsupported',
+  ],
+  [
+    'OpenAI: an unknown argument',
+    400,
+    openai('Unrecognized request argument supplied: top_k'),
+    'unsupported',
+  ],
+  ['Ollama: no tools', 400, openai('library/x does not support tools', { type: 'api_error' }), 'unsupported'],
+  [
+    'vLLM: no tools',
+    400,
+    vllm('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    'unsupported',
+  ],
+  [
+    'Mistral: an extra field',
+    422,
+    { detail: [{ type: 'extra_forbidden', loc: ['body', 'top_k'], msg: 'Extra inputs are not permitted' }] },
+    'unsupported',
+  ],
+  [
+    'vLLM: roles of a template',
+    400,
+    vllm('Conversation roles must alternate user/assistant/user/assistant/...'),
+    'unsupported',
+  ],
+  [
+    'OpenRouter: no host with tools',
+    404,
+    { error: { message: 'No endpoints found that support tool use.', code: 404 } },
+    'unsupported',
+  ],
+  ['OpenAI: malformed messages', 400, openai("Invalid type for 'messages[0].content'"), 'refused'],
+  ['a 422 without a word', 422, undefined, 'refused'],
+  [
+    'Groq: a tool call of the model that does not parse',
+    400,
+    openai('Failed to call a function.', { code: 'tool_use_failed' }),
+    'failed',
+  ],
+  ['Anthropic: overloaded', 529, anthropic('overloaded_error', 'Overloaded'), 'overloaded'],
+  ['Moonshot: overloaded', 429, { error: { type: 'engine_overloaded_error', message: 'x' } }, 'overloaded'],
+  [
+    'llama.cpp: loading',
+    503,
+    { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },
+    'overloaded',
+  ],
+  [
+    'Groq: no room for flex',
+    498,
+    openai('Flex tier capacity exceeded', { code: 'capacity_exceeded' }),
+    'overloaded',
+  ],
+  ['OpenAI: a rate limit', 429, openai('Rate limit reached', { code: 'rate_limit_exceeded' }), 'rateLimited'],
+  ['a rate limit in a 200', 200, { error: { code: 429, message: 'x' } }, 'rateLimited'],
+  ['a fault in a 200', 200, { error: { code: 502, message: 'x' } }, 'failed'],
+  ['a timeout in a 200', 200, { error: { type: 'GatewayTimeout', code: 504 } }, 'timeout'],
+  ['a page in a 200', 200, '<html><title>Checking your browser</title></html>', 'invalidReply'],
+  ['a word that nobody knows, in a 200', 200, { error: { code: 'server_error' } }, 'invalidReply'],
+  ['a number beyond all statuses, in a 200', 200, { error: { code: 600 } }, 'invalidReply'],
+  ...(
+    [
+      [204, 'invalidReply'],
+      [307, 'invalidReply'],
+      [400, 'refused'],
+      [401, 'denied'],
+      [402, 'outOfCredit'],
+      [404, 'noSuchModel'],
+      [408, 'timeout'],
+      [422, 'refused'],
+      [429, 'rateLimited'],
+      [499, 'denied'],
+      [500, 'failed'],
+      [503, 'overloaded'],
+      [504, 'timeout'],
+      [524, 'timeout'],
+    ] as const
+  ).map(([status, kind]) => [`a bare ${status}`, status, '', kind] as const),
+]
+
+describe('failureOf', () => {
+  it.each(ERRORS)('%s', (_name, status, body, kind) => {
+    expect(failureOf(status, body).kind).toBe(kind)
+  })
+
+  it('takes the status that a reply of 200 names inside', () => {
+    expect(failureOf(200, { error: { code: '429' } }).status).toBe(429)
+    expect(failureOf(200, { error: { code: 429.5 } }).status).toBe(200)
+  })
+
+  it('keeps the words of the provider for the log, on one line', () => {
+    const failure = failureOf(400, openai('first\n  second', { code: 'a_code' }))
+    expect(failure).toMatchObject({ code: 'a_code', detail: 'first second' })
+    expect(failure.message).toBe('refused the request')
+  })
+
+  it.each([
+    ['37s', 37],
+    ['1m2.5s', 63],
+    ['450ms', 1],
+    ['1h', 3600],
+    ['86400s', 3600],
+    ['soon', undefined],
+  ])('reads %s as the time to wait', (retryDelay, seconds) => {
+    expect(failureOf(429, google({ details: [{ retryDelay }] })).retryAfterSeconds).toBe(seconds)
+  })
+
+  it('believes the headers more than the body', () => {
+    expect(failureOf(429, google({ details: [{ retryDelay: '37s' }] }), 1500).retryAfterSeconds).toBe(2)
+  })
+})
