@@ -16,7 +16,6 @@ import { rank } from './stages/rank.ts'
 import { resolve } from './stages/resolve.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
-import { forgetSettledFiles } from './snapshot/settled.ts'
 import {
   BUILD_PREFIX,
   currentSnapshot,
@@ -83,6 +82,8 @@ export async function runNightly(
   const warehouse = await openWarehouse(config.dataDir, config.memory)
   try {
     removeUnfinished(config.dataDir)
+    // Files that an earlier version kept between nights.
+    rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
     const run = await prepare({ config, effects, options, connection: warehouse.connection })
     return await runStages(run)
   } finally {
@@ -226,14 +227,9 @@ async function record(run: Run, told: Report): Promise<void> {
   })
 }
 
-/**
- * Throws the half-built snapshot away and keeps the report of the failure. What the snapshot took over may be what
- * failed, so the next one is written anew.
- */
+/** Throws the half-built snapshot away and keeps the report of the failure. */
 async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
-  const isBuilt = existsSync(run.buildFolder)
   rmSync(run.buildFolder, { recursive: true, force: true })
-  if (isBuilt && failure.outcome === 'failed') await forgetSettledFiles(run)
   await record(run, wholeReport(run, startedAt, done, failure))
 }

@@ -79,6 +79,35 @@ const NO_SUCH_SNAPSHOT = {
   content: ENVELOPE,
 }
 
+/** Replies about a file with these contents, whole or in ranges of bytes. */
+function fileReplies(types: Readonly<Record<string, 'binary' | 'text' | z.ZodType>>) {
+  return {
+    '200': {
+      description: 'The file, which never changes.',
+      headers: [...FILE_HEADERS, 'Accept-Ranges'],
+      content: types,
+    },
+    '206': {
+      description: 'The range that was asked for.',
+      headers: [...FILE_HEADERS, 'Accept-Ranges', 'Content-Range'],
+      content: Object.fromEntries(Object.keys(types).map((type) => [type, 'binary' as const])),
+    },
+    '302': TO_THE_NEWEST,
+    '304': { description: 'Unchanged.', headers: FILE_HEADERS },
+    '404': NO_SUCH_SNAPSHOT,
+    '410': RETRACTED,
+    '412': {
+      description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
+      content: ENVELOPE,
+    },
+    '416': {
+      description: 'The range lies outside the file.',
+      headers: ['Content-Range'],
+      content: ENVELOPE,
+    },
+  } as const
+}
+
 export const DATASET_OPERATIONS = {
   rankings: {
     id: 'getAppRankings',
@@ -175,31 +204,23 @@ export const DATASET_OPERATIONS = {
       },
     ],
     examples: [{ path: `${SNAPSHOTS_PATH}/20260901T020000Z/nothing.csv` }],
-    replies: {
-      '200': {
-        description: 'The file, which never changes.',
-        headers: [...FILE_HEADERS, 'Accept-Ranges'],
-        content: FILE_TYPES,
+    replies: fileReplies(FILE_TYPES),
+  },
+  month: {
+    id: 'getSnapshotMonth',
+    tag: TAG,
+    summary:
+      'The table app_daily of one month; while its rows do not change, all snapshots have the same file',
+    parameters: [
+      snapshotId,
+      {
+        name: 'file',
+        in: 'path',
+        description: 'Name of the file.',
+        schema: { type: 'string', examples: ['month=2026-08.parquet'] },
       },
-      '206': {
-        description: 'The range that was asked for.',
-        headers: [...FILE_HEADERS, 'Accept-Ranges', 'Content-Range'],
-        content: Object.fromEntries(Object.keys(FILE_TYPES).map((type) => [type, 'binary' as const])),
-      },
-      '302': TO_THE_NEWEST,
-      '304': { description: 'Unchanged.', headers: FILE_HEADERS },
-      '404': NO_SUCH_SNAPSHOT,
-      '410': RETRACTED,
-      '412': {
-        description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
-        content: ENVELOPE,
-      },
-      '416': {
-        description: 'The range lies outside the file.',
-        headers: ['Content-Range'],
-        content: ENVELOPE,
-      },
-    },
+    ],
+    replies: fileReplies({ 'application/vnd.apache.parquet': 'binary' }),
   },
   status: {
     id: 'getStatus',

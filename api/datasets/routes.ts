@@ -1,5 +1,5 @@
 /** What the dataset answers (CONTRACT 4). */
-import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
 import type { Clock } from '../http/call.ts'
 import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
@@ -54,12 +54,15 @@ export function datasetRoutes({
       operation: DATASET_OPERATIONS.snapshot,
       handle: showSnapshot(catalogue, snapshots),
     },
-    {
+    ...[
+      { folder: '', operation: DATASET_OPERATIONS.file },
+      { folder: `${DAYS_FOLDER}/`, operation: DATASET_OPERATIONS.month },
+    ].map(({ folder, operation }) => ({
       ...open,
-      path: `${SNAPSHOTS_PATH}/:id/:file`,
-      operation: DATASET_OPERATIONS.file,
-      handle: snapshotFile(catalogue, snapshots),
-    },
+      path: `${SNAPSHOTS_PATH}/:id/${folder}:file`,
+      operation,
+      handle: snapshotFile(catalogue, snapshots, folder),
+    })),
     {
       ...open,
       path: STATUS_PATH,

@@ -1,12 +1,12 @@
 /** The parts of the page for people, from top to bottom. */
 import { COMPARABILITY_NOTE, LICENCE, SORTS } from '../../pipeline/contract/dataset.ts'
-import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
 import { FORMAT_NAMES } from '../datasets/formats/formats.ts'
 import { pageBefore, pinnedAddress } from '../datasets/rankings/links.ts'
 import type { RankingsQuery } from '../datasets/rankings/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
-import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { SnapshotEntry, SnapshotFile } from '../datasets/snapshots/catalogue.ts'
 import { daysOf, type DateWindow } from '../datasets/rankings/window.ts'
 import type { Age } from './age.ts'
 import { sparkline, stackedColumns } from './charts.ts'
@@ -257,17 +257,27 @@ export function snapshotPicker({ snapshot, asked, entries, query }: PageView): H
   </form>`
 }
 
+const MONTH_FILE = /^.*month=(\d{4}-\d{2})\.parquet$/
+
+function isMonth({ name }: SnapshotFile): boolean {
+  return MONTH_FILE.test(name)
+}
+
+function fileLink({ name, url, bytes }: SnapshotFile): Html {
+  return html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name.replace(MONTH_FILE, '$1')}</a> `
+}
+
 /** How to get the data, and how to cite it. */
 export function downloads({ snapshot, query, entries, bibtex }: PageView): Html {
   const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
+  const months = files.filter(isMonth)
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get the data</h2>
     <p>
       Every file of this snapshot stays under its address:
-      ${files.map(
-        ({ name, url, bytes }) => html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name}</a> `,
-      )}
+      ${files.filter((file) => !isMonth(file)).map(fileLink)}
     </p>
+    ${months.length === 0 ? null : html`<p>The table ${DAYS_FOLDER}, a Parquet file per month: ${months.map(fileLink)}</p>`}
     <p>
       This list from the API, with a key:
       ${FORMAT_NAMES.map((format) => html`<a href="${pinnedAddress({ snapshot, query, format })}">${format}</a> `)}

@@ -1,8 +1,9 @@
 /** croissant.json: the bundle in the words of Croissant 1.1 (mlcommons.org/croissant). */
-import type { FileFacts } from './checksums.ts'
+import type { DataFile } from './data-file.ts'
 import { MEDIA_TYPES } from './data-package.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
+import { DAYS_FOLDER } from '../contract/files.ts'
 import { fileName } from './tables.ts'
 
 /**
@@ -22,6 +23,8 @@ const CONTEXT = {
   extract: 'cr:extract',
   field: 'cr:field',
   fileObject: 'cr:fileObject',
+  fileSet: 'cr:fileSet',
+  includes: 'cr:includes',
   isArray: 'cr:isArray',
   key: 'cr:key',
   recordSet: 'cr:recordSet',
@@ -29,8 +32,11 @@ const CONTEXT = {
   source: 'cr:source',
 }
 
+/** Media types as Croissant's readers know them; the registered one of Parquet they refuse. */
+const ENCODING_FORMATS = { ...MEDIA_TYPES, parquet: 'application/x-parquet' }
+
 /** The JSON-LD document; `files` are the data files of the bundle. */
-export function croissant(description: Description, files: readonly FileFacts[]): object {
+export function croissant(description: Description, files: readonly DataFile[]): object {
   const { meta } = description
   const publisher = { '@type': 'Organization', name: meta.publisher, url: description.homepage }
   return {
@@ -53,34 +59,34 @@ export function croissant(description: Description, files: readonly FileFacts[])
     temporalCoverage: `${meta.first_day}/${meta.data_through}`,
     version: description.version,
     ...(meta.sources === null ? {} : { isBasedOn: meta.sources }),
-    distribution: files.map((file) => fileObject(description, file)),
+    distribution: [...files.map((file) => fileObject(description, file)), MONTHS],
     recordSet: description.tables.map(recordSet),
   }
 }
 
-function fileObject({ address }: Description, { name, bytes, sha256 }: FileFacts): object {
+/** The files of the months as one source of records, beside the descriptor. */
+const MONTHS = {
+  '@type': 'cr:FileSet',
+  '@id': `${DAYS_FOLDER}-months`,
+  name: `${DAYS_FOLDER}-months`,
+  encodingFormat: ENCODING_FORMATS.parquet,
+  includes: `${DAYS_FOLDER}/*.parquet`,
+}
+
+function fileObject({ address }: Description, { name, bytes, sha256, format }: DataFile): object {
   return {
     '@type': 'cr:FileObject',
     '@id': name,
     name,
     contentUrl: `${address}/${name}`,
     contentSize: `${bytes} B`,
-    encodingFormat: mediaType(name),
+    encodingFormat: ENCODING_FORMATS[format],
     sha256,
   }
 }
 
-/** The name by which Croissant's readers know Parquet; the registered one they refuse. */
-const PARQUET = 'application/x-parquet'
-
-function mediaType(name: string): string {
-  if (name.endsWith('.csv')) return MEDIA_TYPES.csv
-  return name.endsWith('.parquet') ? PARQUET : MEDIA_TYPES.duckdb
-}
-
 function recordSet(table: DescribedTable): object {
-  const [format = 'csv'] = table.formats
-  const file = fileName(table, format)
+  const source = sourceOf(table)
   return {
     '@type': 'cr:RecordSet',
     '@id': table.name,
@@ -89,11 +95,17 @@ function recordSet(table: DescribedTable): object {
     ...(table.primaryKey === undefined
       ? {}
       : { key: table.primaryKey.map((column) => ({ '@id': `${table.name}/${column}` })) }),
-    field: table.fields.map((field) => describeField(table, field, file)),
+    field: table.fields.map((field) => describeField(table, field, source)),
   }
 }
 
-function describeField(table: DescribedTable, { name, type, description }: Field, file: string): object {
+function sourceOf(table: DescribedTable): object {
+  if (table.name === DAYS_FOLDER) return { fileSet: { '@id': MONTHS['@id'] } }
+  const [format = 'csv'] = table.formats
+  return { fileObject: { '@id': fileName(table, format) } }
+}
+
+function describeField(table: DescribedTable, { name, type, description }: Field, source: object): object {
   const refers = table.refersToApps === true && name === 'app_id'
   return {
     '@type': 'cr:Field',
@@ -102,7 +114,7 @@ function describeField(table: DescribedTable, { name, type, description }: Field
     description,
     dataType: dataType(type),
     ...(type.endsWith('[]') ? { isArray: true, arrayShape: '-1' } : {}),
-    source: { fileObject: { '@id': file }, extract: { column: name } },
+    source: { ...source, extract: { column: name } },
     ...(refers ? { references: { field: { '@id': 'apps/app_id' } } } : {}),
   }
 }

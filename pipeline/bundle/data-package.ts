@@ -1,9 +1,11 @@
 /** datapackage.json: the bundle in the words of Data Package 2 (datapackage.org). */
-import type { FileFacts } from './checksums.ts'
+import type { DataFile, TableFile } from './data-file.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { LIST_DELIMITER } from './table-files.ts'
-import { fileName } from './tables.ts'
 import type { FileFormat } from './tables.ts'
+
+/** Name of the descriptor in a snapshot. */
+export const DESCRIPTOR_FILE = 'datapackage.json'
 
 /** Media types of the files that hold data. */
 export const MEDIA_TYPES: Record<FileFormat | 'duckdb', string> = {
@@ -13,7 +15,7 @@ export const MEDIA_TYPES: Record<FileFormat | 'duckdb', string> = {
 }
 
 /** The descriptor as plain JSON; `files` are the data files of the bundle. */
-export function dataPackage(description: Description, files: readonly FileFacts[]): object {
+export function dataPackage(description: Description, files: readonly DataFile[]): object {
   const { meta } = description
   return {
     $schema: 'https://datapackage.org/profiles/2.0/datapackage.json',
@@ -39,7 +41,7 @@ export function dataPackage(description: Description, files: readonly FileFacts[
       publisher: meta.publisher,
       attribution: meta.attribution,
     },
-    resources: files.map((file) => resource(description, file)),
+    resources: files.map(resource),
   }
 }
 
@@ -50,30 +52,29 @@ const CSV_FACTS = {
   dialect: { lineTerminator: '\n' },
 } as const
 
-function resource(description: Description, { name: path, bytes, sha256 }: FileFacts): object {
-  const [name = path, format = ''] = path.split('.')
-  const table = description.tables.find((each) => each.name === name)
-  const facts = { bytes, hash: `sha256:${sha256}` }
-  if (table === undefined || (format !== 'csv' && format !== 'parquet')) {
-    return { name: `${name}-duckdb`, path, format, mediatype: MEDIA_TYPES.duckdb, ...facts }
-  }
+function resource(file: DataFile): object {
+  const { name: path, bytes, sha256, format } = file
+  const facts = { format, mediatype: MEDIA_TYPES[format], bytes, hash: `sha256:${sha256}` }
+  if (format === 'duckdb') return { name: 'app-rankings-duckdb', path, ...facts }
+  const { table, month, rows, fingerprint } = file
   return {
-    name: resourceName(table.name, format),
+    name: resourceName(file),
     type: 'table',
     path,
-    title: table.title,
+    title: month === undefined ? table.title : `${table.title}, ${month}`,
     description: table.description,
-    format,
-    mediatype: MEDIA_TYPES[format],
-    ...(format === 'csv' ? CSV_FACTS : {}),
     ...facts,
-    rows: table.rows,
+    ...(format === 'csv' ? CSV_FACTS : {}),
+    rows,
+    // Beyond the specification: by it the next snapshot finds out that it may share the file.
+    ...(fingerprint === undefined ? {} : { fingerprint }),
     schema: tableSchema(table, format),
   }
 }
 
-function resourceName(table: string, format: FileFormat): string {
-  return `${table.replaceAll('_', '-')}-${format}`
+/** Of a month's file, such as app-daily-2026-08-parquet. */
+function resourceName({ table, month, format }: Pick<TableFile, 'table' | 'month' | 'format'>): string {
+  return [table.name.replaceAll('_', '-'), month, format].filter((part) => part !== undefined).join('-')
 }
 
 function tableSchema(table: DescribedTable, format: FileFormat): object {
@@ -86,7 +87,7 @@ function tableSchema(table: DescribedTable, format: FileFormat): object {
           foreignKeys: [
             {
               fields: ['app_id'],
-              reference: { resource: resourceName('apps', format), fields: ['app_id'] },
+              reference: { resource: `apps-${format}`, fields: ['app_id'] },
             },
           ],
         }
@@ -110,9 +111,4 @@ function fieldType(type: string): string {
   if (type === 'DATE') return 'date'
   if (type === 'TIMESTAMP WITH TIME ZONE') return 'datetime'
   return type === 'VARCHAR' ? 'string' : 'integer'
-}
-
-/** The data files of a bundle, in the order of its tables. */
-export function dataFileNames(tables: readonly DescribedTable[]): string[] {
-  return tables.flatMap((table) => table.formats.map((format) => fileName(table, format)))
 }

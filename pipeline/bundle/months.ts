@@ -1,58 +1,136 @@
 /**
- * The rows of app_daily as Parquet, month after month: each month has row groups of its own, so that a file can be
- * carried on, and what was written in many nights is the same to the last byte as what is written in one.
+ * The largest table as one Parquet file per month. The same rows give the same bytes, and a month whose rows did not
+ * change is a hard link to its file in the snapshot before.
  */
-import { UTCDate } from '@date-fns/utc'
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { endOfMonth } from 'date-fns/endOfMonth'
-import { existsSync, renameSync, rmSync } from 'node:fs'
-import { addDays, utcDay } from '../contract/calendar.ts'
-import type { DayRange } from '../contract/day-ranges.ts'
+import { z } from 'zod'
+import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
+import { DAYS_FOLDER } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
-import { returnMemory } from '../duckdb/statements.ts'
-import { appendParquet } from './append-parquet.ts'
+import { countSchema, readRows, returnMemory } from '../duckdb/statements.ts'
+import { measureFile } from './checksums.ts'
+import type { FileFacts } from './checksums.ts'
+import type { TableFile } from './data-file.ts'
+import { DESCRIPTOR_FILE } from './data-package.ts'
+import type { DescribedTable } from './description.ts'
 import { parquetOptions } from './table-files.ts'
-import { DAYS_TABLE } from './tables.ts'
 
-/** Name of the file in a snapshot. */
-export const DAYS_FILE = `${DAYS_TABLE}.parquet`
+const monthRow = z.object({
+  month: z.string(),
+  first_day: z.string(),
+  last_day: z.string(),
+  rows: countSchema,
+  content: z.string(),
+})
+
+/** A file says nothing of the snapshot that it was first written for: other snapshots share it. */
+const OPTIONS = parquetOptions({
+  license: LICENCE.name,
+  license_url: LICENCE.url,
+  comparability: COMPARABILITY_NOTE,
+})
+
+/** How rows come out of a table depends on how they went in, and the row groups of a file with that: they are sorted. */
+const ROWS = `FROM snapshot.${DAYS_FOLDER} WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE) ORDER BY day, app_id`
+
+/** The files of a published snapshot that another one may share: by name, with fingerprint and checksum. */
+type Published = {
+  readonly folder: string
+  readonly files: ReadonlyMap<string, { readonly fingerprint: string; readonly sha256: string }>
+}
 
 /**
- * Appends days of the attached snapshot to a Parquet file, which is made where it is missing.
+ * Writes app_daily of the attached database `snapshot` into `folder`: a file for each month from the first day of the
+ * data to the last, also for one without usage.
  * @param connection to the warehouse.
- * @param options of DuckDB's COPY.
+ * @param before folder of the snapshot before, undefined where there is none.
  */
-export async function appendMonths(
+export async function writeMonths(
   connection: DuckDBConnection,
-  path: string,
-  days: DayRange,
-  options = parquetOptions(),
-): Promise<void> {
-  const part = `${path}.part`
-  for (const { from, to } of monthsOf(days)) {
-    // Sorted once more: how rows come out of a table depends on how they went in, and with that the row groups.
-    await connection.run(
-      `COPY (
-        FROM snapshot.${DAYS_TABLE}
-        WHERE day BETWEEN ${literal(from)} AND ${literal(to)}
-        ORDER BY day, app_id
-      ) TO ${literal(part)} ${options}`,
+  table: DescribedTable,
+  { folder, before }: { readonly folder: string; readonly before: string | undefined },
+): Promise<TableFile[]> {
+  const published = before === undefined ? undefined : readPublished(before)
+  mkdirSync(join(folder, table.name))
+  const files: TableFile[] = []
+  for (const { month, rows, content, ...days } of await readRows(connection, 'bundle/months.sql', monthRow)) {
+    const name = `${table.name}/month=${month}.parquet`
+    const fingerprint = fingerprintOf(table, content)
+    const reused = published && reuse(published, { folder, name, fingerprint })
+    if (reused === undefined) {
+      await connection.run(`COPY (${ROWS}) TO ${literal(join(folder, name))} ${OPTIONS}`, days)
+      await returnMemory(connection)
+    }
+    files.push({
+      ...(reused ?? measureFile(folder, name)),
+      table,
+      format: 'parquet',
+      rows,
+      month,
+      fingerprint,
+      isReused: reused !== undefined,
+    })
+  }
+  return files
+}
+
+/** Everything that decides the bytes of a file: rows, their types, the statement, and the version of its writer. */
+function fingerprintOf({ fields }: DescribedTable, content: string): string {
+  const columns = fields.map(({ name, type }) => [name, type])
+  return createHash('sha256')
+    .update(JSON.stringify([content, columns, ROWS, OPTIONS, version()]))
+    .digest('hex')
+}
+
+const descriptorSchema = z.object({
+  resources: z.array(z.object({ path: z.string(), hash: z.string(), fingerprint: z.string().optional() })),
+})
+
+/** What a snapshot says of its files; nothing where it cannot be read, and every month is written then. */
+function readPublished(folder: string): Published | undefined {
+  try {
+    const text = readFileSync(join(folder, DESCRIPTOR_FILE), 'utf8')
+    const { resources } = descriptorSchema.parse(JSON.parse(text))
+    const files = resources.flatMap(({ path, hash, fingerprint }) =>
+      fingerprint === undefined
+        ? []
+        : [[path, { fingerprint, sha256: hash.replace(/^sha256:/, '') }] as const],
     )
-    if (existsSync(path)) {
-      appendParquet(path, part)
-      rmSync(part)
-    } else renameSync(part, path)
-    await returnMemory(connection)
+    return { folder, files: new Map(files) }
+  } catch {
+    return undefined
   }
 }
 
-/** The days cut at the ends of months. */
-function monthsOf({ from, to }: DayRange): DayRange[] {
-  const months: DayRange[] = []
-  for (let start = from; start <= to;) {
-    const end = utcDay(endOfMonth(new UTCDate(start)))
-    months.push({ from: start, to: end < to ? end : to })
-    start = addDays(end, 1)
+/** Shares a published file; undefined where it has other rows, is gone, or is not what was published. */
+function reuse(
+  published: Published,
+  {
+    folder,
+    name,
+    fingerprint,
+  }: { readonly folder: string; readonly name: string; readonly fingerprint: string },
+): FileFacts | undefined {
+  const source = join(published.folder, name)
+  const known = published.files.get(name)
+  if (known?.fingerprint !== fingerprint || !existsSync(source)) return undefined
+  const target = join(folder, name)
+  linkOrCopy(source, target)
+  const facts = measureFile(folder, name)
+  if (facts.sha256 === known.sha256) return facts
+  rmSync(target)
+  return undefined
+}
+
+/** Some file systems know no links, some allow few to one file, and none leads to another file system. */
+function linkOrCopy(source: string, target: string): void {
+  try {
+    linkSync(source, target)
+  } catch {
+    copyFileSync(source, target)
   }
-  return months
 }

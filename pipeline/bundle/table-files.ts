@@ -3,6 +3,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
+import { measureFile } from './checksums.ts'
+import type { TableFile } from './data-file.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { fileName } from './tables.ts'
 import type { FileFormat } from './tables.ts'
@@ -18,11 +20,15 @@ export async function writeTable(
   connection: DuckDBConnection,
   description: Description,
   { table, folder }: { readonly table: DescribedTable; readonly folder: string },
-): Promise<void> {
+): Promise<TableFile[]> {
+  const files: TableFile[] = []
   for (const format of table.formats) {
-    const path = literal(join(folder, fileName(table, format)))
+    const name = fileName(table, format)
+    const path = literal(join(folder, name))
     await connection.run(`COPY (${SELECTS[format](table)}) TO ${path} ${OPTIONS[format](description)}`)
+    files.push({ ...measureFile(folder, name), table, format, rows: table.rows })
   }
+  return files
 }
 
 const SELECTS: Record<FileFormat, (table: DescribedTable) => string> = {
@@ -31,17 +37,17 @@ const SELECTS: Record<FileFormat, (table: DescribedTable) => string> = {
 }
 
 const OPTIONS: Record<FileFormat, (description: Description) => string> = {
-  parquet: parquetOptions,
+  parquet: (description) => parquetOptions(aboutSnapshot(description)),
   csv: () => '(FORMAT csv, HEADER)',
 }
 
 /**
  * How DuckDB's COPY is to write Parquet.
- * @param description what the file says of itself; a file that never travels says nothing.
+ * @param about what the file says of itself when it travels alone.
  */
-export function parquetOptions(description?: Description): string {
-  const about = description === undefined ? '' : `, KV_METADATA {${keyValues(description)}}`
-  return `(FORMAT parquet, COMPRESSION zstd${about})`
+export function parquetOptions(about: Readonly<Record<string, string>>): string {
+  const entries = Object.entries(about).map(([key, value]) => `${key}: ${literal(value)}`)
+  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${entries.join(', ')}})`
 }
 
 function csvCell({ name, type }: Field): string {
@@ -62,9 +68,8 @@ function csvValue(column: string, type: string): string {
   }
 }
 
-/** What a Parquet file says of itself when it travels alone. */
-function keyValues({ meta, snapshot, version }: Description): string {
-  const entries = {
+function aboutSnapshot({ meta, snapshot, version }: Description): Readonly<Record<string, string>> {
+  return {
     snapshot,
     version,
     as_of: meta.as_of,
@@ -76,7 +81,4 @@ function keyValues({ meta, snapshot, version }: Description): string {
     sources: meta.sources ?? '',
     comparability: meta.comparability,
   }
-  return Object.entries(entries)
-    .map(([key, value]) => `${key}: ${literal(value)}`)
-    .join(', ')
 }

@@ -1,4 +1,5 @@
 /** What of a snapshot is handed out as files of its own, and under which keys its tables stand. */
+import { DAYS_FOLDER } from '../contract/files.ts'
 
 export type FileFormat = 'parquet' | 'csv'
 
@@ -13,14 +14,11 @@ export type BundledTable = {
   readonly refersToApps?: boolean
 }
 
-/** The largest table by far; its file is written month by month. */
-export const DAYS_TABLE = 'app_daily'
-
 /** The tables of the bundle, the ones most people want first. */
 export const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'rankings', title: 'Rankings', formats: ['parquet', 'csv'], refersToApps: true },
   {
-    name: DAYS_TABLE,
+    name: DAYS_FOLDER,
     title: 'Usage per day and app',
     formats: ['parquet'],
     primaryKey: ['day', 'app_id'],
@@ -31,7 +29,7 @@ export const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'restatements', title: 'Restatements', formats: ['csv'], primaryKey: ['as_of', 'day'] },
 ]
 
-/** Name of the file a table is written to. */
-export function fileName(table: BundledTable, format: FileFormat): string {
-  return `${table.name}.${format}`
+/** Name of the file a table is written to, or the pattern of its names where each month has one. */
+export function fileName({ name }: BundledTable, format: FileFormat): string {
+  return name === DAYS_FOLDER ? `${name}/month=*.${format}` : `${name}.${format}`
 }

@@ -1,5 +1,6 @@
 /** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
 import { addDays } from '../contract/calendar.ts'
+import { DAYS_FOLDER } from '../contract/files.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
 import { fileName } from './tables.ts'
@@ -77,6 +78,9 @@ ${description.tables.map(filesRow).join('\n')}
 | \`croissant.json\` | description for machines, Croissant 1.1 |
 | \`CITATION.cff\`, \`LICENSE\` | how to cite, and the licence |
 | \`SHA256SUMS\` | checksums: \`sha256sum -c SHA256SUMS\` |
+
+The folder \`${DAYS_FOLDER}\` has a file per month; \`FROM '${DAYS_FOLDER}/*.parquet'\` reads them all in DuckDB. While the rows
+of a month stay the same, its file has the same bytes in every snapshot: fetch it once, and compare checksums.
 
 In CSV an empty cell is null, except in a column of lists, where it is a list without items (written \`""\`, which DuckDB
 reads as null too); items are separated by \`|\`, and a text that a spreadsheet would take for a formula has an

@@ -40,7 +40,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const current = currentSnapshot(dataDir)
   const rest = {
     snapshots: snapshots.length,
-    bytes: snapshots.reduce((sum, id) => sum + bytesOf(dataDir, id), 0),
+    bytes: bytesOf(dataDir, snapshots),
     retracted: listRetractions(dataDir),
     last_run: readLastRun(dataDir) ?? null,
   }
@@ -78,8 +78,14 @@ function listed(days: readonly string[]): string {
   return days.length === 0 ? 'no day' : days.join(', ')
 }
 
-/** Size of a snapshot's files in bytes. */
-function bytesOf(dataDir: string, id: string): number {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
+/** Bytes that the files of the snapshots take; a file that several of them share counts once. */
+function bytesOf(dataDir: string, ids: readonly string[]): number {
+  const files = ids.flatMap((id) => {
+    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) =>
+      statSync(join(folder, name)),
+    )
+  })
+  const sizes = new Map(files.filter((file) => file.isFile()).map(({ ino, size }) => [ino, size]))
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
 }

@@ -61,31 +61,9 @@ CREATE TABLE IF NOT EXISTS runs (
   report JSON NOT NULL
 );
 
--- The settled files of app_daily, in DATA_DIR/kept/<id>, and up to which day in each of its two files; one row at most.
--- They are whole when both reach as far, and as they were while their checksums are the same. `shape` is what else
--- decides what is written.
-CREATE TABLE IF NOT EXISTS kept_files (
-  id VARCHAR NOT NULL,
-  shape VARCHAR NOT NULL,
-  database_through DATE NOT NULL,
-  parquet_through DATE,
-  checksums VARCHAR
-);
-
--- What they were made from: the figures of their days, and where usage counted then, of the apps that were published.
-CREATE TABLE IF NOT EXISTS kept_days (day DATE NOT NULL, content_hash VARCHAR NOT NULL);
-CREATE TABLE IF NOT EXISTS kept_apps (app_id BIGINT NOT NULL, canonical_id BIGINT NOT NULL);
-
--- What the schema `fast` of the next snapshots takes over of the settled days: the first apps of each tag in their blocks,
--- for each level that was tried (see fast/no-tops.sql), and the tags that the apps had then.
-CREATE TABLE IF NOT EXISTS kept_tops (
-  level INTEGER NOT NULL,
-  first_day DATE NOT NULL,
-  last_day DATE NOT NULL,
-  tag VARCHAR NOT NULL,
-  by_total BIGINT[] NOT NULL,
-  by_peak BIGINT[] NOT NULL,
-  next_total DECIMAL(38, 0),
-  next_peak DECIMAL(38, 0)
-);
-CREATE TABLE IF NOT EXISTS kept_tags (app_id BIGINT NOT NULL, subcategories VARCHAR[] NOT NULL);
+-- What an earlier version kept between nights.
+DROP TABLE IF EXISTS kept_files;
+DROP TABLE IF EXISTS kept_days;
+DROP TABLE IF EXISTS kept_apps;
+DROP TABLE IF EXISTS kept_tops;
+DROP TABLE IF EXISTS kept_tags;

@@ -5,19 +5,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SUMS_FILE, measureFile, sumsText } from '../bundle/checksums.ts'
-import type { FileFacts } from '../bundle/checksums.ts'
 import { croissant } from '../bundle/croissant.ts'
-import { dataFileNames, dataPackage } from '../bundle/data-package.ts'
+import type { DataFile, TableFile } from '../bundle/data-file.ts'
+import { DESCRIPTOR_FILE, dataPackage } from '../bundle/data-package.ts'
 import { describeSnapshot } from '../bundle/description.ts'
 import type { Description } from '../bundle/description.ts'
-import { DAYS_FILE, appendMonths } from '../bundle/months.ts'
-import { parquetOptions, writeTable } from '../bundle/table-files.ts'
-import { DAYS_TABLE } from '../bundle/tables.ts'
+import { writeMonths } from '../bundle/months.ts'
+import { writeTable } from '../bundle/table-files.ts'
 import { citationText, licenceText, readmeText } from '../bundle/texts.ts'
-import { addDays } from '../contract/calendar.ts'
-import { SNAPSHOT_FILE } from '../contract/files.ts'
+import { DAYS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { listSnapshots } from '../snapshot/list.ts'
 import { pluralize } from '../contract/terminal.ts'
-import { completeSettledFiles, takeOver } from '../snapshot/settled.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Writes the files that stand beside the DuckDB file of the snapshot in the build folder. */
@@ -26,30 +24,34 @@ export async function bundle(run: Run): Promise<StageResult> {
     asOf: run.asOf,
     publicUrl: run.config.publicUrl,
   })
-  for (const table of description.tables) {
-    if (table.name === DAYS_TABLE) await writeDays(run, description)
-    else await writeTable(run.connection, description, { table, folder: run.buildFolder })
-  }
+  const tables = await writeTables(run, description)
   await closeSnapshot(run)
-  const data = measureFiles(run, [SNAPSHOT_FILE, ...dataFileNames(description.tables)])
+  const data = [{ ...measureFile(run.buildFolder, SNAPSHOT_FILE), format: 'duckdb' } as const, ...tables]
   const texts = writeTexts(run, description, data)
-  const files = [...data, ...measureFiles(run, texts)]
+  const files = [...data, ...texts.map((name) => measureFile(run.buildFolder, name))]
   writeFileSync(join(run.buildFolder, SUMS_FILE), sumsText(files))
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  const months = tables.filter(({ month }) => month !== undefined)
+  const reused = months.filter(({ isReused }) => isReused)
   return {
-    summary: `${pluralize(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB`,
-    facts: { files: files.length, bytes },
+    summary: `${pluralize(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB; ${reused.length} of ${pluralize(months.length, 'month')} reused`,
+    facts: { files: files.length, bytes, months: months.length, months_reused: reused.length },
   }
 }
 
-/** Settled days are taken over as they are. */
-async function writeDays(run: Run, description: Description): Promise<void> {
-  const { first_day, data_through: to } = description.meta
-  const path = join(run.buildFolder, DAYS_FILE)
-  const settled = await completeSettledFiles(run, first_day)
-  if (settled !== undefined) takeOver(settled.parquet, path)
-  const from = settled === undefined ? first_day : addDays(settled.through, 1)
-  await appendMonths(run.connection, path, { from, to }, parquetOptions(description))
+async function writeTables(run: Run, description: Description): Promise<TableFile[]> {
+  const { connection, buildFolder: folder, snapshotsFolder } = run
+  const newest = listSnapshots(run.config.dataDir).at(-1)
+  const before = newest && join(snapshotsFolder, newest)
+  const files: TableFile[] = []
+  for (const table of description.tables) {
+    const written =
+      table.name === DAYS_FOLDER
+        ? await writeMonths(connection, table, { folder, before })
+        : await writeTable(connection, description, { table, folder })
+    files.push(...written)
+  }
+  return files
 }
 
 /** From here on the DuckDB file is only read: a checksum of it holds. */
@@ -59,13 +61,9 @@ async function closeSnapshot({ connection }: Run): Promise<void> {
   await connection.run('DETACH snapshot')
 }
 
-function measureFiles({ buildFolder }: Run, names: readonly string[]): FileFacts[] {
-  return names.map((name) => measureFile(buildFolder, name))
-}
-
-function writeTexts(run: Run, description: Description, data: readonly FileFacts[]): string[] {
+function writeTexts(run: Run, description: Description, data: readonly DataFile[]): string[] {
   const texts = {
-    'datapackage.json': jsonText(dataPackage(description, data)),
+    [DESCRIPTOR_FILE]: jsonText(dataPackage(description, data)),
     'croissant.json': jsonText(croissant(description, data)),
     'CITATION.cff': citationText(description),
     'README.md': readmeText(description),

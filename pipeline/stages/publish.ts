@@ -12,7 +12,9 @@ import type { Run, StageResult } from './stage.ts'
 /** Publishes the snapshot in the build folder. */
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
-  for (const name of readdirSync(run.buildFolder)) syncToDisk(join(run.buildFolder, name))
+  for (const name of readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' })) {
+    syncToDisk(join(run.buildFolder, name))
+  }
   putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
   pointAt(run.config.dataDir, id)
   return {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { FLOOR_DATE, addDays, wholeSeconds } from '../contract/calendar.ts'
+import { FLOOR_DATE, wholeSeconds } from '../contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf } from '../contract/taxonomy.ts'
 import { pluralize } from '../contract/terminal.ts'
@@ -13,7 +13,6 @@ import { createSnapshot } from '../snapshot/create.ts'
 import type { Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { fillRankings } from '../ranking/precomputed.ts'
-import type { SettledFiles } from '../snapshot/settled.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -58,9 +57,9 @@ export async function rank(run: Run): Promise<StageResult> {
     if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
   }
   await tellRetracted(run, fingerprint)
-  const takenOver = await createSnapshot(run, extent)
+  await createSnapshot(run, extent)
   await createMacros(run.connection, extent.days.to)
-  await fillTables(run, extent, { takenOver, newest })
+  await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)
   await fillFast(run.connection, extent.days)
   await describe(run, extent, { sources, fingerprint })
@@ -68,11 +67,10 @@ export async function rank(run: Run): Promise<StageResult> {
   return {
     summary:
       `${pluralize(totals.apps, 'app')}, ${pluralize(totals.app_days, 'app-day')}, ${pluralize(totals.ranking_rows, 'ranking row')}, ` +
-      `data through ${extent.days.to}${takenOver === undefined ? '' : `, taken over through ${takenOver.through}`}`,
+      `data through ${extent.days.to}`,
     facts: {
       first_day: extent.days.from,
       data_through: extent.days.to,
-      taken_over_through: takenOver?.through ?? null,
       input_fingerprint: fingerprint,
       ...totals,
     },
@@ -150,14 +148,7 @@ function keepNewest(
   }
 }
 
-async function fillTables(
-  run: Run,
-  { days }: Extent,
-  {
-    takenOver,
-    newest,
-  }: { readonly takenOver: SettledFiles | undefined; readonly newest: string | undefined },
-): Promise<void> {
+async function fillTables(run: Run, { days }: Extent, newest: string | undefined): Promise<void> {
   const { connection } = run
   for (const category of CATEGORIES) {
     const subcategories = listValue(subcategoriesOf(category))
@@ -165,12 +156,9 @@ async function fillTables(
   }
   await execute(connection, 'rank/apps.sql')
   if (newest !== undefined) {
-    // Every snapshot since the files were begun has the same rows of their days.
-    const first_day =
-      takenOver !== undefined && newest >= takenOver.id ? addDays(takenOver.through, 1) : FLOOR_DATE
     await withPublished(run, { id: newest, name: 'previous' }, async () => {
       await execute(connection, 'rank/earlier-restatements.sql')
-      await execute(connection, 'rank/restatements.sql', { first_day })
+      await execute(connection, 'rank/restatements.sql')
     })
   }
   await execute(connection, 'rank/coverage.sql', { data_through: days.to })

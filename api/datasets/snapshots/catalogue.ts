@@ -45,7 +45,7 @@ const descriptorSchema = z.object({
     publisher: z.string(),
     attribution: z.string(),
   }),
-  resources: z.array(z.object({ name: z.string(), rows: z.int().nonnegative().optional() })),
+  resources: z.array(z.object({ path: z.string(), rows: z.int().nonnegative().optional() })),
 })
 
 export interface SnapshotCatalogue {
@@ -130,9 +130,6 @@ function readMetadata(folder: string): SnapshotMetadata {
 function readEntry(id: string, folder: string): SnapshotEntry {
   const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
   const { snapshot, resources } = descriptorSchema.parse(JSON.parse(text))
-  const rows = resources.flatMap(({ name, rows: count }) =>
-    count === undefined ? [] : [[name.replace(/-[a-z]+$/, '').replaceAll('-', '_'), count] as const],
-  )
   return {
     id,
     as_of: snapshot.as_of,
@@ -143,9 +140,20 @@ function readEntry(id: string, folder: string): SnapshotEntry {
     publisher: snapshot.publisher,
     url: `${SNAPSHOTS_PATH}/${id}`,
     attribution: snapshot.attribution,
-    rows: Object.fromEntries(rows),
+    rows: rowsOf(resources),
     files: readFiles(id, folder),
   }
+}
+
+/** Rows of each table: those of its one file, the same in every format, or of the files of all months. */
+function rowsOf(resources: readonly { readonly path: string; readonly rows?: number | undefined }[]) {
+  const rows: Record<string, number> = {}
+  for (const { path, rows: count = 0 } of resources.filter((each) => each.rows !== undefined)) {
+    const [folder, month] = path.split('/')
+    const table = folder?.split('.')[0] ?? ''
+    rows[table] = month === undefined ? count : (rows[table] ?? 0) + count
+  }
+  return rows
 }
 
 function readFiles(id: string, folder: string): SnapshotFile[] {

@@ -84,12 +84,20 @@ export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }
   }
 }
 
-/** Hands out a file of a snapshot, whole or in ranges of bytes; it never changes. */
-export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
+/**
+ * Hands out a file of a snapshot, whole or in ranges of bytes; it never changes.
+ * @param folder in the snapshot, with a slash at its end; empty for the files beside it.
+ */
+export function snapshotFile(
+  catalogue: SnapshotCatalogue,
+  { current, retained }: Snapshots,
+  folder: string,
+): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
-    const name = pathPart(request, 'file')
-    if (id === LATEST) return redirectToLatest(reply, current, `/${encodeURIComponent(name)}`)
+    const name = `${folder}${pathPart(request, 'file')}`
+    if (id === LATEST)
+      return redirectToLatest(reply, current, `/${folder}${pathText(pathPart(request, 'file'))}`)
     const entry = findEntry(catalogue, retained, id)
     const file = entry.files.find((each) => each.name === name)
     if (file === undefined) {
@@ -188,6 +196,11 @@ function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id
   const entry = catalogue.find(id)
   if (entry !== undefined) return entry
   throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)
+}
+
+/** A part of a path as text of an address; `=` may stand in it as it is. */
+function pathText(part: string): string {
+  return encodeURIComponent(part).replaceAll('%3D', '=')
 }
 
 function pathPart(request: Request, name: string): string {

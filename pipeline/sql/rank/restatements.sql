@@ -1,17 +1,15 @@
--- What the snapshot before said differently about days it had published already, from $first_day on.
+-- What the snapshot before said differently about days it had published already.
 -- One hash per day tells which days to compare row by row; the comparison decides. (Equal figures give an equal hash
 -- where the token columns became wider, too.)
 INSERT INTO snapshot.restatements
 WITH before_days AS (
   SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
   FROM previous.app_daily AS d
-  WHERE d.day >= CAST($first_day AS DATE)
   GROUP BY d.day
 ),
 after_days AS (
   SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
   FROM snapshot.app_daily AS d
-  WHERE d.day >= CAST($first_day AS DATE)
   GROUP BY d.day
 ),
 suspects AS (

@@ -36,15 +36,24 @@ const reference = z.strictObject({ '@id': z.string() })
 const croissantSchema = z.looseObject({
   '@context': z.looseObject({}),
   distribution: z.array(
-    z.strictObject({
-      '@type': z.literal('cr:FileObject'),
-      '@id': z.string(),
-      name: z.string(),
-      contentUrl: z.url(),
-      contentSize: z.string(),
-      encodingFormat: z.string(),
-      sha256: z.string(),
-    }),
+    z.discriminatedUnion('@type', [
+      z.strictObject({
+        '@type': z.literal('cr:FileObject'),
+        '@id': z.string(),
+        name: z.string(),
+        contentUrl: z.url(),
+        contentSize: z.string(),
+        encodingFormat: z.string(),
+        sha256: z.string(),
+      }),
+      z.strictObject({
+        '@type': z.literal('cr:FileSet'),
+        '@id': z.string(),
+        name: z.string(),
+        encodingFormat: z.string(),
+        includes: z.string(),
+      }),
+    ]),
   ),
   recordSet: z.array(
     z.strictObject({
@@ -63,7 +72,8 @@ const croissantSchema = z.looseObject({
           isArray: z.literal(true).optional(),
           arrayShape: z.literal('-1').optional(),
           source: z.strictObject({
-            fileObject: reference,
+            fileObject: reference.optional(),
+            fileSet: reference.optional(),
             extract: z.strictObject({ column: z.string() }),
           }),
           references: z.strictObject({ field: reference }).optional(),
@@ -104,7 +114,7 @@ describe('croissant.json', () => {
   it('says of each of its terms that is not one of schema.org where it comes from', () => {
     const ours = { '@vocab': 'https://schema.org/', sc: 'https://schema.org/' }
     expect(document()['@context']).toMatchObject({ ...ours, cr: 'http://mlcommons.org/croissant/' })
-    const terms = `arrayShape citeAs column dataType extract field fileObject isArray key recordSet references source`
+    const terms = `arrayShape citeAs column dataType extract field fileObject fileSet includes isArray key recordSet references source`
     for (const term of terms.split(' ')) {
       expect(read('croissant.json')).toContain(`"${term}": `)
       expect(JSON.stringify(document()['@context'][term])).toContain(`"cr:${term}"`)
@@ -114,7 +124,8 @@ describe('croissant.json', () => {
   it('names every data file with address, type, size and checksum', () => {
     // What mlcroissant knows how to read.
     const types = ['application/octet-stream', 'application/x-parquet', 'text/csv']
-    expect(document().distribution).toEqual(
+    const { distribution } = document()
+    expect(distribution.filter((each) => each['@type'] === 'cr:FileObject')).toEqual(
       DATA_FILES.map((name) => ({
         '@type': 'cr:FileObject',
         '@id': name,
@@ -127,18 +138,30 @@ describe('croissant.json', () => {
     )
   })
 
+  it('names the files of the months together', () => {
+    expect(document().distribution.filter((each) => each['@type'] === 'cr:FileSet')).toEqual([
+      {
+        '@type': 'cr:FileSet',
+        '@id': 'app_daily-months',
+        name: 'app_daily-months',
+        encodingFormat: 'application/x-parquet',
+        includes: 'app_daily/*.parquet',
+      },
+    ])
+  })
+
   it('has each table as records, from Parquet where there is some, with its keys', () => {
     const records = document().recordSet.map(({ '@id': id, name, key, field }) => ({
       id,
       name,
-      files: [...new Set(field.map(({ source }) => source.fileObject['@id']))],
+      files: [...new Set(field.map(({ source }) => (source.fileObject ?? source.fileSet)?.['@id']))],
       key: key?.map((column) => column['@id']),
       toApps: field.filter(({ references }) => references !== undefined).map(({ name: column }) => column),
     }))
     const [none, appId] = [[], ['app_id']]
     expect(records.map((each) => [each.id, each.files, each.key, each.toApps])).toEqual([
       ['rankings', ['rankings.parquet'], undefined, appId],
-      ['app_daily', ['app_daily.parquet'], ['app_daily/day', 'app_daily/app_id'], appId],
+      ['app_daily', ['app_daily-months'], ['app_daily/day', 'app_daily/app_id'], appId],
       ['apps', ['apps.parquet'], ['apps/app_id'], none],
       ['coverage', ['coverage.csv'], ['coverage/day'], none],
       ['restatements', ['restatements.csv'], ['restatements/as_of', 'restatements/day'], none],

@@ -148,14 +148,15 @@ describe('datapackage.json', () => {
       dialect: { lineTerminator: '\n' },
       rows: NAMES.length,
     })
-    expect(resources.get('app_daily.parquet')).toMatchObject({
-      name: 'app-daily-parquet',
-      title: 'Usage per day and app',
+    expect(resources.get('app_daily/month=2026-01.parquet')).toMatchObject({
+      name: 'app-daily-2026-01-parquet',
+      title: 'Usage per day and app, 2026-01',
       format: 'parquet',
       mediatype: 'application/vnd.apache.parquet',
-      rows: NAMES.length + 2,
+      rows: NAMES.length + 1,
+      fingerprint: expect.stringMatching(/^[0-9a-f]{64}$/),
     })
-    expect(resources.get('app_daily.parquet')).not.toHaveProperty('dialect')
+    expect(resources.get('app_daily/month=2026-01.parquet')).not.toHaveProperty('dialect')
   })
 
   it('tells the type of each column, and where there may be nothing', () => {
@@ -198,7 +199,8 @@ describe('datapackage.json', () => {
       ['app-rankings.duckdb', undefined, undefined],
       ['rankings.parquet', undefined, toApps('apps-parquet')],
       ['rankings.csv', undefined, toApps('apps-csv')],
-      ['app_daily.parquet', ['day', 'app_id'], toApps('apps-parquet')],
+      ['app_daily/month=2025-12.parquet', ['day', 'app_id'], toApps('apps-parquet')],
+      ['app_daily/month=2026-01.parquet', ['day', 'app_id'], toApps('apps-parquet')],
       ['apps.parquet', ['app_id'], undefined],
       ['apps.csv', ['app_id'], undefined],
       ['coverage.csv', ['day'], undefined],
@@ -208,7 +210,7 @@ describe('datapackage.json', () => {
 
   it('explains tables and columns as the DuckDB file does', async () => {
     for (const { path, description, schema } of descriptor().resources.slice(1)) {
-      const { comment, comments } = await explained(folder, path.split('.')[0] ?? '')
+      const { comment, comments } = await explained(folder, path.split(/[/.]/)[0] ?? '')
       expect(description).toBe(comment)
       const own = schema?.fields.map((field) => field.description.replace(' Separated by "|".', ''))
       expect(own).toEqual(comments)

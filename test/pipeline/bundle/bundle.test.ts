@@ -20,7 +20,13 @@ import {
 } from '../../support/bundle.ts'
 import { TemporaryFolders, query, queryCurrent } from '../../support/nightly.ts'
 
-const TABLES = ['rankings', 'app_daily', 'apps']
+/** The Parquet files of each table. */
+const FILES = {
+  rankings: 'rankings.parquet',
+  app_daily: 'app_daily/*.parquet',
+  apps: 'apps.parquet',
+} as const
+const TABLES = ['rankings', 'app_daily', 'apps'] as const
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -52,26 +58,28 @@ describe('SHA256SUMS', () => {
       .map((line) => line.split('  '))
     expect(sums.map(([, name]) => name)).toEqual([...DATA_FILES, ...TEXT_FILES])
     for (const [sum, name = ''] of sums) expect(sum).toBe(sha256(join(folder, name)))
-    const others = readdirSync(folder).filter((name) => !sums.some(([, summed]) => summed === name))
-    expect(others.toSorted()).toEqual(['SHA256SUMS', 'report.json'])
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    const others = names.filter((name) => !sums.some(([, summed]) => summed === name))
+    expect(others.toSorted()).toEqual(['SHA256SUMS', 'app_daily', 'report.json'])
   })
 })
 
 describe('Parquet', () => {
   it.each(TABLES)('%s holds the rows of the table in their order', async (table) => {
-    await expectSameRows(`FROM read_parquet('${join(folder, table)}.parquet')`, `FROM ${table}`)
+    await expectSameRows(`FROM read_parquet('${join(folder, FILES[table])}')`, `FROM ${table}`)
   })
 
-  it('is compressed with zstd, the days in row groups of their month', async () => {
-    const groups = await queryCurrent(
+  it('is compressed with zstd, the days in files of their month', async () => {
+    const files = await queryCurrent(
       dataDir,
-      `SELECT DISTINCT row_group_id, stats_min_value AS first_day, stats_max_value AS last_day, compression
-       FROM parquet_metadata('${join(folder, 'app_daily')}.parquet')
-       WHERE path_in_schema = 'day' ORDER BY row_group_id`,
+      `SELECT DISTINCT file_name, stats_min_value AS first_day, stats_max_value AS last_day, compression
+       FROM parquet_metadata('${join(folder, FILES.app_daily)}')
+       WHERE path_in_schema = 'day' ORDER BY file_name`,
     )
-    expect(groups).toEqual([
-      { row_group_id: '0', first_day: FIRST_DAY, last_day: FIRST_DAY, compression: 'ZSTD' },
-      { row_group_id: '1', first_day: '2026-01-05', last_day: LAST_DAY, compression: 'ZSTD' },
+    const file = (month: string) => join(folder, `app_daily/month=${month}.parquet`)
+    expect(files).toEqual([
+      { file_name: file('2025-12'), first_day: FIRST_DAY, last_day: FIRST_DAY, compression: 'ZSTD' },
+      { file_name: file('2026-01'), first_day: '2026-01-05', last_day: LAST_DAY, compression: 'ZSTD' },
     ])
   })
 
@@ -79,7 +87,7 @@ describe('Parquet', () => {
     for (const table of TABLES) {
       const types = await queryCurrent(
         dataDir,
-        `SELECT name, type, converted_type FROM parquet_schema('${join(folder, table)}.parquet')`,
+        `SELECT name, type, converted_type FROM parquet_schema('${join(folder, FILES[table])}')`,
       )
       for (const { type } of types) expect(['DOUBLE', 'FLOAT']).not.toContain(type)
     }
@@ -90,25 +98,37 @@ describe('Parquet', () => {
     expect(largest).toEqual({ tokens: String(BigInt(HUGE) + 1n) })
   })
 
-  it('says of itself what it is, also when it travels alone', async () => {
+  /** What a file says of itself. */
+  async function about(file: string) {
     const rows = await queryCurrent(
       dataDir,
-      `SELECT decode(key) AS key, decode(value) AS value
-       FROM parquet_kv_metadata('${join(folder, 'app_daily')}.parquet')`,
+      `SELECT DISTINCT decode(key) AS key, decode(value) AS value
+       FROM parquet_kv_metadata('${join(folder, file)}')`,
     )
-    const entries = Object.fromEntries(rows.map(({ key, value }) => [key, value]))
-    expect(entries).toEqual({
+    return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
+  }
+
+  const LICENCE = {
+    license: 'CC-BY-4.0',
+    license_url: 'https://creativecommons.org/licenses/by/4.0/',
+    comparability: COMPARABILITY_NOTE,
+  }
+
+  it('says of itself what it is, also when it travels alone', async () => {
+    expect(await about(FILES.rankings)).toEqual({
+      ...LICENCE,
       snapshot: '20260107T020000Z',
       version: '1.0.0+20260107T020000Z',
       as_of: AS_OF,
       data_through: LAST_DAY,
       publisher: PUBLISHER,
-      license: 'CC-BY-4.0',
-      license_url: 'https://creativecommons.org/licenses/by/4.0/',
       attribution: ATTRIBUTION,
       sources: SOURCES,
-      comparability: COMPARABILITY_NOTE,
     })
+  })
+
+  it('says nothing of the snapshot in the file of a month, which several snapshots share', async () => {
+    expect(await about(FILES.app_daily)).toEqual(LICENCE)
   })
 
   it('and CSV are the same bytes when made again from the same input', async () => {

@@ -28,7 +28,10 @@ afterAll(() => folders.removeAll())
 
 function fileSizes(id: string): number[] {
   const folder = join(dataDir, 'snapshots', id)
-  return readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => statSync(join(folder, name)))
+    .filter((file) => file.isFile())
+    .map(({ size }) => size)
 }
 
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)

@@ -77,7 +77,7 @@ async function measuredFolder(): Promise<{ dataDir: string; duration: number }> 
   return { dataDir, duration: performance.now() - start }
 }
 
-/** Adds a file to one of ten days, two of them in a month that is settled and so kept. */
+/** Adds a file to one of ten days of two months. */
 function deliver(dataDir: string, number: number): void {
   const day = addDays('2025-12-24', 4 * (number % 10))
   const rows = [1, 2, 3, 4].map((app) => `${day}T01:00:00Z,${app},${number + app},${app}`)

@@ -21,9 +21,11 @@ const FACTS = {
   attribution: 'Source: Test',
 }
 const RESOURCES = [
-  { name: 'app-daily-csv', rows: 7 },
-  { name: 'app-daily-parquet', rows: 7 },
-  { name: 'app-rankings-duckdb' },
+  { path: 'app-rankings.duckdb' },
+  { path: 'apps.parquet', rows: 5 },
+  { path: 'apps.csv', rows: 5 },
+  { path: 'app_daily/month=2026-10.parquet', rows: 7 },
+  { path: 'app_daily/month=2026-11.parquet', rows: 4 },
 ]
 const CROISSANT = { name: 'Rankings', citeAs: '@misc{x}', recordSet: [{ field: [] }] }
 const SUM = 'a'.repeat(64)
@@ -96,7 +98,7 @@ describe('catalogueOf', () => {
       id,
       version: 'v1',
       url: `${SNAPSHOTS_PATH}/${id}`,
-      rows: { app_daily: 7 },
+      rows: { apps: 5, app_daily: 11 },
       ...FACTS,
     })
     expect(files?.map(({ name, media_type }) => [name, media_type])).toEqual([

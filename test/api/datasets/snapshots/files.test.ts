@@ -30,6 +30,7 @@ function deliver(day: string, tokens: number): void {
 beforeAll(async () => {
   const apps = [1, 2, 3].map((app) => `${app},App ${app},public,2025-01-01`)
   writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${apps.join('\n')}\n`)
+  deliver('2025-10-01', 5)
   deliver('2026-01-06', 10)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   deliver('2026-01-07', 20)
@@ -76,6 +77,39 @@ async function rankings(search: string, init: RequestInit = {}): Promise<Respons
   return await api.get(`${RANKINGS}${search}`, await api.makeKey('inference', `a${Math.random()}`), init)
 }
 
+describe('a month of app_daily', () => {
+  const MONTH = 'app_daily/month=2025-10.parquet'
+  const get = (path: string, init?: RequestInit) => api.get(`${LIST}/${path}`, undefined, init)
+
+  it('has the same tag in every snapshot while its rows do not change, and is fetched once', async () => {
+    const [old, now] = await Promise.all([get(`${FIRST}/${MONTH}`), get(`latest/${MONTH}`)])
+    expect(now.url).toBe(`${api.base}${LIST}/${SECOND}/${MONTH}`)
+    const tag = String(old.headers.get('ETag'))
+    expect(now.headers.get('ETag')).toBe(tag)
+    const [before, after] = await Promise.all([old.bytes(), now.bytes()])
+    expect(after).toEqual(before)
+    const again = await get(`latest/${MONTH}`, { headers: { 'If-None-Match': tag } })
+    expect(again.status).toBe(304)
+    const part = await get(`${SECOND}/${MONTH}`, { headers: { Range: 'bytes=0-3', 'If-Range': tag } })
+    expect([part.status, await part.text()]).toEqual([206, 'PAR1'])
+  })
+
+  it('has another tag in a snapshot with other rows', async () => {
+    const month = 'app_daily/month=2026-01.parquet'
+    const replies = await Promise.all([FIRST, SECOND].map((id) => get(`${id}/${month}`)))
+    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(2)
+  })
+
+  it.each([
+    'month=2020-01.parquet',
+    '..%2Frankings.csv',
+    '%2e%2e%2frankings.csv',
+    'month=2025-10.parquet%00',
+  ])('does not exist under the name %s', async (name) => {
+    expect((await get(`${SECOND}/app_daily/${name}`)).status).toBe(404)
+  })
+})
+
 describe('the list', () => {
   it('tells the retained snapshots, newest first, without a key', async () => {
     const { data, total_count } = await list()
@@ -86,9 +120,9 @@ describe('the list', () => {
     ])
     expect(data[0]).toMatchObject({
       as_of: '2026-01-08T02:00:00Z',
-      first_day: '2026-01-06',
+      first_day: '2025-10-01',
       data_through: '2026-01-07',
-      rows: { apps: 3, app_daily: 6, restatements: 0 },
+      rows: { apps: 3, app_daily: 9, restatements: 0 },
     })
   })
 

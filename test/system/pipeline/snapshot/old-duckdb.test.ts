@@ -54,10 +54,10 @@ it.runIf(hasFolder('OLD_DUCKDB'))('DuckDB 1.1.3 gives the same answers', async (
   const dataDir = folders.make()
   copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
   await runAt(dataDir, '2026-08-31T02:00:00Z')
-  // The second night takes over what the first wrote of July, in either file.
+  // The second night shares with the first the file of July.
   await runAt(dataDir, '2026-09-01T02:00:00Z')
   const file = join(currentSnapshot(dataDir), 'app-rankings.duckdb')
-  const parquet = join(currentSnapshot(dataDir), 'app_daily.parquet')
+  const parquet = join(currentSnapshot(dataDir), 'app_daily/*.parquet')
   const queries = [...QUERIES, `SELECT CAST(COLUMNS(*) AS VARCHAR) FROM read_parquet('${parquet}')`]
   const [version, ...answers] = await askOld(file, ['SELECT version()', ...queries])
   expect(version).toEqual([['v1.1.3']])

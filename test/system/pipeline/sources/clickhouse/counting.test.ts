@@ -128,7 +128,12 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
   it('gives the same snapshot as the same rows in files, byte for byte', async () => {
     await runAt(asFiles, '2026-01-07T02:00:00Z')
     await runAt(asCluster, '2026-01-07T02:00:00Z', cluster.address)
-    for (const name of ['rankings.parquet', 'app_daily.parquet', 'apps.parquet', 'coverage.csv']) {
+    for (const name of [
+      'rankings.parquet',
+      'app_daily/month=2026-01.parquet',
+      'apps.parquet',
+      'coverage.csv',
+    ]) {
       const [fromFiles, fromCluster] = [asFiles, asCluster].map((dataDir) =>
         readFileSync(join(currentSnapshot(dataDir), name)),
       )

@@ -1,2 +1,0 @@
--- Both files reach as far.
-UPDATE warehouse.kept_files SET parquet_through = database_through, checksums = $checksums;
