@@ -3,6 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import { NO_EXTENSIONS } from './foreign-files.ts'
 import { clearLeft, nameOfOwn } from '../snapshot/durable-file.ts'
 
 /** Begins the names of the folders in DATA_DIR into which these databases spill; the process follows. */
@@ -21,7 +22,7 @@ export async function withMemoryDatabase<T>(
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: memory,
     temp_directory: spilled,
-    autoinstall_known_extensions: 'false',
+    ...NO_EXTENSIONS,
   })
   const connection = await instance.connect()
   try {

@@ -6,6 +6,11 @@ export function dateValue(day: string): DuckDBDateValue {
   return new DuckDBDateValue(Date.parse(`${day}T00:00:00Z`) / 86_400_000)
 }
 
+/** UTC days as DuckDB list. */
+export function dateListValue(days: readonly string[]): DuckDBListValue {
+  return new DuckDBListValue(days.map(dateValue))
+}
+
 /** Texts as DuckDB list. */
 export function listValue(texts: readonly string[]): DuckDBListValue {
   return new DuckDBListValue([...texts])

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from '../errors.ts'
+import { NO_EXTENSIONS, foreignKind } from './foreign-files.ts'
 import { clearSpilled } from './memory-database.ts'
 import { execute, readRow, setVariables, transaction } from './statements.ts'
 
@@ -38,7 +39,7 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   try {
     await setVariables(warehouse.connection, { memory_limit: memory })
     await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
-    for (const name of ['array-bits.sql', 'load/values.sql', 'load/judgement.sql']) {
+    for (const name of ['array-bits.sql', 'load/values.sql']) {
       await execute(warehouse.connection, name)
     }
     return warehouse
@@ -93,9 +94,15 @@ async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {
 }
 
 async function createInstance(path: string, options: Record<string, string>): Promise<DuckDBInstance> {
+  const kind = foreignKind(path)
+  if (kind !== undefined) {
+    throw new DataError(
+      `The file in the place of the warehouse, ${path}, is ${kind}. Move it away if it is somebody's; ` +
+        'npm run nightly -- rebuild sets it aside and makes the warehouse anew from raw/',
+    )
+  }
   try {
-    // Nothing is downloaded at run time; what is needed is built in.
-    return await DuckDBInstance.create(path, { ...options, autoinstall_known_extensions: 'false' })
+    return await DuckDBInstance.create(path, { ...options, ...NO_EXTENSIONS })
   } catch (error) {
     throw openingError(path, error)
   }

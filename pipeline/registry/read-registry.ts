@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { UsageError } from '../contract/program.ts'
 import type { Config } from '../config.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
-import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from './registry.ts'
+import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from './registry.ts'
 import { execute } from '../duckdb/statements.ts'
 
 /** Columns beside those of CONTRACT 7: an app's address, and what an operator decided and why. */
@@ -30,5 +30,5 @@ export async function withRegistry<T>(
 
 /** What would stop a nightly run, in words. */
 export async function findFaults(connection: DuckDBConnection): Promise<string[]> {
-  return [...(await findRowFaults(connection)), ...(await resolveAliases(connection))]
+  return [...(await findViolations(connection)), ...(await resolveAliases(connection))]
 }

@@ -7,16 +7,17 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
-import { createStagingTable, stageFile } from '../sources/staging.ts'
+import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
   required: ['app_id', 'visibility', 'updated_at'],
   optional: ['app_name', 'subcategories', 'alias_of'],
+  lists: ['subcategories'],
 }
 
-const faultRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
-const aliasFaultRow = z.object({ fault: z.string() })
+const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
+const aliasRow = z.object({ violation: z.string() })
 
 /**
  * Reads every file of the registry into the temporary table `staged`, with the `further` columns where a file has
@@ -32,7 +33,7 @@ export async function stageRegistry(
   const columns = { ...REGISTRY_COLUMNS, optional: [...REGISTRY_COLUMNS.optional, ...further] }
   const files = listRegistryFiles(rawFolder)
   await createStagingTable(connection, columns)
-  for (const file of files) await stageFile(connection, file, columns)
+  await stageFiles(connection, files, columns)
   return files.length
 }
 
@@ -42,17 +43,16 @@ export async function decodeRegistry(connection: DuckDBConnection): Promise<void
 }
 
 /** What is wrong with single rows of a decoded registry, with file and row. */
-export async function findRowFaults(connection: DuckDBConnection): Promise<string[]> {
-  const faults = await readRows(connection, 'resolve/faults.sql', faultRow, {
+export async function findViolations(connection: DuckDBConnection): Promise<string[]> {
+  const violations = await readRows(connection, 'resolve/registry-violations.sql', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
     unattributed: UNATTRIBUTED_APP_ID,
   })
-  return faults.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
+  return violations.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
 }
 
 /** Follows the aliases of a decoded registry into the table `resolved`, and says which of them lead nowhere. */
 export async function resolveAliases(connection: DuckDBConnection): Promise<string[]> {
-  await execute(connection, 'resolve/aliases.sql')
-  const faults = await readRows(connection, 'resolve/alias-faults.sql', aliasFaultRow)
-  return faults.map(({ fault }) => fault)
+  const violations = await readRows(connection, 'resolve/aliases.sql', aliasRow)
+  return violations.map(({ violation }) => violation)
 }

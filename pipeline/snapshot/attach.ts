@@ -6,6 +6,7 @@ import { ProgramError } from '../contract/program.ts'
 import { SUMS_FILE, measureFile, sumsText } from '../bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
+import { foreignKind } from '../duckdb/foreign-files.ts'
 import { attachSnapshot } from './create.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
@@ -43,6 +44,8 @@ export async function attachPublished(
 ): Promise<void> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   try {
+    const kind = foreignKind(join(folder, SNAPSHOT_FILE))
+    if (kind !== undefined) throw new Error(`It is ${kind}`)
     await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
   } catch (error) {
     throw heldBy(folder, error) ?? damageOf(dataDir, id, error) ?? error

@@ -1,29 +1,74 @@
-/** The columns a kind of raw input has. */
+/** The columns of raw input, and how those of a file are matched with them: one rule for every format. */
 import { DataError } from '../errors.ts'
 import type { RawFile } from './drop-folder.ts'
 
-/** Names in lower case; further columns of a file are ignored. */
+/** Columns that a kind of raw input has, names in lower case; any others of a file are ignored. */
 export type Columns = {
   readonly required: readonly string[]
   readonly optional: readonly string[]
+  /** Read where a value is there; whatever stands in them decides nothing about a row or a file. */
+  readonly descriptive?: readonly string[]
+  /** Those that may hold a list. */
+  readonly lists?: readonly string[]
 }
 
 /** The columns of raw usage (CONTRACT 7). */
-export const USAGE_COLUMNS: Columns = {
+export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
   optional: ['requests', 'request_id'],
+  descriptive: ['model', 'reasoning_tokens', 'cached_tokens'],
+} as const satisfies Columns
+
+export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {
+  return [...required, ...optional, ...descriptive]
 }
 
-export function allColumns({ required, optional }: Columns): readonly string[] {
-  return [...required, ...optional]
+/** Whether a value in the column decides about its row, so that it must be readable. */
+export function isDecisive({ required, optional }: Columns, column: string): boolean {
+  return required.includes(column) || optional.includes(column)
+}
+
+/** A name as it is compared: capitals and spaces around it do not count. */
+export function plainName(name: string): string {
+  return name.trim().toLowerCase()
 }
 
 /** What stands in no name: the bytes of a compressed file, for instance, or of UTF-16, taken for UTF-8. */
 const NO_TEXT = /\uFFFD|(?!\t)\p{Cc}/u
 
-/** Throws a DataError that names the columns a file lacks. */
-export function requireColumns(file: RawFile, found: readonly string[], required: readonly string[]): void {
-  const missing = required.filter((column) => !found.includes(column))
+/**
+ * The positions of the columns among the names that a file has. A descriptive column that is given twice is none.
+ * @throws DataError that names the columns which a file lacks, or gives twice.
+ */
+export function matchColumns(
+  file: RawFile,
+  found: readonly string[],
+  columns: Columns,
+): ReadonlyMap<string, number> {
+  const names = found.map(plainName)
+  const matched = new Map<string, number>()
+  for (const column of allColumns(columns)) {
+    const [position, second] = names.flatMap((name, index) => (name === column ? [index] : []))
+    if (second === undefined) {
+      if (position !== undefined) matched.set(column, position)
+    } else if (isDecisive(columns, column)) {
+      throw new DataError(
+        `${file.name} names the column "${column}" twice: as "${found[position ?? 0]}" and as "${found[second]}". ` +
+          'Take one of them out',
+      )
+    }
+  }
+  requireColumns(file, found, [...matched.keys()], columns.required)
+  return matched
+}
+
+function requireColumns(
+  file: RawFile,
+  found: readonly string[],
+  matched: readonly string[],
+  required: readonly string[],
+): void {
+  const missing = required.filter((column) => !matched.includes(column))
   if (missing.length === 0) return
   const instead = found.some((name) => NO_TEXT.test(name))
     ? 'What it begins with is no text in UTF-8; the name of a compressed file ends in .gz or .zst'

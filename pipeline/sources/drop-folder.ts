@@ -15,6 +15,7 @@ export type RawFile = {
   readonly name: string
   readonly format: Format
   readonly compression: Compression
+  readonly bytes: number
   /**
    * Changes when the file does: size in bytes, modification time and change time in nanoseconds. A file may be replaced
    * by one of the same size and modification time (`cp -p`, `rsync -t`); the change time can be set by nobody. It
@@ -101,6 +102,7 @@ export function rawFile(path: string, name: string): RawFile {
     name,
     format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
     compression: compressionOf(found[4]),
+    bytes: Number(facts.size),
     stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
   }
 }

@@ -1,24 +1,26 @@
 /**
- * Usage counted from the files of the drop folder by DuckDB. Parquet is counted where it lies; text and Arrow
- * files are staged first. Either way the rows appear in the temporary view `incoming`, one column per input
- * column, with file, row, fault and payload beside them, and the SQL under sql/load/ does the rest.
+ * Usage counted from the files of the drop folder by DuckDB. Parquet is counted where it lies; text and Arrow files are
+ * staged first. Either way the rows appear in the temporary view `incoming`, one column per input column, with day, file,
+ * row, fault and payload beside them, and the SQL under sql/load/ does the rest.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
-import { execute, readRow, setVariables } from '../duckdb/statements.ts'
-import { USAGE_COLUMNS } from './columns.ts'
+import { execute, setVariables } from '../duckdb/statements.ts'
+import { allColumns, USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
-import { readParquet, readThrough } from './parquet-file.ts'
-import type { Proof } from './parquet-file.ts'
+import { proveByFooters, readParquet, readThrough } from './formats/parquet-file.ts'
+import type { Proof } from './formats/parquet-file.ts'
+import { incomingColumns } from './readings.ts'
 import type { UsageSource } from './source.ts'
-import { createStagingTable, stageFile } from './staging.ts'
+import { createStagingTable, stageFiles } from './staging.ts'
+import { defineValidation } from './validation.ts'
 
-/** How DuckDB words that an app_id has no place in the array of count-proven.sql. */
+/** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
 const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
 
-const suspicionRow = z.object({ suspicious: z.boolean() })
+/** Where the day stands in the name of a file, usage/date=YYYY-MM-DD/... */
+const DAY_OF_FILE = 'CAST(substr(file, 12, 10) AS DATE)'
 
 /** The drop folder as a source of usage. */
 export function openDropFolder(rawFolder: string): UsageSource {
@@ -31,12 +33,17 @@ export function openDropFolder(rawFolder: string): UsageSource {
         day,
         fingerprint: fingerprintOf(files),
         parts: files.map(({ name }) => name),
+        bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
       }))
     },
-    async countDay(connection, { day }) {
-      const files = found.get(day)?.files ?? []
+    async countDays(connection, days) {
+      const files = days.flatMap(({ day }) => found.get(day)?.files ?? [])
+      const [first, ...others] = days
+      // One day alone is a constant, by which nothing needs to be grouped.
+      const day = first !== undefined && others.length === 0 ? `DATE '${first.day}'` : DAY_OF_FILE
       try {
-        await countFiles(connection, files)
+        await defineValidation(connection)
+        await countFiles(connection, files, { day, isOne: others.length === 0 })
       } catch (error) {
         // DuckDB seldom names the file whose bytes it could not make sense of.
         const parquet = files.filter(({ format }) => format === 'parquet')
@@ -48,33 +55,41 @@ export function openDropFolder(rawFolder: string): UsageSource {
   }
 }
 
-async function countFiles(connection: DuckDBConnection, files: readonly RawFile[]): Promise<void> {
-  const staged = files.filter(({ format }) => format !== 'parquet')
-  const parquet = await readParquet(
-    connection,
-    files.filter(({ format }) => format === 'parquet'),
-  )
-  await createStagingTable(connection, USAGE_COLUMNS)
-  for (const file of staged) await stageFile(connection, file, USAGE_COLUMNS)
-  await execute(connection, 'load/staged.sql')
-  const selects = staged.length > 0 ? ['FROM decoded', ...parquet.selects] : parquet.selects
-  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
-  await setVariables(connection, { aggregated: parquet.aggregated })
-  if (staged.length > 0 || parquet.proof === undefined) await execute(connection, 'load/count.sql')
-  else await countProven(connection, files, parquet.proof)
-  await execute(connection, 'load/rejected.sql')
-  const repeats = (staged.length > 0 || parquet.identified) && (await mayRepeat(connection))
-  await execute(connection, repeats ? 'load/surplus.sql' : 'load/no-surplus.sql')
-}
-
-async function countProven(
+async function countFiles(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-  { rows, smallSums }: Proof,
+  { day, isOne }: { day: string; isOne: boolean },
 ): Promise<void> {
-  await setVariables(connection, { proven_rows: rows, small_sums: smallSums })
+  const staged = files.filter(({ format }) => format !== 'parquet')
+  const parquet = files.filter(({ format }) => format === 'parquet')
+  const reading = await readParquet(connection, parquet, day)
+  await createStagingTable(connection, USAGE_COLUMNS)
+  await stageFiles(connection, staged, USAGE_COLUMNS)
+  const selects = staged.length > 0 ? [selectStaged(day), ...reading.selects] : reading.selects
+  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
+  await execute(connection, 'load/validated.sql')
+  const isProvable = isOne && staged.length === 0 && reading.isProvable
+  const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
+  if (proof === undefined) await execute(connection, 'load/count.sql')
+  else await countValid(connection, parquet, { ...proof, aggregated: reading.aggregated })
+  await execute(connection, 'load/duplicates.sql')
+}
+
+/** The staged rows with their texts decoded; a row without its own bytes is kept as an object of these texts. */
+function selectStaged(day: string): string {
+  const types = new Map(allColumns(USAGE_COLUMNS).map((name) => [name, { name, type: 'VARCHAR' }]))
+  const columns = incomingColumns(types, { fault: 'fault', payload: 'payload' })
+  return `SELECT ${day} AS day, file, row, lines, ${columns.join(', ')} FROM staged`
+}
+
+async function countValid(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+  { rows, smallSums, aggregated }: Proof & { aggregated: boolean },
+): Promise<void> {
+  await setVariables(connection, { valid_rows: rows, small_sums: smallSums, aggregated })
   try {
-    await execute(connection, 'load/count-proven.sql')
+    await execute(connection, 'load/count-valid.sql')
   } catch (error) {
     if (!OUTSIDE_OF_ARRAY.test(messageOf(error))) throw error
     const names = files.map(({ name }) => name).join(', ')
@@ -83,11 +98,4 @@ async function countProven(
       { cause: error },
     )
   }
-}
-
-/** Looks for repeated request_ids by their hashes: a question that nearly every day answers with no. */
-async function mayRepeat(connection: DuckDBConnection): Promise<boolean> {
-  await execute(connection, 'load/suspicion.sql')
-  const { suspicious } = await readRow(connection, 'load/suspected.sql', suspicionRow)
-  return suspicious
 }

@@ -13,12 +13,13 @@ import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
 import { USAGE_COLUMNS, allColumns } from './columns.ts'
 import type { Columns } from './columns.ts'
 import { rawFile } from './drop-folder.ts'
-import { createStagingTable, stageFile } from './staging.ts'
+import { createStagingTable, stageFiles } from './staging.ts'
 
 /** What is carried over: what the pipeline reads, and what operators like to have beside it. */
 const IMPORTED_COLUMNS: Columns = {
   required: USAGE_COLUMNS.required,
-  optional: [...USAGE_COLUMNS.optional, 'model', 'provider', 'account_id'],
+  optional: USAGE_COLUMNS.optional,
+  descriptive: [...USAGE_COLUMNS.descriptive, 'provider', 'account_id'],
 }
 
 /** Digits of a file's SHA-256 in the names of its parts: the same file twice is there once. */
@@ -54,7 +55,7 @@ export async function importFile(
 ): Promise<ImportedPart[]> {
   const file = rawFile(path, basename(path))
   await createStagingTable(connection, IMPORTED_COLUMNS)
-  await stageFile(connection, file, IMPORTED_COLUMNS)
+  await stageFiles(connection, [file], IMPORTED_COLUMNS)
   await refuseUnplaced(connection, file.name)
   const fileName = `import-${await hashOf(path)}.parquet`
   const days = await readRows(connection, 'import/days.sql', dayRow)

@@ -11,18 +11,20 @@ export type SourceDay = {
   readonly fingerprint: string
   /** What the day is made of, for people: file names, or parts on the cluster. */
   readonly parts: readonly string[]
+  /** Size of the files; without it, the day is counted by itself. */
+  readonly bytes?: number
 }
 
 export type UsageSource = {
   /** The days with usage, oldest first. */
   readonly listDays: () => Promise<readonly SourceDay[]>
   /**
-   * Counts one day of `listDays` into temporary tables of the connection: `counted` (per app; app_id NULL gathers
-   * the rejected rows), `surplus` (per app, what repeated request_ids are to be taken off) and `rejected` (the rows
-   * of the quarantine). Expects the session variable `day`.
+   * Counts days of `listDays` into temporary tables of the connection: `counted` (per day and app; app_id NULL gathers the
+   * rejected rows), `duplicates` (per day and app, what repeated request_ids are to be taken off) and `rejected` (the rows
+   * of the quarantine). Expects the session variable `days`, a list of the same days.
    * @throws DataError that names what cannot be read.
    */
-  readonly countDay: (connection: DuckDBConnection, day: SourceDay) => Promise<void>
+  readonly countDays: (connection: DuckDBConnection, days: readonly SourceDay[]) => Promise<void>
   readonly close: () => Promise<void>
 }
 

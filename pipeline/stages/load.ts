@@ -6,29 +6,34 @@ import { FLOOR_DATE } from '../contract/calendar.ts'
 import { pluralize } from '../contract/terminal.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
-import { dateValue, timeValue } from '../duckdb/sql-values.ts'
+import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { openSource } from '../sources/source.ts'
 import type { SourceDay, UsageSource } from '../sources/source.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
-const COUNTING_VERSION = 2
+const COUNTING_VERSION = 3
 
 /** More rejected rows than this share of a day fail the run (CONTRACT 7). */
 const REJECT_LIMIT_PERCENT = 1n
 
 const wholeNumber = z.string().transform(BigInt)
 const ledgerRow = z.object({ day: z.string(), fingerprint: z.string() })
-const rejectsRow = z.object({ rows_read: wholeNumber, rows_rejected: wholeNumber, wide: z.boolean() })
-const worstRow = z.object({
+const dayRow = z.object({
+  day: z.string(),
+  rows_read: wholeNumber,
+  rows_rejected: wholeNumber,
+  wide: z.boolean(),
+})
+const violationRow = z.object({
   file: z.string(),
   reason: z.string(),
   rows: z.string(),
   first_row: z.string(),
   example: z.string(),
 })
-const totalsRow = z.object({
+const reportRow = z.object({
   days: countSchema,
   rows_read: countSchema,
   rows_rejected: countSchema,
@@ -37,8 +42,8 @@ const totalsRow = z.object({
   tokens_read: z.string(),
   tokens_rejected: z.string(),
   tokens_duplicate: z.string(),
+  reject_reasons: z.array(z.object({ reason: z.string(), rows: countSchema })),
 })
-const reasonRow = z.object({ reason: z.string(), rows: countSchema })
 
 /** What a run makes of the days it finds. */
 export type DayPlan = {
@@ -83,13 +88,13 @@ export function planDays(
 
 /** The days that are counted, with their fingerprints; an empty one where too many rows were rejected. */
 export async function readLedger(connection: DuckDBConnection): Promise<ReadonlyMap<string, string>> {
-  const ledger = await readRows(connection, 'load/ledger.sql', ledgerRow)
+  const ledger = await readRows(connection, 'load/counted-days.sql', ledgerRow)
   return new Map(ledger.map(({ day, fingerprint }) => [day, fingerprint]))
 }
 
 /**
- * Counts every day whose rows changed since it was last counted, or every day of the run's range; days the source
- * no longer has are forgotten.
+ * Counts every day whose rows changed since it was last counted, or every day of the run's range; days that the source
+ * has no more are removed.
  * All days are tried, so that one run names every broken one.
  * @throws DataError when a day cannot be read or has too many rejected rows.
  */
@@ -116,14 +121,13 @@ async function ship({ config }: Run): Promise<{ records_shipped?: number }> {
 async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
   const ledger = await readLedger(run.connection)
   const days = planDays(await source.listDays(), ledger, run.lastDay, run.options.range)
-  for (const day of days.gone) await forgetDay(run, day)
+  if (days.gone.length > 0) await removeDays(run, days.gone)
   await countDays(run, source, days.read)
   return summarise(run, days)
 }
 
 async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
-  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load/totals.sql', totalsRow)
-  const reasons = await readRows(run.connection, 'load/reject-reasons.sql', reasonRow)
+  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load/report.sql', reportRow)
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
@@ -137,77 +141,129 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
       days_before_floor: days.beforeFloor,
       days_not_completed: days.notCompleted,
       ...totals,
-      reject_reasons: reasons,
     },
     // Less what is published, they would be the traffic of the hidden apps.
     privateFacts: { rows_read, tokens_read },
   }
 }
 
+/** Days whose files are small are counted together: planning a query takes longer than reading such a file. */
+const BATCH_BYTES = 16_000_000
+
+function* inBatches(days: readonly SourceDay[]): Generator<readonly SourceDay[]> {
+  let batch: SourceDay[] = []
+  let bytes = 0
+  for (const day of days) {
+    const size = day.bytes ?? Infinity
+    if (batch.length > 0 && bytes + size > BATCH_BYTES) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(day)
+    bytes += size
+  }
+  if (batch.length > 0) yield batch
+}
+
 async function countDays(run: Run, source: UsageSource, days: readonly SourceDay[]): Promise<void> {
   const faults: string[] = []
-  for (const [index, day] of days.entries()) {
-    try {
-      await loadDay(run, source, day)
-    } catch (error) {
-      // A full disk is no fault of the day: the others would meet it as well.
-      const refused = error instanceof ProgramError ? undefined : machineFault(error, run.config.dataDir)
-      if (refused !== undefined) throw refused
-      faults.push(
-        error instanceof ProgramError
-          ? error.message
-          : `Day ${day.day} cannot be counted: ${messageOf(error)}`,
-      )
-    }
-    run.effects.progress.step('load', index + 1, days.length)
+  let done = 0
+  for (const batch of inBatches(days)) {
+    faults.push(...(await countBatch(run, source, batch)))
+    done += batch.length
+    run.effects.progress.step('load', done, days.length)
   }
   if (faults.length > 0) throw new DataError(faults.join('\n'))
+}
+
+/** Counts days together; if that fails, one by one, so that one broken day keeps no other from being counted. */
+async function countBatch(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
+  try {
+    return await replaceDays(run, source, batch)
+  } catch (error) {
+    // A full disk is no fault of the day: the others would meet it as well.
+    const refused = error instanceof ProgramError ? undefined : machineFault(error, run.config.dataDir)
+    if (refused !== undefined) throw refused
+    const [first, ...others] = batch
+    if (first === undefined) return []
+    if (others.length === 0) {
+      return [
+        error instanceof ProgramError
+          ? error.message
+          : `Day ${first.day} cannot be counted: ${messageOf(error)}`,
+      ]
+    }
+    const faults: string[] = []
+    for (const day of batch) faults.push(...(await countBatch(run, source, [day])))
+    return faults
+  }
 }
 
 function dayFingerprint({ fingerprint }: SourceDay): string {
   return `v${COUNTING_VERSION}\n${fingerprint}`
 }
 
-/** Replaces a day as a whole, in one transaction. */
-async function loadDay(run: Run, source: UsageSource, day: SourceDay): Promise<void> {
-  await setDay(run, day.day)
-  await source.countDay(run.connection, day)
-  const { rows_read, rows_rejected, wide } = await readRow(run.connection, 'load/rejects.sql', rejectsRow)
-  if (wide) await execute(run.connection, 'load/widen.sql')
-  const tooMany = rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT
-  await transaction(run.connection, async () => {
-    await run.connection.run("DELETE FROM quarantine WHERE day = getvariable('day')")
-    if (rows_rejected > 0n) await execute(run.connection, 'load/quarantine.sql')
-    if (!tooMany) await storeDay(run, day)
+/**
+ * Replaces days as a whole, in one transaction.
+ * @returns what is wrong with those that have too many rejected rows; their figures stay as they were.
+ */
+async function replaceDays(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
+  const { connection } = run
+  await setDays(run, batch)
+  await source.countDays(connection, batch)
+  const counts = await readRows(connection, 'load/day-counts.sql', dayRow)
+  if (counts.some(({ wide }) => wide)) await execute(connection, 'load/use-hugeint.sql')
+  const refused = counts.filter(
+    ({ rows_read, rows_rejected }) => rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT,
+  )
+  const accepted = batch.filter(({ day }) => !refused.some((other) => other.day === day))
+  await transaction(connection, async () => {
+    await connection.run("DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)")
+    if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
+      await connection.run(
+        'INSERT INTO quarantine SELECT day, file, row, reason, payload, rows FROM rejected',
+      )
+    }
+    if (accepted.length > 0) await storeDays(run, accepted)
   })
-  if (tooMany) throw await tooManyRejects(run, day.day, rows_rejected, rows_read)
+  const faults: string[] = []
+  for (const day of refused) faults.push(await describeRefused(run, day))
+  return faults
 }
 
-async function storeDay(run: Run, day: SourceDay): Promise<void> {
+async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
+  await setDays(run, days)
   await setVariables(run.connection, {
-    fingerprint: dayFingerprint(day),
+    fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.effects.now()),
   })
-  await execute(run.connection, 'load/store-day.sql')
+  await execute(run.connection, 'load/store-days.sql')
 }
 
-async function tooManyRejects(run: Run, day: string, rejected: bigint, read: bigint): Promise<DataError> {
-  const worst = await readRows(run.connection, 'load/worst.sql', worstRow, { day })
-  const lines = worst.map(
+async function describeRefused(
+  { connection }: Run,
+  { day, rows_read, rows_rejected }: z.infer<typeof dayRow>,
+): Promise<string> {
+  const violations = await readRows(connection, 'load/common-violations.sql', violationRow, { day })
+  const lines = violations.map(
     ({ file, reason, rows: count, first_row, example }) =>
       `  ${file}: ${pluralize(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
   )
-  return new DataError(
-    `Day ${day}: ${rejected} of ${read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
-      `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows\n${lines.join('\n')}`,
+  return (
+    `Day ${day}: ${rows_rejected} of ${rows_read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
+    `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows\n${lines.join('\n')}`
   )
 }
 
-async function forgetDay(run: Run, day: string): Promise<void> {
-  await setDay(run, day)
-  await transaction(run.connection, () => execute(run.connection, 'load/forget-day.sql'))
+async function removeDays(run: Run, days: readonly string[]): Promise<void> {
+  await setDays(
+    run,
+    days.map((day) => ({ day })),
+  )
+  await transaction(run.connection, () => execute(run.connection, 'load/remove-days.sql'))
 }
 
-async function setDay(run: Run, day: string): Promise<void> {
-  await setVariables(run.connection, { day: dateValue(day) })
+async function setDays(run: Run, days: readonly { readonly day: string }[]): Promise<void> {
+  await setVariables(run.connection, { days: dateListValue(days.map(({ day }) => day)) })
 }

@@ -3,16 +3,16 @@ import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { DataError } from '../errors.ts'
-import { decodeRegistry, findRowFaults, resolveAliases, stageRegistry } from '../registry/registry.ts'
+import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, returnMemory, transaction } from '../duckdb/statements.ts'
 
-/** Faults shown in the message; a broken file may have thousands. */
-const FAULTS_SHOWN = 20
+/** Violations shown in the message; a broken file may have thousands. */
+const VIOLATIONS_SHOWN = 20
 
 const UNATTRIBUTED = { unattributed: UNATTRIBUTED_APP_ID }
 
-const totalsRow = z.object({
+const reportRow = z.object({
   apps_registered: countSchema,
   aliases: countSchema,
   apps_public: countSchema,
@@ -23,8 +23,8 @@ const totalsRow = z.object({
   tokens_unattributed: z.string(),
   tokens_hidden: z.string(),
   tokens_published: z.string(),
+  unregistered: z.array(z.object({ app_id: z.string(), requests: z.string(), tokens: z.string() })),
 })
-const unregisteredRow = z.object({ app_id: z.string(), requests: z.string(), tokens: z.string() })
 
 /**
  * Reads the registry anew and resolves every alias.
@@ -36,7 +36,7 @@ export async function resolve(run: Run): Promise<StageResult> {
     await decodeRegistry(run.connection)
     refuse(
       'The app registry has broken rows; correct them, or append a newer row for the app',
-      await findRowFaults(run.connection),
+      await findViolations(run.connection),
     )
     refuse(
       'The app registry has broken aliases; append a newer row that corrects alias_of',
@@ -58,10 +58,10 @@ async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
     requests_unregistered,
     requests_unattributed,
     tokens_unattributed,
+    unregistered,
     ...facts
-  } = await readRow(connection, 'resolve/totals.sql', totalsRow, UNATTRIBUTED)
+  } = await readRow(connection, 'resolve/report.sql', reportRow, UNATTRIBUTED)
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
-  const unregistered = await readRows(connection, 'resolve/unregistered.sql', unregisteredRow, UNATTRIBUTED)
   return {
     summary:
       `${pluralize(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
@@ -89,9 +89,10 @@ async function readRegistry(run: Run): Promise<void> {
   }
 }
 
-function refuse(problem: string, faults: readonly string[]): void {
-  if (faults.length === 0) return
-  const shown = faults.slice(0, FAULTS_SHOWN).map((fault) => `\n  ${fault}`)
-  const more = faults.length > FAULTS_SHOWN ? `\n  and ${faults.length - FAULTS_SHOWN} more` : ''
+function refuse(problem: string, violations: readonly string[]): void {
+  if (violations.length === 0) return
+  const shown = violations.slice(0, VIOLATIONS_SHOWN).map((violation) => `\n  ${violation}`)
+  const more =
+    violations.length > VIOLATIONS_SHOWN ? `\n  and ${violations.length - VIOLATIONS_SHOWN} more` : ''
   throw new DataError(`${problem}:${shown.join('')}${more}`)
 }

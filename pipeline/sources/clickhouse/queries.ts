@@ -1,11 +1,12 @@
 /**
- * What is asked of a cluster, in the SQL that ClickHouse 18.16 and today's releases both understand. Each statement
- * asks the distributed table flatly, so that the shards group before anything travels. The rules are those of
- * sql/load/judgement.sql and sql/load/surplus.sql; the tests compare both ways row by row. No alias has the name of
- * a column: ClickHouse would put the one in the place of the other.
+ * What is asked of a cluster, in the SQL that ClickHouse 18.16 and today's releases both understand. Each statement asks
+ * the distributed table flatly, so that the shards group before anything travels. Which row is valid, and which duplicate
+ * counts, is stated in validation.ts; the tests compare both ways row by row. No alias has the name of a column: ClickHouse
+ * would put the one in the place of the other.
  */
 import { addDays } from '../../contract/calendar.ts'
 import type { ClickHouseTable } from './table.ts'
+import { precedence, violationBranches } from '../validation.ts'
 
 /** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
 const HALF = 4_294_967_296
@@ -79,15 +80,12 @@ export function repeatedQuery(table: ClickHouseTable, day: string): string {
 /** Of each repeated request_id the one row that counts (newest ts, ties the larger values), by app. */
 export function winnersQuery(table: ClickHouseTable, day: string): string {
   const { app_id, prompt, completion, requests, request_id } = table.columns
-  const winner = [
-    'ts',
-    `toInt64(ifNull(${app_id}, 0))`,
-    // Unknown comes before 0.
-    `isNotNull(${prompt})`,
-    tokens(prompt),
-    tokens(completion),
-    `toInt64(ifNull(${requests}, 1))`,
-  ].join(', ')
+  const winner = precedence(['ts'], {
+    app_id: `toInt64(ifNull(${app_id}, 0))`,
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    requests: `toInt64(${requests})`,
+  }).join(', ')
   return `
     SELECT
       toString(tupleElement(winner, 2)) AS app_text,
@@ -128,20 +126,15 @@ function onDay(day: string): string {
   return `ts >= toDateTime('${day} 00:00:00', 'UTC') AND ts < toDateTime('${addDays(day, 1)} 00:00:00', 'UTC')`
 }
 
-/** The reason a row is rejected for; empty where it is good. */
+/** The violation of a row; empty where it is valid. */
 function rejection({ app_id, prompt, completion, requests }: Columns): string {
-  return `multiIf(
-    isNull(${app_id}) OR ifNull(${app_id} > ${LARGEST_ID}, 0), 'app_id is not an integer',
-    ${isBroken(prompt, completion)}, 'prompt_tokens is not an integer, 0 or more',
-    ${isBroken(completion, prompt)}, 'completion_tokens is not an integer, 0 or more',
-    ifNull(toInt64(${requests}) < 0 OR toInt64(${requests}) > 1000000000000, 0),
-      'requests is not an integer from 0 to 10^12',
-    '')`
-}
-
-/** A count is negative, or missing while its other half is there. */
-function isBroken(value: string, other: string): string {
-  return `ifNull(${value} < 0, 0) OR (isNull(${value}) AND isNotNull(${other}))`
+  const branches = violationBranches({
+    app_id: `if(ifNull(${app_id} > ${LARGEST_ID}, 0), NULL, ${app_id})`,
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    requests: `toInt64(${requests})`,
+  })
+  return `(CASE ${branches} ELSE '' END)`
 }
 
 function isGood(columns: Columns): string {

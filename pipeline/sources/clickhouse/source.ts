@@ -1,12 +1,13 @@
 /**
  * Usage counted by a ClickHouse cluster: the shards group the raw rows by day and app, the run pulls the counts.
- * What it judges and finds repeated is the same as from files.
+ * Its rejected rows and duplicates are the same as from files.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { ClickHouseAddress } from './address.ts'
 import { DataError } from '../../errors.ts'
+import { dateValue } from '../../duckdb/sql-values.ts'
 import { execute } from '../../duckdb/statements.ts'
 import { withAppender } from '../../duckdb/appender.ts'
 import { connectClickHouse } from './client.ts'
@@ -62,11 +63,14 @@ export function openClickHouse(address: ClickHouseAddress): UsageSource {
   const table = () => (inspected ??= inspectTable(clickHouse, address))
   return {
     listDays: async () => await listDays(clickHouse, await table()),
-    async countDay(connection, { day }) {
-      await execute(connection, 'load/count-tables.sql')
-      await pullCounts(connection, 'counted', clickHouse.read(countQuery(await table(), day), countRow))
-      await pullRejects(connection, clickHouse, await table(), day)
-      await pullSurplus(connection, clickHouse, await table(), day)
+    async countDays(connection, days) {
+      await execute(connection, 'load/cluster-tables.sql')
+      for (const { day } of days) {
+        const counts = clickHouse.read(countQuery(await table(), day), countRow)
+        await pullCounts(connection, 'counted', day, counts)
+        await pullRejects(connection, clickHouse, await table(), day)
+        await pullDuplicates(connection, clickHouse, await table(), day)
+      }
     },
     close: () => clickHouse.close(),
   }
@@ -95,10 +99,12 @@ function dayOf(partition: string, table: ClickHouseTable): string {
 async function pullCounts(
   connection: DuckDBConnection,
   target: CountTable,
+  day: string,
   rows: AsyncGenerator<CountRow>,
 ): Promise<void> {
   await withAppender(connection, target, async (appender) => {
     for await (const row of rows) {
+      appender.appendDate(dateValue(day))
       if (row.app_text === null) appender.appendNull()
       else appender.appendBigInt(BigInt(row.app_text))
       appender.appendBigInt(BigInt(row.row_count))
@@ -111,7 +117,7 @@ async function pullCounts(
   })
 }
 
-async function pullSurplus(
+async function pullDuplicates(
   connection: DuckDBConnection,
   clickHouse: ClickHouse,
   table: ClickHouseTable,
@@ -119,10 +125,9 @@ async function pullSurplus(
 ): Promise<void> {
   const [answer] = await clickHouse.readAll(suspicionQuery(table, day), suspicionRow)
   if (answer?.suspicious === 1) {
-    await pullCounts(connection, 'repeated', clickHouse.read(repeatedQuery(table, day), countRow))
-    await pullCounts(connection, 'winners', clickHouse.read(winnersQuery(table, day), countRow))
+    await pullCounts(connection, 'repeated', day, clickHouse.read(repeatedQuery(table, day), countRow))
+    await pullCounts(connection, 'winners', day, clickHouse.read(winnersQuery(table, day), countRow))
   }
-  await execute(connection, 'load/pulled-surplus.sql')
 }
 
 async function pullRejects(
@@ -135,6 +140,7 @@ async function pullRejects(
   await withAppender(connection, 'rejected_rows', async (appender) => {
     for await (const reject of clickHouse.read(rejectsQuery(table, day), rejectRow)) {
       row += 1n
+      appender.appendDate(dateValue(day))
       appender.appendVarchar(table.name)
       appender.appendBigInt(row)
       appender.appendVarchar(reject.reason)

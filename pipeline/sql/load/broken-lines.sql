@@ -1,7 +1,9 @@
--- Lines the reader could not split into columns, as rejected rows. An unclosed quote swallows the lines after
--- it into one, so the line breaks inside are counted: lost lines must not hide behind a single reject.
+-- Lines of the pass that the reader could not split into columns, as rejected rows. A quote swallows the lines after it
+-- into one, so the line breaks inside are counted: lost lines must not hide behind a single reject.
+INSERT INTO staged (file, row, lines, fault, payload)
 WITH broken AS (
   SELECT
+    s.file_path AS path,
     e.line,
     replace(
       array_to_string(list_sort(list(DISTINCT lower(CAST(e.error_type AS VARCHAR)))), ', '),
@@ -9,9 +11,43 @@ WITH broken AS (
     ) AS errors,
     trim(any_value(e.csv_line), chr(10) || chr(13)) AS bytes
   FROM reject_errors AS e
-  WHERE e.line > $header_lines
-  GROUP BY e.line
+  JOIN reject_scans AS s ON s.scan_id = e.scan_id AND s.file_id = e.file_id
+  WHERE e.line > getvariable('header_lines')
+  GROUP BY s.file_path, e.line
 )
-INSERT INTO staged (file, row, lines, fault, payload)
-SELECT $file, b.line, 1 + len(b.bytes) - len(replace(b.bytes, chr(10), '')), 'broken line: ' || b.errors, b.bytes
+SELECT
+  getvariable('staged_files')[list_position(getvariable('staged_paths'), b.path)],
+  b.line,
+  1 + len(b.bytes) - len(replace(b.bytes, chr(10), '')),
+  'broken line: ' || b.errors,
+  b.bytes
 FROM broken AS b;
+
+-- The rows that could be read were numbered as if the broken lines were not there; this makes `row` the line in the file.
+-- The k-th row stands behind every broken line that had fewer than k rows before it. (Blank lines of a CSV file are passed
+-- over by the reader and not counted.)
+WITH broken AS (
+  SELECT
+    s.file,
+    s.row - getvariable('header_lines') - 1 - coalesce(sum(s.lines) OVER (
+      PARTITION BY s.file ORDER BY s.row ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), 0) AS rows_before,
+    s.lines
+  FROM staged AS s
+  WHERE list_contains(getvariable('staged_files'), s.file) AND s.fault LIKE 'broken line%'
+),
+steps AS (
+  SELECT b.file, b.rows_before, sum(sum(b.lines)) OVER (PARTITION BY b.file ORDER BY b.rows_before) AS shift
+  FROM broken AS b
+  GROUP BY b.file, b.rows_before
+),
+shifts AS (
+  SELECT s.file, s.row, t.shift
+  FROM staged AS s
+  ASOF JOIN steps AS t ON t.file = s.file AND t.rows_before < s.row - getvariable('header_lines')
+  WHERE coalesce(s.fault NOT LIKE 'broken line%', true)
+)
+UPDATE staged AS s
+SET row = s.row + h.shift
+FROM shifts AS h
+WHERE s.file = h.file AND s.row = h.row AND coalesce(s.fault NOT LIKE 'broken line%', true);

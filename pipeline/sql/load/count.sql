@@ -1,17 +1,16 @@
--- Counts the view `incoming` by app in one pass; app_id NULL gathers the rejected rows.
+-- Counts the view `validated` by day and app in one pass; app_id NULL gathers the rejected rows of a day.
 CREATE OR REPLACE TEMP TABLE counted AS
-WITH judged AS (
-  SELECT
-    i.*,
-    rejection(i.fault, i.ts, i.app_id, i.prompt_tokens, i.completion_tokens, i.requests) IS NULL AS good
-  FROM incoming AS i
+WITH rows AS (
+  SELECT v.*, v.violation IS NULL AS valid
+  FROM validated AS v
 )
 SELECT
-  CASE WHEN j.good THEN j.app_id END AS app_id,
-  CAST(sum(j.lines) AS BIGINT) AS rows,
-  CAST(count(*) FILTER (j.good AND j.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
-  CAST(coalesce(sum(j.requests) FILTER (j.good), 0) AS BIGINT) AS requests,
-  CAST(sum(greatest(j.prompt_tokens, 0)) AS HUGEINT) AS prompt_tokens,
-  CAST(sum(greatest(j.completion_tokens, 0)) AS HUGEINT) AS completion_tokens
-FROM judged AS j
-GROUP BY 1;
+  r.day,
+  CASE WHEN r.valid THEN r.app_id END AS app_id,
+  CAST(sum(r.lines) AS BIGINT) AS rows,
+  CAST(count(*) FILTER (r.valid AND r.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
+  CAST(coalesce(sum(r.requests) FILTER (r.valid), 0) AS BIGINT) AS requests,
+  CAST(sum(greatest(r.prompt_tokens, 0)) AS HUGEINT) AS prompt_tokens,
+  CAST(sum(greatest(r.completion_tokens, 0)) AS HUGEINT) AS completion_tokens
+FROM rows AS r
+GROUP BY 1, 2;

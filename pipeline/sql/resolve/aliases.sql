@@ -13,3 +13,38 @@ WITH RECURSIVE met AS (
 )
 SELECT m.app_id, m.canonical_id, m.published
 FROM met AS m;
+
+-- The aliases that lead nowhere: to an app that is not in the registry, or round in a circle. A circle is named once, from
+-- its smallest app_id: from there alone a walk comes back without meeting a smaller one.
+WITH RECURSIVE stranded AS (
+  SELECT r.app_id, r.alias_of
+  FROM registry AS r
+  ANTI JOIN resolved AS d ON d.app_id = r.app_id
+),
+ahead AS (
+  SELECT s.app_id, s.alias_of AS next
+  FROM stranded AS s
+  UNION
+  SELECT a.app_id, s.alias_of
+  FROM ahead AS a
+  JOIN stranded AS s ON s.app_id = a.next
+  WHERE a.next > a.app_id
+),
+circle AS (
+  SELECT s.app_id AS smallest, [s.app_id] AS path, s.alias_of AS next
+  FROM stranded AS s
+  SEMI JOIN ahead AS a ON a.app_id = s.app_id AND a.next = s.app_id
+  UNION ALL
+  SELECT c.smallest, list_append(c.path, c.next), s.alias_of
+  FROM circle AS c
+  JOIN stranded AS s ON s.app_id = c.next
+  WHERE c.next <> c.smallest
+)
+SELECT 'alias_of of app ' || s.app_id || ' names the unknown app ' || s.alias_of AS violation
+FROM stranded AS s
+ANTI JOIN registry AS r ON r.app_id = s.alias_of
+UNION ALL
+SELECT 'aliases go round in a circle: ' || array_to_string(c.path, ' -> ') || ' -> ' || c.smallest
+FROM circle AS c
+WHERE c.next = c.smallest
+ORDER BY 1;

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { fingerprintOf, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
-import { readCsvHeader } from '../../../pipeline/sources/text-file.ts'
 import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -29,11 +28,9 @@ it('takes a file, and a link to one', () => {
   ])
 })
 
-it('knows endings and column names in capitals, and the names with spaces around them', async () => {
-  writeFileSync(join(day, 'B.CSV.GZ'), gzipSync('TS, app_id ,"Prompt_Tokens "\n'))
-  const [file] = listUsageDays(rawFolder)[0]?.files ?? []
-  expect(file).toMatchObject({ format: 'csv', compression: 'gz' })
-  expect(file && (await readCsvHeader(file)).names).toEqual(['ts', 'app_id', 'prompt_tokens'])
+it('knows endings in capitals', () => {
+  writeFileSync(join(day, 'B.CSV.GZ'), gzipSync('ts\n'))
+  expect(listUsageDays(rawFolder)[0]?.files[0]).toMatchObject({ format: 'csv', compression: 'gz' })
 })
 
 it('knows a file from one of the same size and modification time that took its place', () => {

@@ -112,7 +112,7 @@ describe('quarantine', () => {
     writeRaw(broken, `usage/date=${DAY}/broken.csv`, file)
     const report = await runAt(broken, AS_OF)
     expect(fact(report, 'load', 'reject_reasons')).toEqual([
-      { reason: 'broken line: invalid encoding, missing columns', rows: 10 },
+      { reason: 'broken line: missing columns', rows: 10 },
       { reason: 'broken line: too many columns, unquoted value', rows: 10 },
     ])
   })
@@ -226,7 +226,7 @@ describe('an unclosed quote', () => {
     const broken = `"${DAY}T00:00:00Z,1,1,1\n`
     writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      /quote\.csv cannot be read: row 40002 opens a quote that is not closed, and 2\d{3} lines after it/,
+      /quote\.csv cannot be read: row 40002 opens a quote that is not closed, and 3000 lines after it/,
     )
   })
 })

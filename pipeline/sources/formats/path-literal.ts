@@ -1,6 +1,6 @@
-import { DataError } from '../errors.ts'
-import { literal } from '../duckdb/sql-values.ts'
-import type { RawFile } from './drop-folder.ts'
+import { DataError } from '../../errors.ts'
+import { literal } from '../../duckdb/sql-values.ts'
+import type { RawFile } from '../drop-folder.ts'
 
 const WILDCARDS = /[[*?]/g
 

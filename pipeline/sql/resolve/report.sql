@@ -1,4 +1,13 @@
--- The registry and what of the usage it leaves out, for the run's report. Token totals as text.
+-- The registry and what of the usage it leaves out, for the run's report. Token totals as text. The unregistered apps with
+-- the most tokens are private, for the warehouse's copy of the report.
+WITH unregistered AS (
+  SELECT u.app_id, u.requests, u.tokens
+  FROM app_usage AS u
+  ANTI JOIN registry AS r ON r.app_id = u.app_id
+  WHERE u.app_id <> $unattributed
+  ORDER BY u.tokens DESC, u.app_id
+  LIMIT 100
+)
 SELECT
   (SELECT count(*) FROM registry) AS apps_registered,
   (SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS aliases,
@@ -11,6 +20,16 @@ SELECT
   coalesce(CAST(sum(u.requests) FILTER (u.app_id = $unattributed) AS BIGINT), 0) AS requests_unattributed,
   CAST(coalesce(sum(u.tokens) FILTER (u.app_id = $unattributed), 0) AS VARCHAR) AS tokens_unattributed,
   CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR) AS tokens_hidden,
-  CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published
+  CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published,
+  coalesce(
+    (
+      SELECT list(
+        { app_id: CAST(n.app_id AS VARCHAR), requests: CAST(n.requests AS VARCHAR), tokens: CAST(n.tokens AS VARCHAR) }
+        ORDER BY n.tokens DESC, n.app_id
+      )
+      FROM unregistered AS n
+    ),
+    []
+  ) AS unregistered
 FROM app_usage AS u
 LEFT JOIN resolved AS r ON r.app_id = u.app_id;

@@ -1,7 +1,7 @@
--- Counts the view `incoming` by app where every row is known to be good: nothing but the figures is read, and where each
--- row is one request, none is added up. `proven_rows` is how many rows there are.
+-- Counts the view `incoming` by app where it holds one day and every row is known to be valid: nothing but the figures is
+-- read, and where each row is one request, none is added up. `valid_rows` is how many rows there are.
 
-SET perfect_ht_threshold = array_bits(getvariable('proven_rows'));
+SET perfect_ht_threshold = array_bits(getvariable('valid_rows'));
 
 -- The sum of a column. In a DOUBLE, which holds small sums exactly in whatever order they are added up, it takes half
 -- the place of a HUGEINT, and most of the time goes into fetching places.
@@ -12,6 +12,7 @@ END;
 
 CREATE OR REPLACE TEMP TABLE counted AS
 SELECT
+  list_min(getvariable('days')) AS day,
   i.app_id,
   count(*) AS rows,
   CAST(0 AS BIGINT) AS rows_without_tokens,

@@ -1,0 +1,208 @@
+/** Reads Arrow IPC files (both forms, file and stream) row by row, every value as text. */
+import {
+  CompressionType,
+  Precision,
+  setCompressionCodec,
+  tableFromIPC,
+  TimeUnit,
+  Type,
+} from '@uwdata/flechette'
+import type { DataType, Table } from '@uwdata/flechette'
+import { decompressFrameSync } from 'lz4-napi'
+import { readFile } from 'node:fs/promises'
+import { zstdDecompressSync } from 'node:zlib'
+import { DataError, messageOf } from '../../errors.ts'
+import { allColumns, isDecisive, matchColumns } from '../columns.ts'
+import type { Columns } from '../columns.ts'
+import type { RawFile } from '../drop-folder.ts'
+import { readMessages } from './arrow-messages.ts'
+import type { ArrowMessage } from './arrow-messages.ts'
+import { mendUtf8 } from './text-file.ts'
+
+// The library has no codecs of its own.
+setCompressionCodec(CompressionType.ZSTD, {
+  encode: refuseEncoding,
+  decode: (bytes) => zstdDecompressSync(bytes),
+})
+setCompressionCodec(CompressionType.LZ4_FRAME, {
+  encode: refuseEncoding,
+  decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
+})
+
+/** Record batches up to so many bytes together are decoded at a time: their dictionaries need to be decoded but once. */
+const BYTES_AT_ONCE = 16_000_000
+
+/** Rows that are text at a time: a file may be one single batch, and as text it takes many times its size. */
+const ROWS_AT_ONCE = 10_000
+
+/** How many of a unit of time are a second. */
+const PER_SECOND: Readonly<Record<number, bigint>> = {
+  [TimeUnit.SECOND]: 1n,
+  [TimeUnit.MILLISECOND]: 1_000n,
+  [TimeUnit.MICROSECOND]: 1_000_000n,
+  [TimeUnit.NANOSECOND]: 1_000_000_000n,
+}
+
+/** From here on, a floating-point number may stand for the integers beside it as well. */
+const INEXACT_FROM: Readonly<Record<number, number>> = {
+  [Precision.HALF]: 2 ** 11,
+  [Precision.SINGLE]: 2 ** 24,
+  [Precision.DOUBLE]: 2 ** 53,
+}
+
+/** Every value as it is written: no time as floating milliseconds, no decimal number rounded. */
+const EXACT = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true }
+
+/** A row's values in the order of the columns; null where the value is null or the column missing. */
+export type TextRow = readonly (string | null)[]
+
+/**
+ * The rows of an Arrow IPC file, some thousands at a time.
+ * @param columns the columns to read; others are passed over.
+ * @throws DataError that names the file, when it is not whole, not Arrow, or lacks a required column.
+ */
+export async function* readArrow(file: RawFile, columns: Columns): AsyncGenerator<TextRow[]> {
+  try {
+    for await (const table of readTables(file)) {
+      const readers = columnReaders(file, table, columns)
+      for (let first = 0; first < table.numRows; first += ROWS_AT_ONCE) {
+        const length = Math.min(ROWS_AT_ONCE, table.numRows - first)
+        yield Array.from({ length }, (_, index) => readers.map((read) => read(first + index)))
+      }
+    }
+  } catch (error) {
+    if (error instanceof DataError) throw error
+    throw new DataError(`${file.name} cannot be read as Arrow IPC: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+/** With the remedy. The library knows no decimal numbers whose last digits are left out. */
+function reasonOf(error: unknown): string {
+  return error instanceof RangeError && error.message.includes('Exponent')
+    ? 'a column of decimal numbers has a negative scale. Write it as integers'
+    : `${messageOf(error)}. Deliver the file again, whole`
+}
+
+/** The record batches of a file, some at a time; streams may stand one behind the other in it. */
+async function* readTables(file: RawFile): AsyncGenerator<Table> {
+  // Schema and dictionaries that were before the present messages.
+  let before: ArrowMessage[] = []
+  let messages: ArrowMessage[] = []
+  const decode = () => {
+    const all = [...before, ...messages]
+    before = all.filter(({ isRecords }) => !isRecords)
+    messages = []
+    return tableFromIPC(
+      all.map(({ bytes }) => bytes),
+      EXACT,
+    )
+  }
+  for await (const message of readMessages(file)) {
+    // Arrow's library for JavaScript writes the schema of a file into its footer alone.
+    const isBare = before.length + messages.length === 0 && !message.isSchema
+    if (isBare) return yield tableFromIPC(await readFile(file.path), EXACT)
+    const length = messages.reduce((sum, { bytes }) => sum + bytes.length, message.bytes.length)
+    const isFull = length > BYTES_AT_ONCE && messages.some(({ isRecords }) => isRecords)
+    if (isFull || (message.isSchema && before.length + messages.length > 0)) yield decode()
+    if (message.isSchema) before = []
+    messages.push(message)
+  }
+  yield decode()
+}
+
+/** How each of the columns is read at a row of the table. */
+function columnReaders(
+  file: RawFile,
+  table: Table,
+  columns: Columns,
+): readonly ((index: number) => string | null)[] {
+  const matched = matchColumns(file, table.names, columns)
+  return allColumns(columns).map((name) => {
+    const position = matched.get(name)
+    const column = position === undefined ? undefined : table.getChildAt(position)
+    if (column === undefined) return () => null
+    const isList = columns.lists?.includes(name) === true
+    const toText = textOf(column.type, isList)
+    if (toText === undefined && isDecisive(columns, name)) {
+      throw new DataError(
+        `${file.name}: the column ${name} is of type ${nameOf(column.type)}, which cannot hold it`,
+      )
+    }
+    return (index) => {
+      const value: unknown = toText === undefined ? null : column.at(index)
+      return toText === undefined || value === null || value === undefined ? null : toText(value)
+    }
+  })
+}
+
+function nameOf({ typeId }: DataType): string {
+  return Object.entries(Type).find(([, id]) => id === typeId)?.[0] ?? String(typeId)
+}
+
+const BYTES: readonly number[] = [Type.Binary, Type.LargeBinary, Type.BinaryView, Type.FixedSizeBinary]
+const OBJECTS: readonly number[] = [Type.Struct, Type.Map, Type.Union, Type.Interval]
+const LISTS: readonly number[] = [
+  Type.List,
+  Type.LargeList,
+  Type.ListView,
+  Type.LargeListView,
+  Type.FixedSizeList,
+]
+
+/** How a value of the type is text; undefined where it is an object, or a list where none may stand. */
+function textOf(type: DataType, mayBeList: boolean): ((value: unknown) => string) | undefined {
+  if (type.typeId === Type.Dictionary) return textOf(type.dictionary, mayBeList)
+  if (type.typeId === Type.RunEndEncoded) return textOf(type.children[1].type, mayBeList)
+  if (OBJECTS.includes(type.typeId)) return undefined
+  if (!LISTS.includes(type.typeId)) return singleText(type)
+  return mayBeList ? (value) => JSON.stringify(Array.from(Object(value))) : undefined
+}
+
+function singleText(type: DataType): (value: unknown) => string {
+  if (BYTES.includes(type.typeId)) return bytesText
+  if (type.typeId === Type.Date) return (value) => timeText(Number(value))
+  if (type.typeId === Type.Timestamp) {
+    return (value) => timestampText(BigInt(String(value)), PER_SECOND[type.unit] ?? 1n)
+  }
+  if (type.typeId === Type.Decimal) return (value) => decimalText(BigInt(String(value)), type.scale)
+  if (type.typeId === Type.Float) {
+    return (value) => floatText(Number(value), INEXACT_FROM[type.precision] ?? 0)
+  }
+  return String
+}
+
+function bytesText(value: unknown): string {
+  return value instanceof Uint8Array ? mendUtf8(Buffer.from(value)).toString('utf8') : String(value)
+}
+
+/** A time of a unit since 1970, with as many digits of its second as the unit has. */
+function timestampText(value: bigint, perSecond: bigint): string {
+  const rest = ((value % perSecond) + perSecond) % perSecond
+  const seconds = (value - rest) / perSecond
+  const digits = String(perSecond).length - 1
+  const fraction = digits === 0 ? '' : `.${String(rest).padStart(digits, '0')}`
+  return timeText(Number(seconds) * 1000).replace('.000Z', `${fraction}Z`)
+}
+
+function timeText(milliseconds: number): string {
+  const time = new Date(milliseconds)
+  return Number.isNaN(time.getTime()) ? 'out of range' : time.toISOString()
+}
+
+/** A whole number has no digits behind the point: `1.000` is text of no integer. */
+function decimalText(unscaled: bigint, scale: number): string {
+  const unit = 10n ** BigInt(scale)
+  if (unscaled % unit === 0n) return String(unscaled / unit)
+  const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0')
+  return `${unscaled < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+}
+
+/** A whole number keeps its digits, 1e22 would be text of another kind; one too large to be exact keeps its point. */
+function floatText(value: number, inexactFrom: number): string {
+  if (!Number.isInteger(value)) return String(value)
+  return Math.abs(value) >= inexactFrom ? `${BigInt(value)}.0` : String(value)
+}
+
+function refuseEncoding(): never {
+  throw new Error('Arrow files are only read')
+}

@@ -1,0 +1,100 @@
+/** The messages of an Arrow IPC file, of either form, as they stand one behind the other. */
+import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { DataError } from '../../errors.ts'
+import type { RawFile } from '../drop-folder.ts'
+
+const FILE_MAGIC = Buffer.from('ARROW1')
+/** The magic and the padding behind it. */
+const FILE_START_BYTES = 8
+const STREAM_END = Buffer.from('ffffffff00000000', 'hex')
+const CONTINUATION = 0xff_ff_ff_ff
+
+/** The places of two fields in the table Message of the format. */
+const HEADER_TYPE = 6
+const BODY_LENGTH = 10
+
+const SCHEMA = 1
+const RECORDS = 3
+
+export type ArrowMessage = {
+  readonly isSchema: boolean
+  readonly isRecords: boolean
+  /** The whole message, with its length before it and its body behind it. */
+  readonly bytes: Buffer
+}
+
+/**
+ * The messages of a file. One of its forms is a stream of them, and streams may follow one another; the other is a stream
+ * between two marks, with a footer behind it.
+ * @throws DataError when the file is not whole, or no Arrow.
+ */
+export async function* readMessages(file: RawFile): AsyncGenerator<ArrowMessage> {
+  const handle = await open(file.path)
+  try {
+    const { size } = await handle.stat()
+    const isFile = (await readAt(handle, 0, FILE_MAGIC.length)).equals(FILE_MAGIC)
+    const end = await readAt(handle, Math.max(0, size - STREAM_END.length), STREAM_END.length)
+    // A stream cut between two messages reads like a whole one.
+    if (isFile ? !end.subarray(2).equals(FILE_MAGIC) : !end.equals(STREAM_END)) {
+      throw new DataError(`${file.name} is not a whole Arrow IPC file: its end mark is missing`)
+    }
+    let position = isFile ? FILE_START_BYTES : 0
+    while (position < size) {
+      const head = await readHead(handle, position, size)
+      if (head.metadata.length === 0 && isFile) return
+      const bytes = await readAt(handle, position, head.length)
+      if (head.metadata.length > 0) yield { ...kindOf(head.metadata), bytes }
+      position += head.length
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Fewer bytes than asked for where the file ends. */
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length)
+  let filled = 0
+  while (filled < length) {
+    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return bytes.subarray(0, filled)
+}
+
+/** The metadata of the message at a place, empty at the end of a stream, and the length of the whole message. */
+async function readHead(
+  handle: FileHandle,
+  position: number,
+  size: number,
+): Promise<{ metadata: Buffer; length: number }> {
+  const start = await readAt(handle, position, STREAM_END.length)
+  // Before version 0.15 of the format, the length stood alone.
+  const prefix = start.readUInt32LE(0) === CONTINUATION ? 8 : 4
+  const metadataLength = start.readUInt32LE(prefix - 4)
+  requireInside(prefix + metadataLength, size - position)
+  const metadata = await readAt(handle, position + prefix, metadataLength)
+  const bodyLength = metadataLength === 0 ? 0n : (fieldOf(metadata, BODY_LENGTH)?.readBigInt64LE(0) ?? 0n)
+  const length = prefix + metadataLength + Number(bodyLength)
+  requireInside(length, size - position)
+  return { metadata, length }
+}
+
+function requireInside(length: number, left: number): void {
+  if (length < 0 || length > left) throw new Error('a message is longer than the file')
+}
+
+function kindOf(metadata: Buffer): { isSchema: boolean; isRecords: boolean } {
+  const type = fieldOf(metadata, HEADER_TYPE)?.readUInt8(0)
+  return { isSchema: type === SCHEMA, isRecords: type === RECORDS }
+}
+
+/** Where the value of a field of a flatbuffers table begins. */
+function fieldOf(metadata: Buffer, place: number): Buffer | undefined {
+  const table = metadata.readInt32LE(0)
+  const offsets = table - metadata.readInt32LE(table)
+  const offset = place < metadata.readUInt16LE(offsets) ? metadata.readUInt16LE(offsets + place) : 0
+  return offset === 0 ? undefined : metadata.subarray(table + offset)
+}

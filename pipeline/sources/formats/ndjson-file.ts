@@ -1,0 +1,134 @@
+/** NDJSON files: one JSON object a line. */
+import { isUtf8 } from 'node:buffer'
+import { DataError } from '../../errors.ts'
+import { literal } from '../../duckdb/sql-values.ts'
+import { allColumns, isDecisive } from '../columns.ts'
+import type { Columns } from '../columns.ts'
+import type { RawFile } from '../drop-folder.ts'
+import { CARRIAGE_RETURN, LINE_FEED, mendUtf8, readLines } from './text-file.ts'
+import type { TextFile, TextFormat, TextSource } from './text-pass.ts'
+
+const SPACE = 32
+
+/** One JSON object a line. */
+export const NDJSON: TextFormat = {
+  headerLines: 0,
+  remedy: 'Expected one JSON object per line in UTF-8',
+  inspect: inspectNdjson,
+  mend: (lines) => mendSurrogates(mendUtf8(lines)),
+  select: selectNdjson,
+}
+
+/** @throws DataError when DuckDB could not see every line: what follows a carriage return alone it may lose. */
+async function inspectNdjson(file: RawFile): Promise<TextFile> {
+  let rows = 0
+  let isClean = true
+  let last: number | undefined
+  let hasLoneReturn = false
+  for await (const lines of readLines(file)) {
+    rows += countObjects(lines)
+    isClean &&= isUtf8(lines) && mendSurrogates(lines) === lines
+    hasLoneReturn ||= last === CARRIAGE_RETURN && lines[0] !== LINE_FEED
+    hasLoneReturn ||= findLoneReturn(lines)
+    last = lines.at(-1)
+  }
+  if (hasLoneReturn) {
+    throw new DataError(
+      `${file.name} cannot be read: it has a carriage return without a line feed. Lines must end in \\n or \\r\\n`,
+    )
+  }
+  return { file, rows, isClean }
+}
+
+/** Is there a carriage return, but as the last byte, that no line feed follows? */
+function findLoneReturn(lines: Buffer): boolean {
+  let at = lines.indexOf(CARRIAGE_RETURN)
+  while (at >= 0 && at < lines.length - 1) {
+    if (lines[at + 1] !== LINE_FEED) return true
+    at = lines.indexOf(CARRIAGE_RETURN, at + 1)
+  }
+  return false
+}
+
+/** Lines that hold more than spaces. */
+function countObjects(lines: Buffer): number {
+  let objects = 0
+  let start = 0
+  while (start < lines.length) {
+    const found = lines.indexOf(LINE_FEED, start)
+    const end = found < 0 ? lines.length : found
+    while (lines[start] === SPACE || (lines[start] === CARRIAGE_RETURN && start < end)) start += 1
+    if (start < end) objects += 1
+    start = end + 1
+  }
+  return objects
+}
+
+const SURROGATE = Buffer.from('\\ud')
+const SURROGATE_IN_CAPITALS = Buffer.from('\\uD')
+const ESCAPES =
+  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\./g
+
+/**
+ * JSON whose texts DuckDB can read: half of a surrogate pair, which JSON may hold and UTF-8 may not, is replaced by U+FFFD
+ * and its four digits. The same buffer where there is none.
+ */
+function mendSurrogates(lines: Buffer): Buffer {
+  if (!lines.includes(SURROGATE) && !lines.includes(SURROGATE_IN_CAPITALS)) return lines
+  const text = lines.toString('latin1')
+  const mended = text.replaceAll(ESCAPES, (escape, lone?: string) =>
+    lone === undefined ? escape : `\\ufffd${lone}`,
+  )
+  return mended === text ? lines : Buffer.from(mended, 'latin1')
+}
+
+/**
+ * Lines are taken as text first: a line that is not JSON then has its number and its bytes, like any other. A required
+ * key must be there, if only with null: a misspelt key is a violation.
+ */
+function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): string {
+  const names = allColumns(columns)
+  const decisive = names.filter((name) => isDecisive(columns, name))
+  const missing = columns.required.map(
+    (name) => `WHEN NOT list_contains(names, ${literal(name)}) THEN ${literal(`the key ${name} is missing`)}`,
+  )
+  const nested = decisive
+    .filter((name) => columns.lists?.includes(name) !== true)
+    .map(
+      (name) =>
+        `WHEN json_is_nested(object, keys, names, ${literal(name)}, value_${name}) ` +
+        `THEN ${literal(`${name} is an object or a list, not one value`)}`,
+    )
+  const options =
+    "columns = {line: 'VARCHAR'}, header = false, delim = chr(1), quote = '', escape = '', " +
+    "strict_mode = false, new_line = '\\r\\n'"
+  return `
+    WITH lines AS (${source(options)}),
+    parsed AS (
+      SELECT file, row, line AS object, json_keys_of(line) AS keys
+      FROM lines
+      WHERE trim(line) <> ''
+    ),
+    named AS (
+      SELECT *, list_transform(keys, lambda k: plain_name(k)) AS names
+      FROM parsed
+    ),
+    valued AS (
+      SELECT *, named_twice(names, [${decisive.map(literal).join(', ')}]) AS twice,
+        ${names.map((name) => `json_value(object, keys, names, ${literal(name)}) AS value_${name}`).join(', ')}
+      FROM named
+    ),
+    validated AS (
+      SELECT *, CASE
+        WHEN keys IS NULL THEN 'not a JSON object'
+        WHEN twice IS NOT NULL
+          THEN 'the key ' || twice || ' stands twice: ' ||
+            array_to_string(list_filter(keys, lambda k: plain_name(k) = twice), ' and ')
+        ${[...missing, ...nested].join(' ')}
+      END AS fault
+      FROM valued
+    )
+    SELECT file, row, 1, fault, CASE WHEN fault IS NOT NULL THEN object END,
+      ${names.map((name) => `value_${name}`).join(', ')}
+    FROM validated`
+}

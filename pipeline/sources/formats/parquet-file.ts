@@ -1,0 +1,249 @@
+/** Parquet files: their columns by the footer, and the queries that read usage where it lies. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
+import { DataError, firstLineOf, isShortage } from '../../errors.ts'
+import { identifier, listValue, literal } from '../../duckdb/sql-values.ts'
+import { countSchema, queryRows, readRow } from '../../duckdb/statements.ts'
+import { USAGE_COLUMNS, isDecisive, matchColumns, plainName } from '../columns.ts'
+import type { Columns } from '../columns.ts'
+import { requireReadable } from '../drop-folder.ts'
+import type { RawFile } from '../drop-folder.ts'
+import { FITS_64_BITS, TIME, findUnfit, incomingColumns } from '../readings.ts'
+import type { TypedColumns } from '../readings.ts'
+import { exactPath, pathLiteral } from './path-literal.ts'
+
+/** Files with the same columns and types; they are read in one pass. */
+type SchemaGroup = {
+  readonly types: TypedColumns
+  /** Names of all their columns. */
+  readonly names: readonly string[]
+  readonly files: RawFile[]
+}
+
+/** The column in which DuckDB numbers the rows of a file, from 0. */
+const ROW_NUMBER = 'file_row_number'
+
+/** DuckDB reads a DECIMAL of more digits wrongly, without an error. */
+const DECIMAL_DIGITS = 38
+
+/** Columns whose statistics in the footer are numbers or times, and their types; an optional one may be missing. */
+const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
+  ['ts', TIME],
+  ...['app_id', 'prompt_tokens', 'completion_tokens', 'requests'].map(
+    (column) => [column, FITS_64_BITS] as const,
+  ),
+]
+
+const proofRow = z.object({ proven: z.boolean(), rows: countSchema, small: z.boolean() })
+const typeRow = z.object({ column_type: z.string() })
+const elementRow = z.object({
+  file_name: z.string(),
+  name: z.string(),
+  precision: z.string().nullable(),
+  num_children: z.string().nullable(),
+  rest: z.string(),
+})
+type SchemaElement = z.infer<typeof elementRow>
+
+/** What the footers of Parquet files tell when they prove every row valid. */
+export type Proof = {
+  readonly rows: number
+  /** No sum over the rows is beyond the integers that a DOUBLE holds exactly. */
+  readonly smallSums: boolean
+}
+
+/** How Parquet files are read. */
+export type ParquetReading = {
+  /** One SELECT per schema among the files, each giving the columns of `incoming`. */
+  readonly selects: readonly string[]
+  /** Every column has statistics that can prove its values valid. */
+  readonly isProvable: boolean
+  /** Some file has the column requests: its rows may stand for several each. */
+  readonly aggregated: boolean
+}
+
+/**
+ * Finds out how to read Parquet files of usage.
+ * @param day an expression that gives the day of a row's folder, by its `file`.
+ * @throws DataError that names the file which cannot be read, or whose columns cannot hold usage.
+ */
+export async function readParquet(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+  day: string,
+): Promise<ParquetReading> {
+  const groups = await groupBySchema(connection, files, USAGE_COLUMNS)
+  for (const { types, files: unfit } of groups) requireFit(types, unfit)
+  return {
+    selects: groups.map((group) => `SELECT ${day} AS day, * FROM (${selectGroup(group)})`),
+    isProvable: groups.every(({ types }) =>
+      PROVABLE.every(([name, type]) => type.test(types.get(name)?.type ?? 'BIGINT')),
+    ),
+    aggregated: groups.some(({ types }) => types.has('requests')),
+  }
+}
+
+function requireFit(types: TypedColumns, files: readonly RawFile[]): void {
+  const unfit = findUnfit(types)
+  if (unfit === undefined) return
+  const names = files.map(({ name }) => name).join(', ')
+  throw new DataError(`${names}: the column ${unfit.column} is of type ${unfit.type}, which cannot hold it`)
+}
+
+/** Do the footers of the files, all of the session's one day, prove every row valid? */
+export async function proveByFooters(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+): Promise<Proof | undefined> {
+  if (files.length === 0) return { rows: 0, smallSums: true }
+  const paths = listValue(files.map(exactPath))
+  const { proven, rows, small } = await readRow(connection, 'load/footer-validation.sql', proofRow, { paths })
+  return proven ? { rows, smallSums: small } : undefined
+}
+
+/**
+ * Reads the columns of usage of each file to their end, once something in a day could not be read.
+ * @throws DataError that names the first file that cannot be.
+ */
+export async function readThrough(connection: DuckDBConnection, files: readonly RawFile[]): Promise<void> {
+  for (const { types, files: group } of await groupBySchema(connection, files, USAGE_COLUMNS)) {
+    const columns = [...types].filter(([column]) => isDecisive(USAGE_COLUMNS, column))
+    const hashes = columns.map(([, { name }]) => `bit_xor(hash(${name}))`).join(', ')
+    for (const file of group) {
+      await runOverParquet(file, () => connection.run(`SELECT ${hashes} FROM ${parquetRows(file)}`))
+    }
+  }
+}
+
+/** Runs what reads a file, and names the file when it cannot be read. */
+export async function runOverParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isShortage(error)) throw error
+    const message = firstLineOf(error)
+    const remedy = /BYTE_STREAM_SPLIT/i.test(message)
+      ? 'Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding'
+      : 'Deliver the file again, whole'
+    throw new DataError(`${file.name} cannot be read as Parquet: ${message}. ${remedy}`, { cause: error })
+  }
+}
+
+/** What stands behind FROM to read a Parquet file. A folder above it named `app_id=7` is no column. */
+export function parquetRows(file: RawFile): string {
+  return `read_parquet(${pathLiteral(file)}, hive_partitioning = false)`
+}
+
+/**
+ * The files, those together that have the same columns of the same types.
+ * @throws DataError that names a file which cannot be read, lacks a column, or gives one twice.
+ */
+export async function groupBySchema(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+  columns: Columns,
+): Promise<SchemaGroup[]> {
+  const groups = new Map<string, SchemaGroup>()
+  const schemas = await readSchemas(connection, files)
+  for (const [index, file] of files.entries()) {
+    const elements = schemas[index] ?? []
+    // Rows can only be numbered file by file where a column has the name that numbers come under.
+    const isNumbered = elements.some(({ name }) => plainName(name) === ROW_NUMBER)
+    const signature = JSON.stringify([
+      isNumbered ? file.path : null,
+      elements.map(({ name, precision, num_children, rest }) => [name, precision, num_children, rest]),
+    ])
+    const group = groups.get(signature) ?? (await describeGroup(connection, file, elements, columns))
+    group.files.push(file)
+    groups.set(signature, group)
+  }
+  return [...groups.values()]
+}
+
+async function describeGroup(
+  connection: DuckDBConnection,
+  file: RawFile,
+  elements: readonly SchemaElement[],
+  columns: Columns,
+): Promise<SchemaGroup> {
+  const top = topLevel(elements)
+  const matched = matchColumns(
+    file,
+    top.map(({ name }) => name),
+    columns,
+  )
+  const described = await runOverParquet(file, () =>
+    queryRows(connection, `DESCRIBE FROM ${parquetRows(file)}`, typeRow),
+  )
+  const types = new Map<string, { name: string; type: string }>()
+  for (const [column, position] of matched) {
+    const { name, precision } = top[position] ?? { name: column, precision: null }
+    const isTooWide = Number(precision ?? 0) > DECIMAL_DIGITS
+    if (isTooWide && isDecisive(columns, column)) {
+      throw new DataError(
+        `${file.name}: the column ${column} is a DECIMAL of ${precision} digits, of which no more than ` +
+          `${DECIMAL_DIGITS} can be read. Write it as BIGINT or DECIMAL(${DECIMAL_DIGITS}, 0)`,
+      )
+    }
+    const type = described[position]?.column_type ?? 'VARCHAR'
+    if (!isTooWide) types.set(column, { name: identifier(name), type })
+  }
+  return { types, names: top.map(({ name }) => name), files: [] }
+}
+
+/** The elements of each file's schema, in the order of the files. */
+async function readSchemas(
+  connection: DuckDBConnection,
+  files: readonly RawFile[],
+): Promise<readonly SchemaElement[][]> {
+  for (const file of files) requireReadable(file)
+  const query = (some: readonly RawFile[]) =>
+    queryRows(
+      connection,
+      `SELECT file_name, name, CAST(precision AS VARCHAR) AS precision, CAST(num_children AS VARCHAR) AS num_children,
+         concat_ws(' ', type, type_length, repetition_type, converted_type, scale, logical_type) AS rest
+       FROM parquet_schema([${some.map(pathLiteral).join(', ')}])`,
+      elementRow,
+    )
+  if (files.length === 0) return []
+  try {
+    const byPath = Map.groupBy(await query(files), ({ file_name }) => file_name)
+    return files.map(({ path }) => byPath.get(path) ?? [])
+  } catch (error) {
+    if (isShortage(error)) throw error
+    const schemas: SchemaElement[][] = []
+    for (const file of files) schemas.push(await runOverParquet(file, () => query([file])))
+    return schemas
+  }
+}
+
+/** The schema is a tree, written down from its root: what stands right below the root are the columns. */
+function topLevel(elements: readonly SchemaElement[]): SchemaElement[] {
+  const columns: SchemaElement[] = []
+  let pending = 0
+  for (const element of elements.slice(1)) {
+    if (pending === 0) columns.push(element)
+    else pending -= 1
+    pending += Number(element.num_children ?? 0)
+  }
+  return columns
+}
+
+function freeName(name: string, names: readonly string[]): string {
+  return names.some((other) => other.toLowerCase() === name) ? freeName(`${name}_`, names) : name
+}
+
+// Their columns are the same: by name, they have their least and greatest values also where there are several files.
+function selectGroup({ types, names, files }: SchemaGroup): string {
+  const paths = files.map(pathLiteral).join(', ')
+  const fileNames = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
+  const columns = incomingColumns(types, { fault: 'NULL', payload: 'NULL' })
+  // The names under which DuckDB tells file and row may be those of columns that we ignore.
+  const path = freeName('path', names)
+  const isNumbered = names.some((name) => name.toLowerCase() === ROW_NUMBER)
+  const row = isNumbered ? 'row_number() OVER ()' : `${ROW_NUMBER} + 1`
+  return `
+    SELECT map_extract_value(MAP {${fileNames}}, ${path}) AS file, ${row} AS row, 1 AS lines, ${columns.join(', ')}
+    FROM read_parquet([${paths}], filename = '${path}', file_row_number = ${!isNumbered}, union_by_name = true,
+      hive_partitioning = false)`
+}

@@ -1,0 +1,212 @@
+/**
+ * Text files of one format, staged in few passes: each file is looked at once as bytes, then DuckDB reads it, and what it
+ * found must be as many rows as the bytes hold.
+ */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { DataError, firstLineOf, isShortage } from '../../errors.ts'
+import { listValue, literal } from '../../duckdb/sql-values.ts'
+import { countSchema, execute, queryRows, setVariables } from '../../duckdb/statements.ts'
+import type { Columns } from '../columns.ts'
+import type { Compression, RawFile } from '../drop-folder.ts'
+import { pathLiteral } from './path-literal.ts'
+import { writeMended } from './text-file.ts'
+
+/** What the first look at a file found. */
+export type TextFile = {
+  readonly file: RawFile
+  /** Records that DuckDB must find, header and an unclosed one not among them. */
+  readonly rows: number
+  /** Every byte is text that DuckDB can read. */
+  readonly isClean: boolean
+  readonly header?: readonly string[]
+  readonly firstBroken?: number | undefined
+  readonly unclosed?: UnclosedRecord | undefined
+}
+
+/** A last record with a quote that is not closed, which DuckDB passes over. */
+export type UnclosedRecord = {
+  readonly row: number
+  readonly lines: number
+  readonly payload: string
+}
+
+/** Gives the query for the rows of a pass, `file` and `row` (from 1) beside their fields, by further options of read_csv. */
+export type TextSource = (options: string) => string
+
+export type TextFormat = {
+  readonly headerLines: number
+  /** What a file must be like beyond what a broken line can tell. */
+  readonly remedy: string
+  readonly inspect: (file: RawFile, columns: Columns) => Promise<TextFile>
+  /** Whole lines, made such that DuckDB can read them. */
+  readonly mend: (lines: Buffer) => Buffer
+  /** The query for the columns of `staged`, for files with the same header. */
+  readonly select: (file: TextFile, source: TextSource, columns: Columns) => string
+}
+
+/** Files up to so many bytes together are read in one pass. */
+const PASS_BYTES = 16_000_000
+
+/** DuckDB's names; told on purpose, since it would guess from a name that may hold any character. */
+const COMPRESSION: Record<Compression, string> = { none: 'none', gz: 'gzip', zst: 'zstd' }
+
+const countRow = z.object({ count: countSchema })
+
+/**
+ * Appends the rows of the files to `staged`.
+ * @throws DataError that names the file which cannot be read or lacks a required column.
+ */
+export async function stageText(
+  connection: DuckDBConnection,
+  format: TextFormat,
+  files: readonly RawFile[],
+  columns: Columns,
+): Promise<void> {
+  const passes: TextFile[][] = []
+  for (const file of files) {
+    const text = await format.inspect(file, columns)
+    const pass = text.isClean ? passes.find((others) => isReadWith(text, others)) : undefined
+    if (pass === undefined) passes.push([text])
+    else pass.push(text)
+  }
+  for (const pass of passes) await stagePass({ connection, format, columns }, pass)
+}
+
+function isReadWith(text: TextFile, [first, ...others]: readonly TextFile[]): boolean {
+  return (
+    first !== undefined &&
+    first.isClean &&
+    first.file.compression === text.file.compression &&
+    JSON.stringify(first.header) === JSON.stringify(text.header) &&
+    [first, ...others, text].reduce((sum, { file }) => sum + file.bytes, 0) <= PASS_BYTES
+  )
+}
+
+type Reader = {
+  readonly connection: DuckDBConnection
+  readonly format: TextFormat
+  readonly columns: Columns
+}
+
+/** A pass that fails is done again file by file, so that the one at fault is named and the others are staged. */
+async function stagePass(reader: Reader, pass: readonly TextFile[]): Promise<void> {
+  const [first, second] = pass
+  if (first === undefined) return
+  if (second === undefined) return await stageAlone(reader, first)
+  try {
+    await readPass(reader, pass)
+  } catch (error) {
+    if (isShortage(error)) throw error
+    for (const text of pass) await stageAlone(reader, text)
+  }
+}
+
+/** DuckDB knows fewer kinds of .gz and .zst than the runtime does, and no bytes that are not UTF-8. */
+async function stageAlone(reader: Reader, text: TextFile): Promise<void> {
+  if (!text.isClean) return await stageMended(reader, text)
+  try {
+    await readPass(reader, [text])
+  } catch (error) {
+    if (isShortage(error) || text.file.compression === 'none') throw error
+    await stageMended(reader, text)
+  }
+}
+
+/** Beside what DuckDB itself spills, which is cleared away after a kill. */
+async function stageMended(reader: Reader, text: TextFile): Promise<void> {
+  const [setting] = await queryRows(
+    reader.connection,
+    "SELECT current_setting('temp_directory') AS folder",
+    z.object({ folder: z.string() }),
+  )
+  const folder = setting?.folder ?? ''
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `mended-${randomUUID()}`)
+  try {
+    const file = await writeMended(text.file, path, reader.format.mend)
+    await readPass(reader, [{ ...text, file }])
+  } finally {
+    rmSync(path, { force: true })
+  }
+}
+
+async function readPass(reader: Reader, pass: readonly TextFile[]): Promise<void> {
+  const { connection, format, columns } = reader
+  const [first] = pass
+  if (first === undefined) return
+  const files = pass.map(({ file }) => file)
+  await setVariables(connection, {
+    staged_files: listValue(files.map(({ name }) => name)),
+    staged_paths: listValue(files.map(({ path }) => path)),
+    header_lines: format.headerLines,
+  })
+  try {
+    const query = format.select(first, (options) => sourceOf(files, options), columns)
+    const { rowsChanged } = await connection.run(`INSERT INTO staged ${query}`)
+    const broken = await stageBrokenLines(connection)
+    const expected = pass.reduce((sum, { rows }) => sum + rows, 0)
+    if (rowsChanged + broken !== expected) throw miscounted(first, expected, rowsChanged + broken)
+  } catch (error) {
+    await connection.run("DELETE FROM staged WHERE list_contains(getvariable('staged_files'), file)")
+    if (isShortage(error) || error instanceof DataError) throw error
+    throw new DataError(`${first.file.name} cannot be read: ${firstLineOf(error)} ${format.remedy}`, {
+      cause: error,
+    })
+  } finally {
+    await connection.run('DROP TABLE IF EXISTS reject_errors; DROP TABLE IF EXISTS reject_scans')
+  }
+  for (const text of pass) await stageUnclosed(connection, text)
+}
+
+function miscounted({ file, firstBroken }: TextFile, expected: number, found: number): DataError {
+  const place = firstBroken === undefined ? '' : ` Row ${firstBroken} has a quote where none may stand.`
+  return new DataError(
+    `${file.name} cannot be read: by its quotes it has ${expected} rows, but ${found} can be told apart.${place} ` +
+      'Expected quotes only around a whole field, and doubled inside of it (RFC 4180)',
+  )
+}
+
+/**
+ * Not in parallel: a thread that begins inside of a text with line breaks may take them for the ends of rows. It costs no
+ * time, since the numbering of the rows lets only one thread read.
+ */
+function sourceOf(files: readonly RawFile[], options: string): string {
+  const [{ name, compression } = { name: '', compression: 'none' as const }, ...others] = files
+  const rows = `read_csv([${files.map(pathLiteral).join(', ')}], ${options}, auto_detect = false, comment = '',
+    store_rejects = true, parallel = false, hive_partitioning = false, compression = '${COMPRESSION[compression]}'`
+  if (others.length === 0)
+    return `SELECT *, ${literal(name)} AS file, row_number() OVER () AS row FROM ${rows})`
+  return `
+    SELECT * REPLACE (row - min(row) OVER (PARTITION BY file) + 1 AS row)
+    FROM (
+      SELECT
+        *,
+        getvariable('staged_files')[list_position(getvariable('staged_paths'), filename)] AS file,
+        row_number() OVER () AS row
+      FROM ${rows}, filename = true)
+    )`
+}
+
+/** Lines that the reader could not even split, as rejected rows; DuckDB keeps them in temporary tables of its own. */
+async function stageBrokenLines(connection: DuckDBConnection): Promise<number> {
+  const [broken] = await queryRows(
+    connection,
+    `SELECT count(DISTINCT (file_id, line)) AS count FROM reject_errors WHERE line > getvariable('header_lines')`,
+    countRow,
+  )
+  if (broken === undefined || broken.count === 0) return 0
+  await execute(connection, 'load/broken-lines.sql')
+  return broken.count
+}
+
+async function stageUnclosed(connection: DuckDBConnection, { file, unclosed }: TextFile): Promise<void> {
+  if (unclosed === undefined) return
+  await connection.run(
+    "INSERT INTO staged (file, row, lines, fault, payload) VALUES ($1, $2, $3, 'broken line: unquoted value', $4)",
+    [file.name, unclosed.row, unclosed.lines, unclosed.payload],
+  )
+}

@@ -1,0 +1,138 @@
+/** Which expression reads which column of usage from which DuckDB type: one rule for every format. */
+import { literal } from '../duckdb/sql-values.ts'
+import { allColumns, isDecisive, USAGE_COLUMNS } from './columns.ts'
+
+/** A column of a file as DuckDB sees it: its quoted name and its type. */
+export type TypedColumn = { readonly name: string; readonly type: string }
+
+/** The columns of usage that a file has. */
+export type TypedColumns = ReadonlyMap<string, TypedColumn>
+
+/** An expression that reads a column of a type; undefined where the type cannot hold such a value. */
+type Reading = (column: TypedColumn) => string | undefined
+
+export const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
+const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
+const TIME_WITH_ZONE = 'TIMESTAMP WITH TIME ZONE'
+export const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS| WITH TIME ZONE)?)$/
+const NESTED_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
+
+/** From here on, a floating-point number of the type may stand for the integers beside it as well. */
+const INEXACT_FROM: Readonly<Record<string, string>> = { FLOAT: '16777216', DOUBLE: '9007199254740992' }
+
+const readTime: Reading = ({ name, type }) => {
+  if (type === TIME_WITH_ZONE) return `${name} AT TIME ZONE 'UTC'`
+  if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`
+  return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
+}
+
+/** The digits of a time behind the sixth of its fraction: rows that differ in them alone do not tie. */
+const readBelowMicrosecond: Reading = ({ name, type }) => {
+  if (type === 'VARCHAR') return `digits_below_microsecond(${name})`
+  return type === 'TIMESTAMP_NS' ? `lpad(CAST(epoch_ns(${name}) % 1000 AS VARCHAR), 3, '0')` : "''"
+}
+
+const readId: Reading = ({ name, type }) => {
+  if (FITS_64_BITS.test(type)) return `CAST(${name} AS BIGINT)`
+  if (OTHER_NUMBER.test(type)) return `id_from_number(${name})`
+  return type === 'VARCHAR' ? `id_from_text(${name})` : undefined
+}
+
+const readCount: Reading = ({ name, type }) => {
+  if (FITS_64_BITS.test(type)) return name
+  if (OTHER_NUMBER.test(type)) return `count_from_number(${name})`
+  return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
+}
+
+const readRequests: Reading = (column) => {
+  const count = readCount(column)
+  return count && `coalesce(${count}, 1)`
+}
+
+const readText: Reading = ({ name, type }) =>
+  NESTED_TYPE.test(type) ? undefined : `nullif(CAST(${name} AS VARCHAR), '')`
+
+/** A part of a count: unknown where it is none. */
+const readPart: Reading = (column) => {
+  const count = readCount(column)
+  return count && `CASE WHEN ${count} >= 0 THEN ${count} END`
+}
+
+/** The columns of `incoming`, from which of the file, and what stands where the file has none or cannot hold it. */
+const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missing?: string }[] = [
+  { as: 'ts', from: 'ts', read: readTime },
+  { as: 'below_microsecond', from: 'ts', read: readBelowMicrosecond },
+  { as: 'app_id', from: 'app_id', read: readId },
+  { as: 'prompt_tokens', from: 'prompt_tokens', read: readCount },
+  { as: 'completion_tokens', from: 'completion_tokens', read: readCount },
+  { as: 'requests', from: 'requests', read: readRequests, missing: '1' },
+  { as: 'request_id', from: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'model', from: 'model', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'reasoning_tokens', from: 'reasoning_tokens', read: readPart, missing: 'CAST(NULL AS HUGEINT)' },
+  { as: 'cached_tokens', from: 'cached_tokens', read: readPart, missing: 'CAST(NULL AS HUGEINT)' },
+]
+
+const NUMBERS = ['app_id', 'prompt_tokens', 'completion_tokens', 'requests']
+
+/** A column whose type cannot hold what it is for. */
+export type UnfitColumn = { readonly column: string; readonly type: string }
+
+/** The first column whose type cannot hold its values. */
+export function findUnfit(types: TypedColumns): UnfitColumn | undefined {
+  for (const { from, read } of USAGE_READINGS) {
+    const column = types.get(from)
+    if (column !== undefined && isDecisive(USAGE_COLUMNS, from) && read(column) === undefined) {
+      return { column: from, type: column.type }
+    }
+  }
+  return undefined
+}
+
+/** The expressions of the columns of `incoming` beside file, row and lines; `fault` and `payload` among them. */
+export function incomingColumns(types: TypedColumns, kept: { fault: string; payload: string }): string[] {
+  const values = USAGE_READINGS.map(({ as, from, read, missing = 'NULL' }) => {
+    const column = types.get(from)
+    return `${(column && read(column)) ?? missing} AS ${as}`
+  })
+  const present = allColumns(USAGE_COLUMNS).filter(
+    (column) => types.has(column) && isDecisive(USAGE_COLUMNS, column),
+  )
+  const object = present.map((column) => `${column}: ${types.get(column)?.name}`).join(', ')
+  return [
+    `coalesce(${kept.fault}, ${inexactFault(types)}) AS fault`,
+    ...values,
+    `coalesce(${kept.payload}, CAST(to_json({${object}}) AS VARCHAR)) AS payload`,
+  ]
+}
+
+/** The violation of a number that was rounded on its way. */
+function inexactFault(types: TypedColumns): string {
+  const branches = NUMBERS.flatMap((column) => {
+    const found = types.get(column)
+    const isInexact = found && inexactCondition(found)
+    const reason = `${column} is not exact: a floating-point number so large may have been rounded, write it as an integer`
+    return isInexact === undefined ? [] : [`WHEN ${isInexact} THEN ${literal(reason)}`]
+  })
+  return branches.length === 0 ? 'CAST(NULL AS VARCHAR)' : `CASE ${branches.join(' ')} END`
+}
+
+function inexactCondition({ name, type }: TypedColumn): string | undefined {
+  if (type === 'VARCHAR') return `is_inexact_text(${name})`
+  const least = INEXACT_FROM[type]
+  return least && `isfinite(${name}) AND abs(${name}) >= ${least} AND abs(${name}) <= 1e27`
+}
+
+/**
+ * A value as text; undefined where it is an object, or a list where none may stand. A whole number keeps its digits: 1e16
+ * would be text of another kind, and `1.000` is that of no integer. One too large to be exact keeps its point.
+ */
+export function textExpression({ name, type }: TypedColumn, mayBeList: boolean): string | undefined {
+  const text = `CAST(${name} AS VARCHAR)`
+  if (NESTED_TYPE.test(type))
+    return mayBeList && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
+  const least = INEXACT_FROM[type]
+  if (least === undefined && !type.startsWith('DECIMAL')) return text
+  const whole = `CAST(CASE WHEN ${name} = floor(${name}) THEN TRY_CAST(${name} AS HUGEINT) END AS VARCHAR)`
+  const point = least === undefined ? "''" : `CASE WHEN abs(${name}) >= ${least} THEN '.0' ELSE '' END`
+  return `coalesce(${whole} || ${point}, ${text})`
+}

@@ -1,0 +1,33 @@
+-- Empty tables for counts that a cluster makes, in the shapes of count.sql and validated.sql. Of the rows that repeat a
+-- request_id, all but the one that counts are duplicates.
+CREATE OR REPLACE TEMP TABLE counted (
+  day DATE NOT NULL,
+  app_id BIGINT,
+  rows BIGINT NOT NULL,
+  rows_without_tokens BIGINT NOT NULL,
+  requests BIGINT NOT NULL,
+  prompt_tokens HUGEINT NOT NULL,
+  completion_tokens HUGEINT NOT NULL
+);
+CREATE OR REPLACE TEMP TABLE repeated AS FROM counted LIMIT 0;
+CREATE OR REPLACE TEMP TABLE winners AS FROM counted LIMIT 0;
+CREATE OR REPLACE TEMP VIEW duplicates AS
+SELECT
+  r.day,
+  r.app_id,
+  r.rows - coalesce(w.rows, 0) AS rows,
+  r.rows_without_tokens - coalesce(w.rows_without_tokens, 0) AS rows_without_tokens,
+  r.requests - coalesce(w.requests, 0) AS requests,
+  r.prompt_tokens - coalesce(w.prompt_tokens, 0) AS prompt_tokens,
+  r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens
+FROM repeated AS r
+LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id;
+CREATE OR REPLACE TEMP TABLE rejected_rows (
+  day DATE NOT NULL,
+  file VARCHAR NOT NULL,
+  row BIGINT NOT NULL,
+  reason VARCHAR NOT NULL,
+  payload VARCHAR NOT NULL,
+  rows BIGINT NOT NULL
+);
+CREATE OR REPLACE TEMP VIEW rejected AS FROM rejected_rows;

@@ -1,0 +1,47 @@
+-- Rows that repeat a request_id of the same day: one of them counts, by its precedence; the others are to be taken off the
+-- counts of their app. On most days there are none, and what follows the first step costs nothing.
+
+-- Ids of which 48 bits of the hash repeat: sorted, equal ones are neighbours. More bits would make the sorter's keys twice
+-- as long.
+CREATE OR REPLACE TEMP TABLE hash_collisions AS
+WITH hashes AS (
+  SELECT id_high(i.request_id) AS high, id_low(i.request_id) AS low
+  FROM incoming AS i
+  WHERE i.request_id IS NOT NULL
+  ORDER BY high, low
+),
+neighbours AS (
+  SELECT h.high, h.low, lag(h.high) OVER () AS high_above, lag(h.low) OVER () AS low_above
+  FROM hashes AS h
+)
+SELECT DISTINCT n.high, n.low
+FROM neighbours AS n
+WHERE n.high = n.high_above AND n.low = n.low_above;
+
+CREATE OR REPLACE TEMP TABLE duplicates AS
+WITH alike AS (
+  SELECT v.*
+  FROM validated AS v
+  SEMI JOIN hash_collisions AS c ON c.high = id_high(v.request_id) AND c.low = id_low(v.request_id)
+  WHERE v.request_id IS NOT NULL AND v.violation IS NULL
+),
+placed AS (
+  SELECT
+    a.*,
+    row_number() OVER (
+      PARTITION BY a.day, a.request_id
+      ORDER BY precedence(a.ts, a.below_microsecond, a.app_id, a.prompt_tokens, a.completion_tokens, a.requests) DESC
+    ) AS place
+  FROM alike AS a
+)
+SELECT
+  p.day,
+  p.app_id,
+  count(*) AS rows,
+  CAST(count(*) FILTER (p.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
+  CAST(sum(p.requests) AS BIGINT) AS requests,
+  CAST(coalesce(sum(p.prompt_tokens), 0) AS HUGEINT) AS prompt_tokens,
+  CAST(coalesce(sum(p.completion_tokens), 0) AS HUGEINT) AS completion_tokens
+FROM placed AS p
+WHERE p.place > 1
+GROUP BY p.day, p.app_id;

@@ -1,0 +1,52 @@
+-- Do the footers of these Parquet files, all of one day, prove every row valid? Each column chunk states its least and
+-- greatest value and its nulls. The rules ask each value to lie between two bounds: where both a row of the least values
+-- and one of the greatest are valid, and nothing is null, all rows are. Beside that: how many rows there are, and whether
+-- no sum of them can be beyond the integers that a DOUBLE holds exactly.
+WITH chunks AS (
+  SELECT
+    lower(trim(c.path_in_schema)) AS name,
+    c.stats_min_value AS least,
+    c.stats_max_value AS greatest,
+    coalesce(c.stats_null_count, 1) = 0 AND c.stats_min_value IS NOT NULL AND c.stats_max_value IS NOT NULL AS known,
+    c.num_values AS rows
+  FROM parquet_metadata(CAST($paths AS VARCHAR[])) AS c
+),
+columns AS (
+  SELECT
+    c.name,
+    bool_and(c.known) AS known,
+    min(utc_from_text(c.least)) AS first,
+    max(utc_from_text(c.greatest)) AS last,
+    min(TRY_CAST(c.least AS BIGINT)) AS least,
+    max(TRY_CAST(c.greatest AS BIGINT)) AS greatest,
+    CAST(sum(c.rows) AS BIGINT) AS rows,
+    sum(c.rows * TRY_CAST(c.greatest AS HUGEINT)) AS sum_at_most
+  FROM chunks AS c
+  WHERE c.name IN ('ts', 'app_id', 'prompt_tokens', 'completion_tokens', 'requests')
+  GROUP BY c.name
+),
+extremes AS (
+  SELECT
+    bool_and(c.known) AS known,
+    unnest([max(c.first), max(c.last)]) AS ts,
+    unnest([
+      MAP(list(c.name), list(c.least)),
+      MAP(list(c.name), list(c.greatest))
+    ]) AS value,
+    max(c.rows) AS rows,
+    bool_and(c.sum_at_most <= 9007199254740992) FILTER (c.name NOT IN ('ts', 'app_id')) AS small
+  FROM columns AS c
+)
+SELECT
+  coalesce(
+    bool_and(
+      e.known AND violation(
+        list_min(getvariable('days')), NULL, e.ts, e.value['app_id'], e.value['prompt_tokens'],
+        e.value['completion_tokens'], e.value['requests']
+      ) IS NULL
+    ),
+    false
+  ) AS proven,
+  coalesce(max(e.rows), 0) AS rows,
+  coalesce(bool_and(e.small), false) AS small
+FROM extremes AS e;

@@ -1,4 +1,0 @@
--- A day whose files are gone takes its rows out.
-DELETE FROM usage_daily WHERE day = getvariable('day');
-DELETE FROM quarantine WHERE day = getvariable('day');
-DELETE FROM days WHERE day = getvariable('day');

@@ -1,4 +1,0 @@
--- A day of an app may hold more than 2^63 tokens. Such a day widens the table for good: rare, and exact. BIGINT is
--- the rule, since a HUGEINT column is read a hundred times slower.
-ALTER TABLE usage_daily ALTER prompt_tokens TYPE HUGEINT;
-ALTER TABLE usage_daily ALTER completion_tokens TYPE HUGEINT;
