@@ -3,8 +3,8 @@
  */
 import { validate } from 'node-cron'
 import { z } from 'zod'
+import { NEW_APP_VISIBILITIES } from '../pipeline/contract/app-identity.ts'
 import { DEFAULT_PORT, DEFAULT_SCHEDULE, publicUrlSchema } from '../pipeline/contract/settings.ts'
-import { NEW_APP_VISIBILITIES } from './chat/apps/app-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './http/errors.ts'
 

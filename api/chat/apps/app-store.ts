@@ -1,19 +1,15 @@
-/**
- * The apps that requests named, in the store: the place where an id is given out once, whichever of several
- * processes gives it.
- */
+/** The apps that requests named, in the store. Their ids follow from what they are (app-identity.ts). */
 import { z } from 'zod'
+import {
+  appIdOf,
+  hostOf,
+  NEW_APP_VISIBILITIES,
+  type NewAppVisibility,
+} from '../../../pipeline/contract/app-identity.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import type { Queries, Store } from '../../store/store.ts'
 import type { AppClaim } from './app-claim.ts'
-
-/** Whether apps that requests name are published. */
-export const NEW_APP_VISIBILITIES = ['public', 'hidden'] as const
-export type NewAppVisibility = (typeof NEW_APP_VISIBILITIES)[number]
-
-/** Ids from here on are given to apps that requests name; other producers of the registry keep below it. */
-export const FIRST_APP_ID = 1_000_000_000
 
 /** So many apps may be new on one UTC day: far more than there are, and a bound to what nonsense can do. */
 export const MAX_NEW_APPS_PER_DAY = 1000
@@ -43,7 +39,7 @@ const FIND = `SELECT ${COLUMNS} FROM apps WHERE identity = $1`
 const ALL = `SELECT ${COLUMNS} FROM apps ORDER BY app_id`
 const IDS = 'SELECT app_id FROM apps'
 const STATE = 'SELECT count(*) AS apps, coalesce(sum(revision), 0) AS revisions FROM apps'
-const LAST_ID = 'SELECT max(app_id) AS last FROM apps'
+const OWNER = 'SELECT identity FROM apps WHERE app_id = $1'
 const NEW_SINCE = 'SELECT count(*) AS apps FROM apps WHERE registered_at >= $1'
 const ADD = `INSERT INTO apps (${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
 const CHANGE = 'UPDATE apps SET app_name = $2, subcategories = $3, revision = revision + 1 WHERE app_id = $1'
@@ -69,17 +65,12 @@ export async function stateOfApps(store: Store): Promise<string> {
   return `${apps} ${revisions}`
 }
 
-/** The name of an app that sends no title. Not its path, in which clients that send the address of a page tell of people. */
-function hostOf({ identity }: Pick<App, 'identity'>): string {
-  return identity.split('/', 1).join('')
-}
-
 /**
  * What an app becomes by a claim: the first title names it, and subcategories add up. That a later title changes
  * nothing keeps whoever knows the address of an app from renaming it for everybody; an operator may.
  */
 function merge(app: App, claim: AppClaim): App {
-  const named = app.app_name !== hostOf(app)
+  const named = app.app_name !== hostOf(app.identity)
   const further = claim.subcategories.filter((tag) => !app.subcategories.includes(tag))
   return {
     ...app,
@@ -118,12 +109,17 @@ async function registerApp(
 ): Promise<App | undefined> {
   const [today] = await queries.query(NEW_SINCE, [`${utcDay(now)}T00:00:00.000Z`])
   if (countSchema.parse(today).apps >= MAX_NEW_APPS_PER_DAY) return undefined
-  const [last] = await queries.query(LAST_ID)
-  const lastId = z.object({ last: z.int().nullable() }).parse(last).last
+  const app_id = appIdOf(identity)
+  const [owner] = await queries.query(OWNER, [app_id])
+  if (owner !== undefined) {
+    throw new Error(
+      `The apps ${identity} and ${String(owner['identity'])} have the same id by chance, ${app_id}`,
+    )
+  }
   const app: App = {
-    app_id: lastId === null ? FIRST_APP_ID : lastId + 1,
+    app_id,
     identity,
-    app_name: title ?? hostOf({ identity }),
+    app_name: title ?? hostOf(identity),
     visibility,
     subcategories: [...subcategories],
     revision: 0,

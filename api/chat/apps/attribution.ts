@@ -1,19 +1,13 @@
 /** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
 import { LRUCache } from 'lru-cache'
+import type { NewAppVisibility } from '../../../pipeline/contract/app-identity.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { UNATTRIBUTED_APP_ID } from '../../../pipeline/contract/dataset.ts'
 import type { Clock } from '../../http/call.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/store.ts'
 import { appHeaders, readAppClaim, type AppClaim, type RequestHeaders } from './app-claim.ts'
-import {
-  addsTo,
-  findApp,
-  MAX_NEW_APPS_PER_DAY,
-  settleApp,
-  type App,
-  type NewAppVisibility,
-} from './app-store.ts'
+import { addsTo, findApp, MAX_NEW_APPS_PER_DAY, settleApp, type App } from './app-store.ts'
 import { openRegistryFile } from './registry-file.ts'
 
 export interface Attribution {

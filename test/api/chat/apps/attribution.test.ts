@@ -4,7 +4,8 @@ import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../../../../pipeline/contract/dataset.ts'
-import { FIRST_APP_ID, MAX_NEW_APPS_PER_DAY } from '../../../../api/chat/apps/app-store.ts'
+import { appIdOf, FIRST_APP_ID } from '../../../../pipeline/contract/app-identity.ts'
+import { MAX_NEW_APPS_PER_DAY } from '../../../../api/chat/apps/app-store.ts'
 import { openAttribution } from '../../../../api/chat/apps/attribution.ts'
 import { openUsageLog } from '../../../../api/chat/records/usage-log.ts'
 import { OperatorError } from '../../../../api/http/errors.ts'
@@ -75,11 +76,13 @@ describe('openAttribution', () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://www.app.example/', 'The App', 'game,roleplay')
-    expect(id).toBe(FIRST_APP_ID)
+    expect(id).toBe(appIdOf('app.example'))
+    expect(id).toBeGreaterThanOrEqual(FIRST_APP_ID)
     expect(await service.attribute('http://app.example', 'The App')).toBe(id)
-    expect(await service.attribute('https://other.example')).toBe(id + 1)
+    const other = await service.attribute('https://other.example')
     await service.close()
-    expect(registryRows(dataDir)).toEqual([
+    const rows = registryRows(dataDir).toSorted((a) => (a.app_id === id ? -1 : 1))
+    expect(rows).toEqual([
       {
         app_id: id,
         app_name: 'The App',
@@ -91,7 +94,7 @@ describe('openAttribution', () => {
         registered_at: '2026-03-10T12:00:00.000Z',
         revision: 0,
       },
-      expect.objectContaining({ app_id: id + 1, app_name: 'other.example', subcategories: [] }),
+      expect.objectContaining({ app_id: other, app_name: 'other.example', subcategories: [] }),
     ])
 
     const again = await open(dataDir)
@@ -146,7 +149,7 @@ describe('openAttribution', () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://app.example:8443/users/john.doe/')
-    expect(await service.attribute('https://app.example:8443/users/jane.doe')).toBe(id + 1)
+    expect(await service.attribute('https://app.example:8443/users/jane.doe')).not.toBe(id)
     await service.attribute('https://app.example:8443/users/jane.doe', 'Titled')
     await service.close()
     expect(registryRows(dataDir).map(({ app_name }) => app_name)).toEqual(['app.example:8443', 'Titled'])
@@ -232,7 +235,7 @@ describe('openAttribution', () => {
     expect(await service.attribute('https://app-0.example')).toBe(first)
     expect(service.messages().filter(({ level }) => level === 'warn')).toHaveLength(1)
     service.setTime(new Date('2026-03-11T00:00:00Z'))
-    expect(await service.attribute('https://one-too-many.example')).toBe(first + MAX_NEW_APPS_PER_DAY)
+    expect(await service.attribute('https://one-too-many.example')).toBe(appIdOf('one-too-many.example'))
     await service.close()
   })
 
@@ -302,7 +305,7 @@ describe('when something fails', () => {
     const ends = service.begin('https://app.example')
     await service.store.script('ALTER TABLE gone RENAME TO apps')
     expect(await ends(true)).toBe(UNATTRIBUTED_APP_ID)
-    expect(await service.attribute('https://app.example')).toBe(FIRST_APP_ID)
+    expect(await service.attribute('https://app.example')).toBe(appIdOf('app.example'))
     await service.close()
   })
 
@@ -317,7 +320,7 @@ describe('when something fails', () => {
     const told = service.errors().filter(({ msg }) => String(msg).startsWith('apps cannot be settled'))
     expect(told).toHaveLength(1)
     await service.store.script('ALTER TABLE gone RENAME TO apps')
-    expect(await service.attribute('https://new.example')).toBe(id + 1)
+    expect(await service.attribute('https://new.example')).toBe(appIdOf('new.example'))
     await service.close()
   })
 
@@ -348,12 +351,13 @@ describe('when something fails', () => {
       if (name.startsWith('service.sqlite')) rmSync(join(dataDir, name))
 
     const after = await open(dataDir)
-    expect(await after.attribute('https://c.example')).toBe((ids[1] ?? 0) + 1)
+    expect(await after.attribute('https://c.example')).toBe(appIdOf('c.example'))
     expect([await after.attribute('https://a.example'), await after.attribute('https://b.example')]).toEqual(
       ids,
     )
     await after.close()
-    expect(registryRows(dataDir).map(({ app_name }) => app_name)).toEqual(['A', 'b.example', 'c.example'])
+    const names = registryRows(dataDir).map(({ app_name }) => app_name)
+    expect(names.toSorted()).toEqual(['A', 'b.example', 'c.example'])
   })
 
   it('what a dead process registered reaches the file with the next start', async () => {
