@@ -38,6 +38,9 @@ export function appIdOf(identity: string): number {
   return FIRST_APP_ID + Number(hash)
 }
 
+// Without the lookbehind each of many slashes would be tried as the first, which takes the square of their number.
+const SLASHES_AT_END = /(?<!\/)\/+$/
+
 /**
  * Host and path of an app's address. Both schemes, `www.` and a slash at the end lead to the same place; query and
  * fragment name no app. An address on a machine or network of somebody's own is that of many apps: there the title counts.
@@ -49,7 +52,7 @@ export function identityOfAddress(address: string, title: string | undefined): s
   const host = url.hostname.replace(/\.$/, '')
   if (isLocal(host)) return title === undefined ? undefined : identityOfName(title)
   const port = url.port === '' ? '' : `:${url.port}`
-  const identity = `${host.replace(/^www\.(?=.*\.)/, '')}${port}${url.pathname.replace(/\/+$/, '')}`
+  const identity = `${host.replace(/^www\.(?=.*\.)/, '')}${port}${url.pathname.replace(SLASHES_AT_END, '')}`
   return identity.length > MAX_IDENTITY_CHARACTERS ? undefined : identity
 }
 

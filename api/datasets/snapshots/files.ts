@@ -4,7 +4,8 @@ import type { Request } from 'express'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Handler, Reply } from '../../http/call.ts'
-import { isNotModified } from '../../http/protocol/conditional.ts'
+import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/protocol/conditional.ts'
+import { unlessLong } from '../../http/protocol/long-fields.ts'
 import {
   encode,
   encodedTag,
@@ -28,7 +29,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 const LATEST = 'latest'
 
 const SOON_STALE = 'public, max-age=60, must-revalidate'
-const FOR_GOOD = 'public, max-age=31536000, immutable'
+// A proxy that changed the bytes would break their digest and their ranges.
+const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
 /** The list of the snapshots in some coding. */
 interface Listing {
@@ -105,31 +107,33 @@ export function snapshotFile(
       throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
     }
     reply.set(fileHeaders(entry, file))
-    // Judged here: Express sends the whole file to a request that says no-cache, as every fetch() with a tag does.
-    if (isNotModified(request.headers, { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) })) {
-      reply.status(304).end()
-      return
-    }
-    const { range } = request.headers
-    if (range !== undefined) request.headers.range = rangeToSend(range, request.get('If-Range'), file)
+    const validators = { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) }
+    if (isMismatch(request.headers, validators)) throw preconditionFailed(file)
+    if (isNotModified(request.headers, validators)) return void reply.status(304).end()
+    leaveToExpress(request, validators, file)
     await sendFile(reply, file, retained.folder(id))
   }
 }
 
-const SUFFIX = /^bytes=-0*(\d+)$/i
+const SUFFIX = /^bytes=-(\d+)$/i
 
 /**
- * The range as Express understands it (RFC 9110, 14.1.2 and 13.1.5): the last bytes of a file that has fewer are all of
- * it, and a weak tag does not say that the bytes are the same.
+ * Leaves to Express what it understands as the standard has it. It sends the whole file to a request that says no-cache,
+ * as every fetch() with a tag does, takes weak tags for strong ones and times for growing; and the last bytes of a file
+ * that has fewer are all of it (RFC 9110, 14.1.2).
  */
-function rangeToSend(
-  range: string,
-  ifRange: string | undefined,
-  { bytes }: SnapshotFile,
-): string | undefined {
-  if (ifRange?.startsWith('W/') === true) return undefined
-  const last = SUFFIX.exec(range)?.[1]
-  return last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
+function leaveToExpress(request: Request, validators: Validators, { bytes }: SnapshotFile): void {
+  const { headers } = request
+  const { range } = headers
+  const isOfThis = isRangeOf(request.get('If-Range'), validators)
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-range']) delete headers[name]
+  const last = SUFFIX.exec(range ?? '')?.[1]
+  if (last !== undefined && Number(last) > bytes) headers.range = 'bytes=0-'
+  if (unlessLong(range) === undefined || !isOfThis) delete headers.range
+}
+
+function preconditionFailed({ name }: SnapshotFile): ApiError {
+  return new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
 }
 
 function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<string, string>> {
@@ -155,9 +159,10 @@ async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise
 }
 
 /** What the client asked amiss; that the file cannot be read is our fault, whatever status Express gives it. */
-function refusalOf(error: Error, { name, bytes }: SnapshotFile): Error {
+function refusalOf(error: Error, file: SnapshotFile): Error {
+  const { name, bytes } = file
   const status = 'status' in error ? error.status : undefined
-  if (status === 412) return new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+  if (status === 412) return preconditionFailed(file)
   if (status !== 416) return new Error(`${name} cannot be read`, { cause: error })
   return new ApiError(416, `The range lies outside ${name}, which has ${bytes} bytes`, {
     headers: { 'Content-Range': `bytes */${bytes}` },

@@ -16,9 +16,29 @@ const ENTITY_TAG = /(?:W\/)?"[^"]*"/g
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const wanted = headers['if-none-match']
   if (wanted !== undefined) return wanted.trim() === '*' || entityTags(wanted).includes(etag)
-  const since = headers['if-modified-since']
-  const time = since === undefined ? undefined : httpDate(since)
-  return time !== undefined && lastModified !== undefined && time >= lastModified.getTime()
+  return isTimeOf(headers['if-modified-since'], lastModified)
+}
+
+/**
+ * Whether `If-Match`, where it is sent, names another representation (412; RFC 9110, 13.1.1). A weak tag never matches: it
+ * does not say that the bytes are the same.
+ */
+export function isMismatch({ 'if-match': wanted }: IncomingHttpHeaders, { etag }: Validators): boolean {
+  return wanted !== undefined && wanted.trim() !== '*' && !strongTags(wanted).includes(etag)
+}
+
+/** Whether `If-Range`, where it is sent, names this representation (RFC 9110, 13.1.5): its tag or its time. */
+export function isRangeOf(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
+  return ifRange === undefined || ifRange.trim() === etag || isTimeOf(ifRange, lastModified)
+}
+
+/** Times are compared for equality: a retraction makes an older representation current again (CONTRACT 4.6). */
+function isTimeOf(field: string | undefined, lastModified: Date | undefined): boolean {
+  return field !== undefined && lastModified !== undefined && httpDate(field) === lastModified.getTime()
+}
+
+function strongTags(list: string): string[] {
+  return (list.match(ENTITY_TAG) ?? []).filter((tag) => !tag.startsWith('W/'))
 }
 
 // The comparison is weak (RFC 9110, 13.1.2): a proxy that compressed the body may have marked the tag as weak.

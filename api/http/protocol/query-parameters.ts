@@ -55,16 +55,26 @@ export function readParameters(
   table: ParameterTable,
   query: string,
 ): { readonly values: Readonly<Record<string, unknown>>; readonly faults: Fault[] } {
-  // A question mark at its beginning would be dropped; this one is.
-  const sent = new URLSearchParams(`?${query}`)
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
-  for (const name of new Set(sent.keys())) {
-    const outcome = readParameter(table, name, sent.getAll(name))
+  for (const [name, sent] of groupByName(query)) {
+    const outcome = readParameter(table, name, sent)
     if ('fault' in outcome) faults.push(outcome.fault)
     else values[name] = outcome.value
   }
   return { values, faults }
+}
+
+/** The values of each name in their order; URLSearchParams would search all parameters for each name. */
+function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>()
+  // A question mark at its beginning would be dropped; this one is.
+  for (const [name, value] of new URLSearchParams(`?${query}`)) {
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [value])
+    else group.push(value)
+  }
+  return groups
 }
 
 /** The refusal that names each fault: the parameter, what was sent and what is allowed. */

@@ -74,9 +74,12 @@ function readMember(entry: unknown, onOddAttribute: () => void): Member | undefi
   }
 }
 
+// Without the lookbehind each of many slashes would be tried as the first, which takes the square of their number.
+const SLASHES_AT_END = /(?<!\/)\/+$/
+
 function idOfReference(reference: unknown): string | undefined {
   if (typeof reference !== 'string') return undefined
-  const last = reference.replace(/\/+$/, '').split('/').at(-1)
+  const last = reference.replace(SLASHES_AT_END, '').split('/').at(-1)
   if (last === undefined) return undefined
   try {
     return readIdentifier(decodeURIComponent(last))

@@ -182,7 +182,7 @@ describe('a file', () => {
     const hex = sum.copy().digest('hex')
     expect(Object.fromEntries(response.headers)).toMatchObject({
       etag: `"${hex}"`,
-      'cache-control': 'public, max-age=31536000, immutable',
+      'cache-control': 'public, max-age=31536000, immutable, no-transform',
       'last-modified': 'Thu, 08 Jan 2026 02:00:00 GMT',
       'repr-digest': `sha-256=:${sum.digest('base64')}:`,
       'accept-ranges': 'bytes',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isNotModified } from '../../../../api/http/protocol/conditional.ts'
+import { isMismatch, isNotModified, isRangeOf } from '../../../../api/http/protocol/conditional.ts'
 
 const validators = { etag: '"a.1"', lastModified: new Date('2026-11-20T02:00:00Z') }
 
@@ -18,6 +18,7 @@ describe('isNotModified', () => {
     [{ 'if-modified-since': 'Friday, 20-Nov-26 02:00:00 GMT' }, true],
     [{ 'if-modified-since': 'Fri Nov 20 02:00:00 2026' }, true],
     [{ 'if-modified-since': 'Fri Nov 20 01:59:59 2026' }, false],
+    [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:01 GMT' }, false],
     [{ 'if-modified-since': 'yesterday' }, false],
     [{ 'if-modified-since': '2027' }, false],
     [{ 'if-modified-since': '2026-11-20T02:00:00Z' }, false],
@@ -26,5 +27,35 @@ describe('isNotModified', () => {
     [{ 'if-none-match': '"b"', 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, false],
   ])('of %j is %j', (headers, unchanged) => {
     expect(isNotModified(headers, validators)).toBe(unchanged)
+  })
+})
+
+describe('isMismatch', () => {
+  it.each([
+    [undefined, false],
+    ['*', false],
+    ['"a.1"', false],
+    ['"b", "a.1"', false],
+    ['W/"a.1"', true],
+    ['W/"a.1", "b"', true],
+    ['"b"', true],
+    ['', true],
+  ])('of If-Match %j is %j', (field, mismatch) => {
+    expect(isMismatch(field === undefined ? {} : { 'if-match': field }, validators)).toBe(mismatch)
+  })
+})
+
+describe('isRangeOf', () => {
+  it.each([
+    [undefined, true],
+    ['"a.1"', true],
+    ['W/"a.1"', false],
+    ['"b"', false],
+    ['Fri, 20 Nov 2026 02:00:00 GMT', true],
+    ['Fri, 20 Nov 2026 02:00:01 GMT', false],
+    ['Fri, 20 Nov 2026 01:59:59 GMT', false],
+    ['tomorrow', false],
+  ])('of If-Range %j is %j', (field, isOf) => {
+    expect(isRangeOf(field, validators)).toBe(isOf)
   })
 })
