@@ -33,7 +33,7 @@ export interface Chat {
   readonly whole: Answer
   readonly stream: Answer
   /** Begins the call of a request, for as long as it takes. */
-  begin(request: { readonly headers: RequestHeaders }, reply: Reply): ChatCall
+  begin(request: { readonly headersDistinct: RequestHeaders }, reply: Reply): ChatCall
   /** Leaves the record of a call, which is over with it. */
   finish(call: ChatCall, ending: Ending): Promise<void>
   /** Ends what is under way; callers that still wait are told. */
@@ -84,9 +84,9 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
     bodyLimit: settings.CHAT_BODY_MIB * MEBIBYTE,
     whole: createWholeAnswer(tools),
     stream: createStreamAnswer(tools),
-    begin({ headers }, reply) {
+    begin({ headersDistinct }, reply) {
       const { requestId, caller } = reply.locals
-      const appId = attribution.attribute(headers)
+      const appId = attribution.attribute(headersDistinct)
       const call = new ChatCall(
         { requestId, accountId: caller?.accountId ?? '', arrivedAt: clock(), appId },
         usage.record,

@@ -58,16 +58,32 @@ function beginCall({ log, metrics }: Pick<AppDependencies, 'log' | 'metrics'>) {
       writeLine(reply)
       count(request, reply)
     })
-    refuseBadRequestLine(request)
+    refuseBadHost(request)
+    refuseBadPath(request)
     next()
   }
 }
 
-// The parser is told to let a missing Host through (http/http-server.ts), since its own reply would have no body.
-function refuseBadRequestLine(request: Request): void {
-  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
-    throw new ApiError(400, 'The Host header is missing')
+/** A name or an address, and a port (RFC 9112, 3.2). */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i
+
+// The parser is told to let these through (server/http-server.ts), since its own reply would have no body.
+function refuseBadHost({ httpVersion, headersDistinct: { host: hosts = [] } }: Request): void {
+  const [host, ...further] = hosts
+  if (host === undefined) {
+    if (httpVersion === '1.1') throw new ApiError(400, 'The Host header is missing')
+    return
   }
+  if (further.length > 0) throw new ApiError(400, 'There are several Host headers: send one')
+  if (!HOST.test(host)) {
+    throw new ApiError(
+      400,
+      `The Host header "${shorten(host)}" is no host: send a name or an address, and a port`,
+    )
+  }
+}
+
+function refuseBadPath(request: Request): void {
   try {
     if (request.path.includes('%')) decodeURIComponent(request.path)
   } catch {

@@ -17,7 +17,7 @@ export async function authenticate(
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
 ): Promise<void> {
-  const key = await findKey(store, tokenOf(request.headers.authorization))
+  const key = await findKey(store, tokenOf(request.headersDistinct['authorization']))
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
   // Noted before the kind is judged: the caller is known even where its key does not fit.
@@ -27,10 +27,12 @@ export async function authenticate(
   }
 }
 
-function tokenOf(header: string | undefined): string {
+function tokenOf(headers: readonly string[] = []): string {
+  const [header, ...others] = new Set(headers)
   if (header === undefined) {
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   }
+  if (others.length > 0) throw unauthorized('There are several Authorization headers that differ: send one')
   const token = bearerToken(header)
   if (token === undefined) {
     throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')

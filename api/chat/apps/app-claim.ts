@@ -10,7 +10,8 @@ export interface AppClaim {
   readonly subcategories: readonly Subcategory[]
 }
 
-export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>
+/** Header lines by name in lower case. */
+export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 const MAX_CATEGORIES = 2
 
@@ -24,7 +25,7 @@ const PLAIN = /^[\x20-\x7E]*$/
 
 /** Those of the headers that say something of the app: all that readAppClaim looks at. */
 export function appHeaders(headers: RequestHeaders): RequestHeaders {
-  const telling: Record<string, string | string[] | undefined> = {}
+  const telling: Record<string, RequestHeaders[string]> = {}
   for (const name in headers) if (isTelling(name)) telling[name] = headers[name]
   return telling
 }
@@ -59,18 +60,26 @@ function readSubcategories(headers: RequestHeaders): Subcategory[] {
   const sent = Object.keys(headers)
     .filter((name) => CATEGORIES_HEADER.test(name))
     .toSorted(shorterFirst)
-    .flatMap((name) => (headerText(headers, name) ?? '').split(','))
+    .flatMap((name) => headerLines(headers, name).flatMap((line) => line.split(',')))
     .map((text) => text.trim().toLowerCase())
   return SUBCATEGORIES.filter((known) => sent.includes(known))
     .toSorted((a, b) => sent.indexOf(a) - sent.indexOf(b))
     .slice(0, MAX_CATEGORIES)
 }
 
-/** A header's text: bytes that are UTF-8 are read as such, others as Latin-1, which HTTP says they are. */
+/** The text of a header; of one that is repeated the first, since several addresses are no address. */
 function headerText(headers: RequestHeaders, name: string): string | undefined {
-  const value = headers[name]
-  const text = Array.isArray(value) ? value.join(', ') : value
-  if (text === undefined || PLAIN.test(text)) return text
+  return headerLines(headers, name)[0]
+}
+
+function headerLines(headers: RequestHeaders, name: string): readonly string[] {
+  const value = headers[name] ?? []
+  return (typeof value === 'string' ? [value] : value).map(decode)
+}
+
+/** Bytes that are UTF-8 are read as such, others as Latin-1, which HTTP says they are. */
+function decode(text: string): string {
+  if (PLAIN.test(text)) return text
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'))
   } catch {

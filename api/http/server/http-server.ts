@@ -7,6 +7,7 @@ import { OperatorError } from '../errors.ts'
 import { createExpressServer, type LatestReply } from './express-server.ts'
 import type { Log } from '../../process/log.ts'
 import { answerSocketFaults } from './socket-faults.ts'
+import { ignoreUpgrades, isWithoutBody } from './upgrades.ts'
 import { codeOf } from '../../process/system-errors.ts'
 
 /** What one client may cost. */
@@ -72,8 +73,10 @@ export async function listen(
     connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
     // Refused by the application instead, in the one shape of errors.
     requireHostHeader: false,
+    shouldUpgradeCallback: isWithoutBody,
   })
   breakOffStalled(server, latestReply, limits.stallMs)
+  ignoreUpgrades(server, latestReply)
   answerSocketFaults(server, latestReply, log)
   await bind(server, host, port)
   return {
@@ -82,16 +85,29 @@ export async function listen(
   }
 }
 
+/** How often a silent connection is looked at before it is cut: Node's timer may skip its first turn. */
+const LOOKS = 6
+
 /**
  * Hangs up on connections that are idle, and on clients that take nothing more of their reply, which would hold an open
  * file, or a body, for good.
  */
 function breakOffStalled(server: Server, latestReply: LatestReply, stallMs: number): void {
+  const stepMs = Math.ceil(stallMs / LOOKS)
+  const silent = new WeakMap<Socket, { readonly looks: number; readonly at: number }>()
   // Told after a time without any byte in or out, for a whole connection: to ask it of each reply anew would cost more.
-  server.setTimeout(stallMs, (socket) => {
+  server.setTimeout(stepMs, (socket) => {
+    // Node sets another time for a connection that waits for its next request.
+    if (socket.timeout !== stepMs) return void socket.destroy()
+    const at = performance.now()
+    const last = silent.get(socket)
+    // A byte begins the time anew, so the next look after it is late.
+    const looks = last !== undefined && at - last.at < 1.5 * stepMs ? last.looks + 1 : 1
     const response = latestReply(socket)
-    const isIdle = response === undefined || response.writableFinished
-    if (isIdle || isStalled(response, socket)) socket.destroy()
+    const isOver = response === undefined || response.writableFinished || isStalled(response, socket)
+    if (looks >= LOOKS && isOver) return void socket.destroy()
+    silent.set(socket, { looks, at })
+    socket.setTimeout(stepMs)
   })
 }
 

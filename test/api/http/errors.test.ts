@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { createApp } from '../../../api/http/app.ts'
@@ -140,6 +143,19 @@ async function fault(status: number, path: string, init: RequestInit = {}) {
   return { envelope, headers: response.headers }
 }
 
+/** What is answered to two packets, the second of which follows after some time. */
+async function sendLater(first: string, second: string, ms: number): Promise<string> {
+  const { hostname, port } = new URL(server.origin)
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.setEncoding('utf8').on('data', (part: string) => (answer += part))
+  socket.write(first)
+  await sleep(ms)
+  socket.write(second)
+  await once(socket, 'close')
+  return answer
+}
+
 async function rawFault(status: number, text: string, { origin } = server): Promise<Envelope> {
   const [head = '', body = ''] = (await sendRaw(origin, text)).split('\r\n\r\n')
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -187,6 +203,17 @@ describe('every route of the table', () => {
         expect(headers.get('WWW-Authenticate')).toBe('Bearer')
       }
     }
+  })
+
+  it('refuses Authorization headers that differ with 401, and takes one that is repeated', async () => {
+    const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
+    const ask = (...lines: string[]) =>
+      sendRaw(
+        server.origin,
+        `GET /test/rejects HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines.map((line) => `Authorization: Bearer ${line}\r\n`).join('')}\r\n`,
+      )
+    expect(await ask(key, makeKey('inference'))).toMatch(/^HTTP\/1\.1 401 [^]*several Authorization headers/)
+    expect(await ask(key, key)).toMatch(/^HTTP\/1\.1 500 /)
   })
 
   it('does not exist with a slash more or in other letters', async () => {
@@ -317,6 +344,12 @@ describe('a fault on the socket', () => {
     ],
     ['a tunnel', 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    ['two Host lines', 'GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\nConnection: close\r\n\r\n'],
+    ['a Host with a path', 'GET /healthz HTTP/1.1\r\nHost: x/y\r\nConnection: close\r\n\r\n'],
+    ['a Host with a user', 'GET /healthz HTTP/1.1\r\nHost: a@x\r\nConnection: close\r\n\r\n'],
+    ['two names in one Host', 'GET /healthz HTTP/1.1\r\nHost: x, y z\r\nConnection: close\r\n\r\n'],
+    ['an empty Host', 'GET /healthz HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'],
+    ['a port that is none', 'GET /healthz HTTP/1.1\r\nHost: x:y\r\nConnection: close\r\n\r\n'],
   ])('400 of %s', async (_what, text) => {
     await rawFault(400, text)
   })
@@ -346,6 +379,25 @@ describe('a fault on the socket', () => {
   it('comes after the reply to the request before it', async () => {
     const answer = await sendRaw(server.origin, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
+  })
+
+  it.each([
+    ['in the same packet', 0],
+    ['later', 50],
+  ])('comes after the reply to a request that wished for another protocol, %s', async (_when, ms) => {
+    const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
+    const answer =
+      ms === 0 ? sendRaw(server.origin, `${wish}rubbish\r\n\r\n`) : sendLater(wish, 'rubbish\r\n\r\n', ms)
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
+  })
+
+  it('does not keep a request from its answer that follows such a wish', async () => {
+    const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+    const next = 'GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+    const answer = await sendRaw(server.origin, `${next.replace('close', 'keep-alive')}${wish}${wish}${next}`)
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(
+      ['404', '200', '200', '404'].map((code) => `HTTP/1.1 ${code}`),
+    )
   })
 
   it('says nothing more once the request was answered before its end', async () => {

@@ -139,6 +139,15 @@ describe('the title', () => {
   })
 })
 
+it('counts the first of several addresses and titles', () => {
+  const claim = readAppClaim({
+    'http-referer': ['https://a.example', 'https://b.example'],
+    'x-title': ['One', 'Two'],
+    'x-categories': ['game', 'legal'],
+  })
+  expect(claim).toEqual({ identity: 'a.example', title: 'One', subcategories: ['game', 'legal'] })
+})
+
 describe('the categories', () => {
   const tags = (value: string | string[], name = 'x-openrouter-categories') =>
     readAppClaim({ 'http-referer': 'https://a.example', [name]: value })?.subcategories

@@ -103,7 +103,7 @@ const AROUND: readonly (readonly [begin: string, end: string])[] = [
   ['Bearer a', 'b'],
   ['2026-11-20T02:00:00.', 'x'],
 ]
-const REPEATED = [...'0a/,;"\\=-.:%& \t*([{', ', ', '/a', ';a="', 'W/"', 'a,', '" ', '0-,']
+const REPEATED = [...Array.from('0a/,;"\\=-.:%& \t*([{'), ', ', '/a', ';a="', 'W/"', 'a,', '" ', '0-,']
 
 /** Milliseconds of the processor that a request takes, its client included. */
 async function cost({ method = 'GET', path, headers }: Field, text: string): Promise<number> {
