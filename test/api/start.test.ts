@@ -106,7 +106,7 @@ describe('npm start', () => {
   it('reads MODELS_FILE again on SIGHUP', async () => {
     const file = join(folders.make(), 'models.json')
     writeFileSync(file, '{"models":{}}')
-    const service = await start(folders.make(), { MODELS_FILE: file })
+    const service = await start(brokenFolder(), { MODELS_FILE: file })
     writeFileSync(file, '{')
     service.program.child.kill('SIGHUP')
     await until(() => service.program.output.stderr.includes('models not reloaded'))
