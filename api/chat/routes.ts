@@ -1,6 +1,6 @@
 /** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
 import type { Handler } from '../http/call.ts'
-import { jsonReader } from '../http/protocol/json-body.ts'
+import { jsonReader, unroundedBody } from '../http/protocol/json-body.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
@@ -43,7 +43,8 @@ function chatCompletions(chat: Chat): Handler {
       reply.locals.routerMetadata = () => ({ attempts: call.attempts })
     }
     try {
-      const asked = readChatRequest(await readJson(request, reply))
+      const body = await readJson(request, reply)
+      const asked = readChatRequest(body, unroundedBody(request))
       call.isStream = asked.stream
       const configuration = chat.models.current()
       const targets = candidatesFor(asked, configuration)

@@ -13,6 +13,8 @@ interface Received {
   readonly path: string | undefined
   readonly headers: IncomingHttpHeaders
   readonly body: z.infer<typeof bodySchema>
+  /** The body as it came. */
+  readonly text: string
 }
 
 /** What the provider does with a request for one of its models. */
@@ -33,8 +35,9 @@ export async function startUpstream(
   server.keepAliveTimeout = keepAliveMs
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = bodySchema.parse(JSON.parse(await text(request)))
-    const one = { method: request.method, path: request.url, headers: request.headers, body }
+    const sent = await text(request)
+    const body = bodySchema.parse(JSON.parse(sent))
+    const one = { method: request.method, path: request.url, headers: request.headers, body, text: sent }
     received.push(one)
     const behave = behaviours[body.model] ?? status(404, { error: { message: 'no such model' } })
     await behave(response, one)

@@ -1,7 +1,8 @@
 /** What a caller may ask (CONTRACT 6), checked before any provider is. */
 import { z } from 'zod'
 import { ApiError } from '../../http/errors.ts'
-import type { JsonObject } from '../../untrusted/json.ts'
+import { isObject, type JsonObject } from '../../untrusted/json.ts'
+import { jsonSchema } from '../../openapi/schema.ts'
 import { longList } from '../../untrusted/long-lists.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 
@@ -17,23 +18,37 @@ export interface ChatRequest {
 const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
   error: 'Expected a text, or a list of parts with a type each',
 })
-const toolCallSchema = z.looseObject({ id: z.string(), type: z.string() })
+const toolCallSchema = z.looseObject({ id: z.string().nullish(), type: z.string().nullish() })
 
-// Shapes that no provider takes are refused here; what only some take is theirs to judge.
-const messageSchema = z.discriminatedUnion(
-  'role',
-  [
-    z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
-    z.looseObject({
-      role: z.literal('assistant'),
-      content: contentSchema.nullish(),
-      tool_calls: longList(toolCallSchema).nullish(),
-    }),
-    z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
-    z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
-  ],
-  { error: 'Expected an object whose role is system, developer, user, assistant, tool or function' },
+/** Shapes of messages: what no provider takes is refused here, what only some take is theirs to judge. */
+const SHAPES = [
+  z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
+  z.looseObject({
+    role: z.literal('assistant'),
+    content: contentSchema.nullish(),
+    tool_calls: longList(toolCallSchema).nullish(),
+  }),
+  z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+  z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
+]
+const SHAPE_BY_ROLE = new Map<string, z.ZodType>(
+  SHAPES.flatMap((shape) => [...shape.shape.role.values].map((role) => [role, shape] as const)),
 )
+
+/** A message of a role that only some providers know. */
+const anyMessage = z.looseObject(
+  { role: z.string('Expected a role, such as system, user, assistant or tool').min(1) },
+  'Expected an object with a role and, mostly, content',
+)
+
+const messageSchema = anyMessage
+  .superRefine((message, context) => {
+    const shape = SHAPE_BY_ROLE.get(message.role)
+    for (const { path, message: fault } of shape?.safeParse(message).error?.issues ?? []) {
+      context.addIssue({ code: 'custom', path: [...path], message: fault, continue: false })
+    }
+  })
+  .meta({ anyOf: [...SHAPES, anyMessage].map((shape) => jsonSchema(shape, 'input')) })
 
 const functionSchema = z.looseObject({
   name: z.string().min(1),
@@ -66,8 +81,9 @@ export const chatRequestSchema = z.looseObject({
   tool_choice: z.union([z.string(), z.looseObject({})], { error: 'Expected a text or an object' }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  max_tokens: count.nullish(),
-  max_completion_tokens: count.nullish(),
+  // 0 and -1 mean no limit to some servers.
+  max_tokens: z.int().min(-1).nullish(),
+  max_completion_tokens: z.int().min(-1).nullish(),
   n: count.nullish(),
   stop: z
     .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
@@ -81,16 +97,17 @@ export const chatRequestSchema = z.looseObject({
 
 /**
  * Reads the body of a request.
+ * @param passedOn the same, as it is to be passed on to providers.
  * @throws {ApiError} 400 that names each fault with its place.
  */
-export function readChatRequest(body: unknown): ChatRequest {
+export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRequest {
   const parsed = chatRequestSchema.safeParse(body)
   if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
   const { model: first, models, stream } = parsed.data
   const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
   if (wanted.length === 0)
     throw invalidRequest('model is missing: name one in "model", or several in "models"')
-  return { models: wanted, stream: stream === true, body: parsed.data }
+  return { models: wanted, stream: stream === true, body: isObject(passedOn) ? passedOn : parsed.data }
 }
 
 /** A refusal of what the caller asked. */

@@ -6,14 +6,31 @@ import type { Answerer } from './completion.ts'
 import type { Candidate } from '../observer.ts'
 import type { ChatRequest } from './request.ts'
 
-/** The body for one provider: its name for the model, no fallbacks, and a stream's usage asked for. */
+/** Fields that are meant for a router, or that are made anew: some providers refuse what they do not know. */
+const NOT_PASSED_ON = [
+  'models',
+  'route',
+  'provider',
+  'plugins',
+  'transforms',
+  'session_id',
+  'usage',
+  'stream_options',
+]
+
+/** The body for one provider: its name for the model, no fields of a router, and a stream's usage asked for. */
 export function upstreamBody({ body, stream }: ChatRequest, { upstream }: Target): JsonObject {
-  const { models: _models, stream_options: options, ...rest } = body
-  const asked = { ...rest, model: upstream.model, stream }
-  if (!stream) return asked
-  const { include_usage: _include, ...others } = isObject(options) ? options : {}
-  if (upstream.includeUsage) return { ...asked, stream_options: { ...others, include_usage: true } }
-  return Object.keys(others).length === 0 ? asked : { ...asked, stream_options: others }
+  const passedOn: Record<string, unknown> = { ...body }
+  for (const field of [...NOT_PASSED_ON, ...upstream.drop]) delete passedOn[field]
+  const asked = { ...passedOn, model: upstream.model, stream }
+  const options = streamOptions(body['stream_options'], upstream.includeUsage)
+  return stream && options !== undefined ? { ...asked, stream_options: options } : asked
+}
+
+function streamOptions(sent: unknown, includeUsage: boolean): JsonObject | undefined {
+  const { include_usage: _include, ...others } = isObject(sent) ? sent : {}
+  if (includeUsage) return { ...others, include_usage: true }
+  return Object.keys(others).length === 0 ? undefined : others
 }
 
 /** Who answers, as the reply names it. */

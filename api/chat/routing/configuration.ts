@@ -27,6 +27,8 @@ export interface Provider {
   readonly timeouts: Timeouts
   /** Whether a stream may be asked for its usage: some providers refuse the option. */
   readonly includeUsage: boolean
+  /** Fields of a request that are not passed on, since the provider refuses them. */
+  readonly drop: readonly string[]
 }
 
 export interface Configuration {
@@ -92,6 +94,7 @@ const providerSchema = z.strictObject({
     })
     .optional(),
   include_usage: z.boolean().default(true),
+  drop: z.array(z.string().min(1)).default([]),
 })
 
 const fileSchema = z.strictObject({
@@ -185,6 +188,7 @@ function toProvider(
     headers = {},
     timeouts,
     include_usage,
+    drop,
   }: z.infer<typeof providerSchema>,
   environment: NodeJS.ProcessEnv,
   warnings: string[],
@@ -213,6 +217,7 @@ function toProvider(
     headers: all,
     timeouts: timeoutsOf(timeouts),
     includeUsage: include_usage,
+    drop,
   }
 }
 

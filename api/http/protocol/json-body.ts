@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import express, { type Request } from 'express'
 import type { Reply } from '../call.ts'
 import { ApiError } from '../errors.ts'
@@ -17,7 +18,7 @@ const LEVELS_AT_MOST = 500
  * can read.
  */
 export function jsonReader(limit: number): JsonReader {
-  const parse = express.json({ limit, strict: false })
+  const parse = express.json({ limit, strict: false, verify: keepLongNumbers })
   return async (request, reply) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     parse(request, reply, (error?: unknown) => (error === undefined ? resolve() : reject(told(error, limit))))
@@ -33,6 +34,26 @@ export function jsonReader(limit: number): JsonReader {
     }
     return request.body
   }
+}
+
+/** The text of bodies that may hold whole numbers of more digits than a number keeps. */
+const longNumbers = new WeakMap<IncomingMessage, string>()
+const LONG_NUMBER = /\d{16}/
+
+function keepLongNumbers(request: IncomingMessage, _reply: unknown, bytes: Buffer): void {
+  const text = bytes.toString()
+  if (LONG_NUMBER.test(text)) longNumbers.set(request, text)
+}
+
+/** The body that a reader gave, fit to be passed on: whole numbers past 2^53 are written again as they were sent. */
+export function unroundedBody(request: Request): unknown {
+  const text = longNumbers.get(request)
+  return text === undefined ? request.body : JSON.parse(text, unrounded)
+}
+
+function unrounded(_key: string, value: unknown, context?: { readonly source: string }): unknown {
+  const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+  return isRounded && context !== undefined ? JSON.rawJSON(context.source) : value
 }
 
 /** The same in words that say what is allowed. */

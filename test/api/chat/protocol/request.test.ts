@@ -22,7 +22,7 @@ describe('readChatRequest', () => {
     ['no model', { messages }, 'model is missing'],
     ['an empty model', { ...fine, model: '' }, 'model'],
     ['models that are no list', { ...fine, models: 'a/one' }, 'models'],
-    ['an unknown role', { ...fine, messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role'],
+    ['a message without role', { ...fine, messages: [{ content: 'x' }] }, 'messages[0].role'],
     ['a user without content', { ...fine, messages: [{ role: 'user' }] }, 'messages[0].content'],
     [
       'a tool result without its call',
@@ -41,7 +41,7 @@ describe('readChatRequest', () => {
       'tools[0].function: Expected an object with the name of the function; it is missing',
     ],
     ['a tool without type', { ...fine, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
-    ['a role that is sent back', { ...fine, messages: [{ role: 'wizard' }] }, 'sent: "wizard"'],
+    ['a role that is sent back', { ...fine, messages: [{ role: 7 }] }, 'sent: 7'],
     [
       'a part without type',
       { ...fine, messages: [{ role: 'user', content: [{ text: 'x' }] }] },
@@ -50,7 +50,7 @@ describe('readChatRequest', () => {
     ['a stop that is no text', { ...fine, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
     ['a temperature of text', { ...fine, temperature: '0.5' }, 'sent: "0.5"'],
     ['a temperature too high', { ...fine, temperature: 3 }, 'temperature'],
-    ['no tokens at all', { ...fine, max_tokens: 0 }, 'max_tokens'],
+    ['half a token', { ...fine, max_tokens: 0.5 }, 'max_tokens'],
     ['half a choice', { ...fine, n: 0.5 }, 'n: '],
   ])('refuses %s', (_name, body, named) => {
     expect(() => readChatRequest(body)).toThrow(ApiError)
@@ -63,7 +63,7 @@ describe('readChatRequest', () => {
   })
 
   it('tells several faults at once, and not without end', () => {
-    const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 'x' })) }
+    const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 1 })) }
     expect(() => readChatRequest(body)).toThrow(/messages\[4\][^;]*;[^;]*; and more$/)
   })
 
@@ -72,7 +72,7 @@ describe('readChatRequest', () => {
     const faulty = Array.from({ length: 1000 }, (_, index) => ({
       get role() {
         looked.add(index)
-        return 'x'
+        return 1
       },
     }))
     expect(() => readChatRequest({ ...fine, messages: faulty })).toThrow('and more')
@@ -110,6 +110,14 @@ describe('readChatRequest', () => {
       { role: 'assistant' },
       { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '42' }] },
       { role: 'function', name: 'f', content: null },
+      // What only some providers take.
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ function: { name: 'f' } }, { id: null, type: null }],
+      },
+      { role: 'latest_reminder', content: 'x' },
+      { role: 'ipython', output: 42 },
     ]
     expect(readChatRequest({ ...fine, messages: all }).body['messages']).toEqual(all)
   })
@@ -124,6 +132,11 @@ describe('readChatRequest', () => {
       x_more: { deep: [1] },
     }
     expect(readChatRequest(body)).toEqual({ models: ['a/one'], stream: false, body })
+  })
+
+  it.each([-1, 0, 1])('takes %i as the most tokens: some servers mean no limit by it', (tokens) => {
+    const body = { ...fine, max_tokens: tokens, max_completion_tokens: tokens }
+    expect(readChatRequest(body).body).toEqual(body)
   })
 
   it('takes every seed that the OpenAI format has room for', () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
-import { completion, json, stream, type Behaviour } from '../../../support/upstream.ts'
+import { answers, completion, json, stream, type Behaviour } from '../../../support/upstream.ts'
 
 /** Longer than any test may take: nothing ends because its time is over. */
 const HOUR_MS = 3_600_000
@@ -12,7 +12,10 @@ let chat: ScriptedChat
 beforeAll(async () => {
   const timeouts = { total_ms: HOUR_MS }
   chat = await startScriptedChat({
-    wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }),
+    wire: (provider) => ({
+      'a/one': [{ ...provider, timeouts }],
+      'a/picky': [{ ...provider, drop: ['top_k'] }],
+    }),
     modelLimits: timeouts,
   })
 })
@@ -239,5 +242,40 @@ describe('the request to the provider', () => {
     await ask(completion(), { ...sent, models: ['a/one'] })
     expect(chat.upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
     expect(chat.upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
+  })
+
+  it('has whole numbers as they were sent, however long', async () => {
+    const sent = `{"model":"a/one","seed":9223372036854775807,"messages":[{"role":"user","content":"12345678901234567890"}],
+      "tools":[{"type":"function","function":{"name":"f","parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}}}]}`
+    let raw = ''
+    chat.script((response, received) => {
+      raw = received.text
+      return json(completion())(response, received)
+    })
+    expect((await chat.api.post(sent)).status).toBe(200)
+    expect(raw).toContain('"parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}')
+    expect(raw).toContain('"seed":9223372036854775807')
+    expect(raw).toContain('"content":"12345678901234567890"')
+  })
+
+  it.each([false, true])('has no fields of a router, with stream: %s', async (streams) => {
+    chat.script(answers())
+    const router = {
+      provider: { order: ['x'] },
+      plugins: [{ id: 'web' }],
+      transforms: ['middle-out'],
+      session_id: 'x',
+      route: 'fallback',
+      usage: { include: true },
+    }
+    const more = { ...router, top_k: 5, logit_bias: {} }
+    await (await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: streams, ...more })).text()
+    const body = chat.upstream.received.at(-1)?.body ?? {}
+    expect(Object.keys(body).filter((field) => field in router)).toEqual([])
+    expect(body).toMatchObject({ top_k: 5, logit_bias: {} })
+    await (await chat.api.post({ model: 'a/picky', messages: MESSAGES, stream: streams, ...more })).text()
+    const picky = chat.upstream.received.at(-1)?.body
+    expect(picky).not.toHaveProperty('top_k')
+    expect(picky).toHaveProperty('logit_bias')
   })
 })

@@ -17,6 +17,7 @@ function begin(leftMs = 10 * TOTAL_MS) {
     headers: {},
     timeouts: { firstTokenMs: TOTAL_MS, keepAliveMs: TOTAL_MS, idleMs: TOTAL_MS, totalMs: TOTAL_MS },
     includeUsage: true,
+    drop: [],
   }
   const attempt = new Attempt({ ...CANDIDATE, upstream }, { candidate: CANDIDATE, openings: 0 }, leftMs)
   return {

@@ -20,6 +20,7 @@ const targetAt = (url: string) => ({
   headers: {},
   timeouts: MINUTE,
   includeUsage: true,
+  drop: [],
 })
 
 /** A provider that does with each request what `script` says next, and the way to it. Its time passes by `pass`. */
