@@ -7,6 +7,7 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
+import { REPLACEMENT } from '../sources/formats/text-file.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
 /** The columns of the registry (CONTRACT 7). */
@@ -47,6 +48,7 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
   const violations = await readRows(connection, 'resolve/registry-violations.sql', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
     unattributed: UNATTRIBUTED_APP_ID,
+    replacement: REPLACEMENT,
   })
   return violations.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
 }

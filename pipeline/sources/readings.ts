@@ -110,7 +110,7 @@ function inexactFault(types: TypedColumns): string {
   const branches = NUMBERS.flatMap((column) => {
     const found = types.get(column)
     const isInexact = found && inexactCondition(found)
-    const reason = `${column} is not exact: a floating-point number so large may have been rounded, write it as an integer`
+    const reason = `${column} is not exact: a floating-point number may have been rounded, write it as an integer`
     return isInexact === undefined ? [] : [`WHEN ${isInexact} THEN ${literal(reason)}`]
   })
   return branches.length === 0 ? 'CAST(NULL AS VARCHAR)' : `CASE ${branches.join(' ')} END`
@@ -124,15 +124,17 @@ function inexactCondition({ name, type }: TypedColumn): string | undefined {
 
 /**
  * A value as text; undefined where it is an object, or a list where none may stand. A whole number keeps its digits: 1e16
- * would be text of another kind, and `1.000` is that of no integer. One too large to be exact keeps its point.
+ * would be text of another kind, and `1.000` is that of no integer. One that may have been rounded has an exponent.
  */
 export function textExpression({ name, type }: TypedColumn, mayBeList: boolean): string | undefined {
   const text = `CAST(${name} AS VARCHAR)`
-  if (NESTED_TYPE.test(type))
+  if (NESTED_TYPE.test(type)) {
     return mayBeList && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
+  }
+  const whole = `CASE WHEN ${name} = floor(${name}) THEN CAST(TRY_CAST(${name} AS HUGEINT) AS VARCHAR) END`
   const least = INEXACT_FROM[type]
-  if (least === undefined && !type.startsWith('DECIMAL')) return text
-  const whole = `CAST(CASE WHEN ${name} = floor(${name}) THEN TRY_CAST(${name} AS HUGEINT) END AS VARCHAR)`
-  const point = least === undefined ? "''" : `CASE WHEN abs(${name}) >= ${least} THEN '.0' ELSE '' END`
-  return `coalesce(${whole} || ${point}, ${text})`
+  if (least !== undefined) {
+    return `CASE WHEN isfinite(${name}) AND abs(${name}) >= ${least} THEN format('{:.16e}', ${name}) ELSE coalesce(${whole}, ${text}) END`
+  }
+  return type.startsWith('DECIMAL') ? `coalesce(${whole}, ${text})` : text
 }

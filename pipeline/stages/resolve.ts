@@ -10,6 +10,9 @@ import { countSchema, execute, readRow, returnMemory, transaction } from '../duc
 /** Violations shown in the message; a broken file may have thousands. */
 const VIOLATIONS_SHOWN = 20
 
+/** Rows named in a warning. */
+const ROWS_SHOWN = 5
+
 const UNATTRIBUTED = { unattributed: UNATTRIBUTED_APP_ID }
 
 const reportRow = z.object({
@@ -24,6 +27,7 @@ const reportRow = z.object({
   tokens_hidden: z.string(),
   tokens_published: z.string(),
   unregistered: z.array(z.object({ app_id: z.string(), requests: z.string(), tokens: z.string() })),
+  dated_ahead: z.array(z.string()),
 })
 
 /**
@@ -51,7 +55,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   return result
 }
 
-async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
+async function summarise({ connection, rawFolder, effects: { progress } }: Run): Promise<StageResult> {
   const {
     tokens_hidden,
     tokens_unregistered,
@@ -59,9 +63,11 @@ async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
     requests_unattributed,
     tokens_unattributed,
     unregistered,
+    dated_ahead,
     ...facts
   } = await readRow(connection, 'resolve/report.sql', reportRow, UNATTRIBUTED)
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
+  if (dated_ahead.length > 0) progress.note(describeAhead(dated_ahead))
   return {
     summary:
       `${pluralize(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
@@ -78,6 +84,14 @@ async function summarise({ connection, rawFolder }: Run): Promise<StageResult> {
       tokens_unattributed,
     },
   }
+}
+
+function describeAhead(rows: readonly string[]): string {
+  const more = rows.length > ROWS_SHOWN ? `, and ${rows.length - ROWS_SHOWN} more` : ''
+  return (
+    `Warning: ${pluralize(rows.length, 'registry row')} dated after this run outranks every later decision until then: ` +
+    `${rows.slice(0, ROWS_SHOWN).join('; ')}${more}. Correct updated_at`
+  )
 }
 
 async function readRegistry(run: Run): Promise<void> {

@@ -197,10 +197,10 @@ function decimalText(unscaled: bigint, scale: number): string {
   return `${unscaled < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
-/** A whole number keeps its digits, 1e22 would be text of another kind; one too large to be exact keeps its point. */
+/** A whole number keeps its digits; one that may have been rounded has an exponent, which no count may have. */
 function floatText(value: number, inexactFrom: number): string {
-  if (!Number.isInteger(value)) return String(value)
-  return Math.abs(value) >= inexactFrom ? `${BigInt(value)}.0` : String(value)
+  const isRounded = Number.isFinite(value) && Math.abs(value) >= inexactFrom
+  return isRounded ? value.toExponential() : String(value)
 }
 
 function refuseEncoding(): never {

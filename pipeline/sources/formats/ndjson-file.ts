@@ -70,14 +70,14 @@ const ESCAPES =
   /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\./g
 
 /**
- * JSON whose texts DuckDB can read: half of a surrogate pair, which JSON may hold and UTF-8 may not, is replaced by U+FFFD
- * and its four digits. The same buffer where there is none.
+ * JSON whose texts DuckDB can read: half of a surrogate pair, which JSON may hold and UTF-8 may not, is replaced by the mark
+ * of text-file.ts and its four digits. The same buffer where there is none.
  */
 function mendSurrogates(lines: Buffer): Buffer {
   if (!lines.includes(SURROGATE) && !lines.includes(SURROGATE_IN_CAPITALS)) return lines
   const text = lines.toString('latin1')
   const mended = text.replaceAll(ESCAPES, (escape, lone?: string) =>
-    lone === undefined ? escape : `\\ufffd${lone}`,
+    lone === undefined ? escape : `\\ufffd\\u2060${lone}`,
   )
   return mended === text ? lines : Buffer.from(mended, 'latin1')
 }

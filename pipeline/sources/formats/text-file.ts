@@ -111,7 +111,13 @@ export async function writeMended(
 }
 
 /**
- * Text in UTF-8, each byte that belongs to no character replaced by U+FFFD and its two hexadecimal digits: different
+ * Stands before the digits of what is no text: the replacement character, and a word joiner, which names of apps that came
+ * in over HTTP never hold.
+ */
+export const REPLACEMENT = '\uFFFD\u2060'
+
+/**
+ * Text in UTF-8, each byte that belongs to no character replaced by the mark and its two hexadecimal digits: different
  * bytes stay different texts.
  */
 export function mendUtf8(bytes: Buffer): Buffer {
@@ -121,7 +127,7 @@ export function mendUtf8(bytes: Buffer): Buffer {
   while (at < bytes.length) {
     const length = characterLength(bytes, at)
     const character = bytes.subarray(at, at + Math.max(length, 1))
-    parts.push(length > 0 ? character : Buffer.from(`\uFFFD${character.toString('hex')}`))
+    parts.push(length > 0 ? character : Buffer.from(`${REPLACEMENT}${character.toString('hex')}`))
     at += character.length
   }
   return Buffer.concat(parts)

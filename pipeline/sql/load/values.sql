@@ -16,10 +16,14 @@ CREATE OR REPLACE TEMP MACRO count_from_number(n) AS CASE
   ELSE coalesce(CASE WHEN n >= 0 AND n <= 1e27 AND n = floor(n) THEN TRY_CAST(n AS HUGEINT) END, CAST(-1 AS HUGEINT))
 END;
 
--- A large number with a point was a floating-point one on its way, and may have been rounded.
-CREATE OR REPLACE TEMP MACRO is_inexact_text(t) AS
-  len(t) > 16 AND regexp_full_match(t, '\s*-?\d{16,27}\.0*\s*')
-    AND abs(TRY_CAST(split_part(trim(t), '.', 1) AS HUGEINT)) >= 9007199254740992;
+-- A number that was a floating-point one on its way and may have been rounded: a large one with a point, or with an exponent,
+-- as which the readers of binary files hand it on.
+CREATE OR REPLACE TEMP MACRO is_inexact_text(t) AS CASE
+  WHEN contains(t, 'e+') THEN regexp_full_match(t, '\s*-?\d(\.\d+)?e\+\d+\s*')
+  WHEN len(t) > 16 AND regexp_full_match(t, '\s*-?\d{16,27}\.0*\s*')
+  THEN abs(TRY_CAST(split_part(trim(t), '.', 1) AS HUGEINT)) >= 9007199254740992
+  ELSE false
+END;
 
 -- Identifiers: any 64-bit integer, NULL where broken.
 CREATE OR REPLACE TEMP MACRO id_from_text(t) AS CASE

@@ -1,7 +1,7 @@
--- Registry rows that break their type or range. Only what cannot be superseded or what wins is a fault: an
--- old wrong row is corrected by appending a better one. A fault fails the run, since falling back to an older
--- row could publish an app that was just hidden.
-WITH judged AS (
+-- Registry rows that break their type or range. Only what cannot be superseded or what wins is a violation: an old wrong
+-- row is corrected by appending a better one. It fails the run, since falling back to an older row could publish an app
+-- that was just hidden.
+WITH validated AS (
   SELECT
     r.file,
     r.row,
@@ -15,7 +15,8 @@ WITH judged AS (
       WHEN coalesce(r.visibility NOT IN ('public', 'hidden', 'private'), true)
         THEN 'visibility "' || coalesce(r.visibility, '') || '" is none of public, hidden, private'
       WHEN r.alias_text IS NOT NULL AND r.alias_of IS NULL THEN 'alias_of "' || r.alias_text || '" is not an integer'
-      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty'
+      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty, or holds nothing that can be seen'
+      WHEN contains(r.app_name, $replacement) THEN 'app_name holds bytes that are no text in UTF-8'
       WHEN r.subcategories IS NULL THEN 'subcategories is not a list'
       WHEN NOT list_has_all(CAST($subcategories AS VARCHAR[]), r.subcategories)
         THEN 'unknown subcategories: ' || array_to_string(
@@ -24,7 +25,7 @@ WITH judged AS (
     END AS reason
   FROM registry_rows AS r
 )
-SELECT j.file, CAST(j.row AS INTEGER) AS row, j.reason
-FROM judged AS j
-WHERE j.reason IS NOT NULL
-ORDER BY j.file, j.row;
+SELECT v.file, CAST(v.row AS INTEGER) AS row, v.reason
+FROM validated AS v
+WHERE v.reason IS NOT NULL
+ORDER BY v.file, v.row;

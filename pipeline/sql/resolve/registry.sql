@@ -1,3 +1,12 @@
+-- Whether a text holds more than control characters, spaces, and what Unicode has to be ignored: zero widths, overrides of
+-- the direction, fillers, variation selectors.
+CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
+  t,
+  '[\p{Cc}\p{Z}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}\x{202A}-\x{202E}'
+    || '\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFF8}\x{1BCA0}-\x{1BCA3}'
+    || '\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]*'
+);
+
 -- Registry rows with their values decoded, the winning row of each app marked: the newest updated_at counts, and
 -- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`.
 CREATE OR REPLACE TEMP TABLE registry_rows AS
@@ -8,7 +17,7 @@ WITH decoded AS (
     s.fault,
     id_from_text(s.app_id) AS app_id,
     -- A byte order mark is no part of a name, and some readers would drop it.
-    nullif(trim(s.app_name, ' ' || chr(65279)), '') AS app_name,
+    CASE WHEN has_visible(s.app_name) THEN trim(s.app_name, ' ' || chr(65279)) END AS app_name,
     trim(s.visibility) AS visibility,
     CASE
       WHEN s.subcategories LIKE '[%' THEN TRY_CAST(s.subcategories AS JSON)::VARCHAR[]

@@ -30,6 +30,14 @@ SELECT
       FROM unregistered AS n
     ),
     []
-  ) AS unregistered
+  ) AS unregistered,
+  coalesce(
+    (
+      SELECT list(r.file || ', row ' || r.row || ': app ' || r.app_id ORDER BY r.file, r.row)
+      FROM registry AS r
+      WHERE r.updated_at > getvariable('as_of') AT TIME ZONE 'UTC'
+    ),
+    []
+  ) AS dated_ahead
 FROM app_usage AS u
 LEFT JOIN resolved AS r ON r.app_id = u.app_id;

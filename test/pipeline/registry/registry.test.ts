@@ -1,6 +1,8 @@
 /** The app registry: which row wins, where aliases lead, and which faults stop a run. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { runNightly } from '../../../pipeline/run.ts'
+import { SILENT, fact, queryWarehouse, runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
 
 const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
@@ -40,6 +42,11 @@ describe('broken registries', () => {
     ],
     ['an unknown subcategory', ['1,A,public,game|chess,,2025-01-01'], /row 2: unknown subcategories: chess/],
     ['a missing name', ['1,,public,,,2025-01-01'], /row 2: app_name is empty/],
+    [
+      'a name of which nothing can be seen',
+      ['1,\u200B\u202E\uFEFF\u0007,public,,,2025-01-01'],
+      /row 2: app_name is empty, or holds nothing that can be seen/,
+    ],
     ['a broken id', ['one,A,public,,,2025-01-01'], /row 2: app_id is not an integer/],
     [
       'the id of requests that name no app',
@@ -65,8 +72,31 @@ describe('broken registries', () => {
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
   })
 
+  it('a name that is an object or a list, and one whose bytes are no text, stop the run and are named', async () => {
+    const dataDir = folder()
+    const row = (name: string) =>
+      `{"app_id":1,"app_name":${name},"visibility":"public","updated_at":"2025-01-01"}\n`
+    writeRaw(dataDir, 'apps/nested.ndjson', `${row('{"en":"A"}')}${row('["A"]')}`)
+    writeRaw(dataDir, 'apps/bytes.csv', Buffer.from(`${HEADER}\n2,Caf\xE9,public,,,2025-01-01\n`, 'latin1'))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      /bytes.csv, row 2: app_name holds bytes that are no text in UTF-8\n.*nested.ndjson, row 1: app_name is an object or a list, not one value\n.*row 2: app_name is an object/,
+    )
+  })
+
+  it('a row dated after the run is warned of, since it outranks every later decision', async () => {
+    const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2030-01-01')
+    const notes: string[] = []
+    await runNightly(readConfig({ DATA_DIR: dataDir }), {
+      now: () => new Date(AS_OF),
+      progress: { ...SILENT, note: (text) => notes.push(text) },
+    })
+    expect(notes.join('\n')).toMatch(
+      /Warning: 1 registry row dated after this run .*: apps\/registry\.csv, row 3: app 2\. Correct updated_at/,
+    )
+  })
+
   it.each([
-    [20, 'empty'],
+    [20, 'can be seen'],
     [21, 'and 1 more'],
   ])('of %i faults the last line is %s', async (faults, last) => {
     const dataDir = folder(

@@ -236,14 +236,15 @@ describe('line breaks inside of quotes', () => {
   it.each([
     ['', `${HEADER.trim()},note`],
     [', behind a byte order mark', `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`],
+    [', behind a quote where none may stand', `${HEADER.trim()},note\n${DAY}T00:00:00Z,1,0,0,5" or so`],
   ])('begin no rows in a large file, though what follows looks like them%s', async (_name, header) => {
     const dataDir = folder()
     const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
     const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
     writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${header}\n${rows}`)
     await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily')).toEqual([
-      { app_id: '1', requests: '20' },
+    expect(await queryWarehouse(dataDir, 'SELECT app_id, prompt_tokens FROM usage_daily')).toEqual([
+      { app_id: '1', prompt_tokens: '20' },
     ])
   })
 })

@@ -1,0 +1,473 @@
+/** Rules that hold for raw usage in every format alike: what a file does not say is no figure. */
+import {
+  columnFromArray,
+  decimal,
+  dictionary,
+  float32,
+  int32,
+  int64,
+  runEndEncoded,
+  setCompressionCodec,
+  tableFromColumns,
+  tableToIPC,
+  timestamp,
+  TimeUnit,
+  utf8,
+} from '@uwdata/flechette'
+import type { Column } from '@uwdata/flechette'
+import { parquetWriteBuffer } from 'hyparquet-writer'
+import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { queryWarehouse, runAt } from '../../support/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { FORMATS, rawFile } from '../../support/raw-files.ts'
+import type { RawColumn, RawFormat } from '../../support/raw-files.ts'
+
+const AS_OF = '2026-12-31T02:00:00Z'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** A file on a day of its own. */
+type Case = {
+  readonly name: string
+  readonly ending: string
+  readonly content: (day: string) => string | Uint8Array
+}
+
+function dayOf(index: number): string {
+  return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
+}
+
+/** One DATA_DIR with each case on its day: one run is enough for all. */
+function folderOf(cases: readonly Case[]): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  for (const [index, { ending, content }] of cases.entries()) {
+    writeRaw(dataDir, `usage/date=${dayOf(index)}/rows.${ending}`, content(dayOf(index)))
+  }
+  return dataDir
+}
+
+/** Columns of two good rows: 12 tokens. */
+function good(day: string): Record<string, RawColumn[1]> {
+  return {
+    ts: [`${day}T10:00:00Z`, `${day}T11:00:00Z`],
+    app_id: [1n, 1n],
+    prompt_tokens: [5n, 5n],
+    completion_tokens: [1n, 1n],
+  }
+}
+
+/** The same case in the formats, with some columns in the place of others. */
+function inFormats(
+  name: string,
+  columns: (day: string) => Record<string, RawColumn[1]>,
+  formats: readonly RawFormat[] = FORMATS,
+): Case[] {
+  return formats.map((format) => ({
+    name: `${name} in ${format}`,
+    ending: format,
+    content: (day) => rawFile(format, Object.entries(columns(day))),
+  }))
+}
+
+function arrow(columns: (day: string) => Record<string, Column<unknown>>): Case['content'] {
+  return (day) => {
+    const { ts, app_id, prompt_tokens, completion_tokens } = good(day)
+    const table = tableFromColumns({
+      ts: columnFromArray([...(ts ?? [])], utf8()),
+      app_id: columnFromArray([...(app_id ?? [])], int64()),
+      prompt_tokens: columnFromArray([...(prompt_tokens ?? [])], int64()),
+      completion_tokens: columnFromArray([...(completion_tokens ?? [])], int64()),
+      ...columns(day),
+    })
+    return tableToIPC(table, { format: 'file' }) ?? new Uint8Array()
+  }
+}
+
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens'
+
+function csvRow(day: string, further = ''): string {
+  return `${day}T10:00:00Z,1,5,1${further}\n`
+}
+
+function jsonRow(day: string, further = ''): string {
+  return `{"ts":"${day}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1${further}}\n`
+}
+
+/** A .gz with a field of its header that few programs write. */
+function gzipWith(flag: number, field: Buffer, text: string): Buffer {
+  const plain = gzipSync(text)
+  plain.writeUInt8(flag, 3)
+  return Buffer.concat([plain.subarray(0, 10), field, plain.subarray(10)])
+}
+
+/** A Parquet file of good rows with a column of texts whose bytes are not UTF-8. */
+function parquetWithBytes(day: string): Uint8Array {
+  const text = { type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const
+  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
+  const { ts = [], ...counts } = good(day)
+  return new Uint8Array(
+    parquetWriteBuffer({
+      statistics: false,
+      schema: [
+        { name: 'schema', num_children: 5 },
+        { name: 'ts', ...text },
+        ...Object.keys(counts).map((name) => ({ name, ...integer })),
+        { name: 'model', ...text },
+      ],
+      columnData: [
+        { name: 'ts', data: [...ts] },
+        ...Object.entries(counts).map(([name, data]) => ({ name, data: [...data] })),
+        { name: 'model', data: [Buffer.from([0x41, 0xff]), Buffer.from([0xe9])] },
+      ],
+    }),
+  )
+}
+
+describe('two rows of 12 tokens are read', () => {
+  const cases: Case[] = [
+    ...inFormats('columns named in capitals, with spaces around them,', (day) =>
+      Object.fromEntries(
+        Object.entries(good(day)).map(([name, cells]) => [` ${name.toUpperCase()} `, cells]),
+      ),
+    ),
+    ...inFormats('a descriptive column given twice', (day) => ({
+      ...good(day),
+      model: ['a', 'b'],
+      Model: ['', ''],
+    })),
+    ...inFormats('counts as floating-point numbers', (day) => ({ ...good(day), prompt_tokens: [5, 5] })),
+    ...inFormats('zeros behind the point of texts', (day) => ({
+      ...good(day),
+      prompt_tokens: ['5.0', '5.000000'],
+    })),
+    ...[
+      'T10:00Z',
+      't10:00:00z',
+      ' 10:00',
+      'T10Z',
+      'T12:00+02:00',
+      'T10:00:00,123Z',
+      'T10:00:00.123456789Z',
+    ].flatMap((time) =>
+      inFormats(`the time ${time}`, (day) => ({ ...good(day), ts: [`${day}${time}`, `${day}${time}`] })),
+    ),
+    ...['T100000Z', 'T1000Z', 'T100000.5+0000'].flatMap((time) =>
+      inFormats(`the basic form ${time}`, (day) => {
+        const text = `${day.replaceAll('-', '')}${time}`
+        return { ...good(day), ts: [text, text] }
+      }),
+    ),
+    {
+      name: 'stray bytes in a further column of CSV',
+      ending: 'csv',
+      content: (day) =>
+        Buffer.from(`${HEADER},model\n${csvRow(day, ',caf\xE9')}${csvRow(day, ',\xFF')}`, 'latin1'),
+    },
+    {
+      name: 'stray bytes in a further column of compressed CSV',
+      ending: 'csv.gz',
+      content: (day) =>
+        gzipSync(
+          Buffer.from(`${HEADER},note\n${csvRow(day, ',"a\xE9\n"')}${csvRow(day, ',\xFF')}`, 'latin1'),
+        ),
+    },
+    {
+      name: 'stray bytes and halves of surrogate pairs in further keys of NDJSON',
+      ending: 'ndjson',
+      content: (day) =>
+        Buffer.from(
+          jsonRow(day, ',"model":"\\ud800 \\\\ud800 \\ud83d\\ude00"') +
+            jsonRow(day, ',"m":"\xFF","n":"\\uDC00"'),
+          'latin1',
+        ),
+    },
+    { name: 'stray bytes in a further column of Parquet', ending: 'parquet', content: parquetWithBytes },
+    {
+      name: 'objects and lists in further keys of NDJSON',
+      ending: 'ndjson',
+      content: (day) => jsonRow(day, ',"model":{"a":1},"x":[1]') + jsonRow(day, ',"cached_tokens":{"a":-1}'),
+    },
+    {
+      name: 'a further column of Arrow that is run-end encoded',
+      ending: 'arrow',
+      content: arrow(() => ({ model: columnFromArray(['a', 'a'], runEndEncoded(int32(), utf8())) })),
+    },
+    {
+      name: 'run-end encoded counts of Arrow',
+      ending: 'arrow',
+      content: arrow(() => ({ prompt_tokens: columnFromArray([5n, 5n], runEndEncoded(int32(), int64())) })),
+    },
+    {
+      name: 'dictionary-encoded times of Arrow',
+      ending: 'arrow',
+      content: arrow((day) => ({
+        ts: columnFromArray(
+          [Date.parse(day), Date.parse(day)],
+          dictionary(timestamp(TimeUnit.MICROSECOND, 'UTC'), int32()),
+        ),
+      })),
+    },
+    {
+      name: 'dictionary-encoded decimals of Arrow',
+      ending: 'arrow',
+      content: arrow(() => ({
+        prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())),
+      })),
+    },
+    {
+      name: 'Arrow with buffers compressed by LZ4',
+      ending: 'arrow',
+      content: (day) => {
+        setCompressionCodec(0, {
+          encode: (bytes) => compressFrameSync(Buffer.from(bytes)),
+          decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
+        })
+        const columns: [string, Column<unknown>][] = Object.entries(good(day)).map(
+          ([name, cells]) =>
+            [name, columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8())] as const,
+        )
+        return tableToIPC(tableFromColumns(columns), { format: 'file', codec: 0 }) ?? new Uint8Array()
+      },
+    },
+    {
+      name: 'a .gz filled up with zeros',
+      ending: 'ndjson.gz',
+      content: (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
+    },
+    {
+      name: 'a .gz with a comment',
+      ending: 'csv.gz',
+      content: (day) => gzipWith(16, Buffer.from('made by hand\0'), `${HEADER}\n${csvRow(day).repeat(2)}`),
+    },
+    {
+      name: 'a .gz of two members',
+      ending: 'csv.gz',
+      content: (day) => Buffer.concat([gzipSync(`${HEADER}\n${csvRow(day)}`), gzipSync(csvRow(day))]),
+    },
+    {
+      name: 'a .zst of two frames',
+      ending: 'ndjson.zst',
+      content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
+    },
+    {
+      name: 'lines inside of quotes that look like rows, behind a misplaced quote,',
+      ending: 'csv',
+      content: (day) =>
+        `${HEADER},note\n${csvRow(day, ',5" or so')}${csvRow(day, `,"${`\n${csvRow(day)}`.repeat(100)}"`)}`,
+    },
+  ]
+  let dataDir = ''
+  let days: Awaited<ReturnType<typeof queryWarehouse>> = []
+
+  beforeAll(async () => {
+    dataDir = folderOf(cases)
+    await runAt(dataDir, AS_OF)
+    days = await queryWarehouse(dataDir, 'SELECT day, rows_read, rows_rejected, tokens_read FROM days')
+  })
+
+  it.each(cases.map(({ name }, index) => [name, dayOf(index)]))('%s', (_, day) => {
+    expect(days.find((row) => row['day'] === day)).toEqual({
+      day,
+      rows_read: '2',
+      rows_rejected: '0',
+      tokens_read: '12',
+    })
+  })
+})
+
+describe('the run is refused for', () => {
+  const notInteger = /2 rows: prompt_tokens is not an integer, 0 or more/
+  const cases: readonly (Case & { readonly message: RegExp })[] = [
+    ...inFormats(
+      'a column given twice, by its capitals,',
+      (day) => ({ ...good(day), Prompt_Tokens: [0n, 0n] }),
+      ['csv', 'parquet', 'arrow'],
+    ).map((one) => ({
+      ...one,
+      message: /names the column "prompt_tokens" twice: as "prompt_tokens" and as "Prompt_Tokens"/,
+    })),
+    ...inFormats(
+      'a column given twice, by the spaces around it,',
+      (day) => ({ ...good(day), request_id: ['a', 'b'], ' request_id': ['', ''] }),
+      ['csv', 'parquet', 'arrow'],
+    ).map((one) => ({
+      ...one,
+      message: /names the column "request_id" twice: as "request_id" and as " request_id"/,
+    })),
+    {
+      name: 'a key given twice in NDJSON',
+      ending: 'ndjson',
+      content: (day) => jsonRow(day, ',"prompt_tokens":0').repeat(2),
+      message: /2 rows: the key prompt_tokens stands twice: prompt_tokens and prompt_tokens/,
+    },
+    {
+      name: 'a key given twice in NDJSON, by its capitals',
+      ending: 'ndjson',
+      content: (day) => jsonRow(day, ',"Prompt_Tokens":0').repeat(2),
+      message: /2 rows: the key prompt_tokens stands twice: prompt_tokens and Prompt_Tokens/,
+    },
+    ...inFormats('what may be a thousand', (day) => ({
+      ...good(day),
+      prompt_tokens: ['12.000', '1.000'],
+    })).map((one) => ({ ...one, message: notInteger })),
+    ...inFormats('NaN and infinity', (day) => ({ ...good(day), prompt_tokens: [NaN, Infinity] }), [
+      'csv',
+      'parquet',
+      'arrow',
+    ]).map((one) => ({ ...one, message: notInteger })),
+    {
+      name: 'requests that are NaN, which the footer leaves out,',
+      ending: 'parquet',
+      content: (day) => rawFile('parquet', Object.entries({ ...good(day), requests: [1, NaN] })),
+      message: /1 row: requests is not an integer from 0 to 10\^12/,
+    },
+    {
+      name: 'ids that are NaN',
+      ending: 'parquet',
+      content: (day) => rawFile('parquet', Object.entries({ ...good(day), app_id: [1, NaN] })),
+      message: /1 row: app_id is not an integer/,
+    },
+    ...inFormats('floating-point counts from 2^53 on', (day) => ({
+      ...good(day),
+      prompt_tokens: [2 ** 53, 2 ** 60],
+    })).map((one) => ({ ...one, message: /2 rows: prompt_tokens is not exact: .* write it as an integer/ })),
+    ...inFormats('floating-point ids from 2^53 on', (day) => ({
+      ...good(day),
+      app_id: [2 ** 53, 2 ** 60],
+    })).map((one) => ({ ...one, message: /2 rows: app_id is not exact/ })),
+    {
+      name: '32-bit floating-point counts from 2^24 on in arrow',
+      ending: 'arrow',
+      content: arrow(() => ({ prompt_tokens: columnFromArray([5, 3e10], float32()) })),
+      message: /1 of 2 rows.* prompt_tokens is not exact/s,
+    },
+    {
+      name: '32-bit floating-point counts from 2^24 on in parquet',
+      ending: 'parquet',
+      content: (day) =>
+        new Uint8Array(
+          parquetWriteBuffer({
+            columnData: Object.entries({ ...good(day), prompt_tokens: [5, 3e10] }).map(([name, data]) => ({
+              name,
+              data: [...data],
+              ...(name === 'prompt_tokens' ? { type: 'FLOAT' as const } : {}),
+            })),
+          }),
+        ),
+      message: /1 of 2 rows.* prompt_tokens is not exact/s,
+    },
+    {
+      name: 'an object as request_id in NDJSON',
+      ending: 'ndjson',
+      content: (day) => jsonRow(day, ',"request_id":{"id":1}').repeat(2),
+      message: /2 rows: request_id is an object or a list, not one value/,
+    },
+    {
+      name: 'a DECIMAL of more than 38 digits',
+      ending: 'parquet',
+      content: (day) => {
+        const { prompt_tokens: _, ...others } = good(day)
+        return new Uint8Array(
+          parquetWriteBuffer({
+            schema: [
+              { name: 'schema', num_children: 4 },
+              {
+                name: 'prompt_tokens',
+                type: 'FIXED_LEN_BYTE_ARRAY',
+                type_length: 21,
+                converted_type: 'DECIMAL',
+                precision: 50,
+                scale: 0,
+                repetition_type: 'REQUIRED',
+              },
+              { name: 'ts', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+              { name: 'app_id', type: 'INT64', repetition_type: 'REQUIRED' },
+              { name: 'completion_tokens', type: 'INT64', repetition_type: 'REQUIRED' },
+            ],
+            columnData: [
+              { name: 'prompt_tokens', data: [3n, 3n] },
+              ...Object.entries(others).map(([name, data]) => ({ name, data: [...data] })),
+            ],
+          }),
+        )
+      },
+      message:
+        /the column prompt_tokens is a DECIMAL of 50 digits, .* Write it as BIGINT or DECIMAL\(38, 0\)/,
+    },
+    {
+      name: 'integers encoded as BYTE_STREAM_SPLIT',
+      ending: 'parquet',
+      content: (day) =>
+        new Uint8Array(
+          parquetWriteBuffer({
+            columnData: Object.entries(good(day)).map(([name, data]) => ({
+              name,
+              data: [...data],
+              type: name === 'ts' ? 'STRING' : 'INT64',
+              ...(name === 'prompt_tokens' ? { encoding: 'BYTE_STREAM_SPLIT' as const } : {}),
+            })),
+          }),
+        ),
+      message: /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
+    },
+    {
+      name: 'bytes behind a .zst that are not compressed',
+      ending: 'ndjson.zst',
+      content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), Buffer.from(jsonRow(day))]),
+      message: /what stands behind byte \d+ is not compressed/,
+    },
+  ]
+  let message = ''
+
+  beforeAll(async () => {
+    await runAt(folderOf(cases), AS_OF).catch((error: Error) => {
+      message = error.message
+    })
+  })
+
+  it.each(cases.map(({ name, message: words }, index) => [name, dayOf(index), words] as const))(
+    '%s',
+    (_, day, words) => {
+      const lines = message.split('\n')
+      const first = lines.findIndex((line) => line.includes(day))
+      const next = lines.findIndex((line, index) => index > first && /^(?:Day|usage)/.test(line))
+      expect(lines.slice(first, next < 0 ? undefined : next).join('\n')).toMatch(words)
+    },
+  )
+})
+
+describe('of two rows with one request_id that differ below the microsecond, the newer counts', () => {
+  const cases: Case[] = [
+    ...inFormats('as text', (day) => ({
+      ...good(day),
+      ts: [`${day}T10:00:00.1234567Z`, `${day}T10:00:00.123456Z`],
+      app_id: [1n, 2n],
+      request_id: ['same', 'same'],
+    })),
+    {
+      name: 'as nanoseconds of Arrow',
+      ending: 'arrow',
+      content: arrow((day) => {
+        const nanoseconds = BigInt(Date.parse(day)) * 1_000_000n
+        const stamps = columnFromArray([nanoseconds + 700n, nanoseconds + 600n], int64())
+        return {
+          ts: Object.assign(stamps, { type: timestamp(TimeUnit.NANOSECOND, 'UTC') }),
+          app_id: columnFromArray([1n, 2n], int64()),
+          request_id: columnFromArray(['same', 'same'], utf8()),
+        }
+      }),
+    },
+  ]
+
+  it('in every format', async () => {
+    const dataDir = folderOf(cases)
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT day, app_id FROM usage_daily ORDER BY day')).toEqual(
+      cases.map((_, index) => ({ day: dayOf(index), app_id: '1' })),
+    )
+  })
+})

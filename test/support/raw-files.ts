@@ -1,0 +1,80 @@
+/** Rows of raw usage written in every format: CSV, NDJSON, Parquet and Arrow. */
+import { columnFromArray, float64, int64, tableFromColumns, tableToIPC, utf8 } from '@uwdata/flechette'
+import type { DataType } from '@uwdata/flechette'
+import { parquetWriteBuffer } from 'hyparquet-writer'
+
+type Cell = string | number | bigint
+
+/** A column: its name in the file and its values, all of one type. Numbers are written as floating-point ones. */
+export type RawColumn = readonly [name: string, values: readonly Cell[]]
+
+export type RawFormat = 'csv' | 'ndjson' | 'parquet' | 'arrow'
+
+export const FORMATS: readonly RawFormat[] = ['csv', 'ndjson', 'parquet', 'arrow']
+
+/** The content of a file with these columns. */
+export function rawFile(format: RawFormat, columns: readonly RawColumn[]): Uint8Array {
+  switch (format) {
+    case 'csv':
+      return Buffer.from([columns.map(([name]) => quoted(name)), ...rowsOf(columns, csvCell)].join('\n'))
+    case 'ndjson':
+      return Buffer.from(
+        rowsOf(columns, jsonMember)
+          .map((members) => `{${members}}`)
+          .join('\n'),
+      )
+    case 'parquet':
+      return parquetFile(columns)
+    case 'arrow':
+      return arrowFile(columns)
+  }
+}
+
+function rowsOf(columns: readonly RawColumn[], write: (name: string, cell: Cell) => string): string[] {
+  const [, first = []] = columns[0] ?? []
+  return first.map((_, row) => columns.map(([name, cells]) => write(name, cells[row] ?? '')).join(','))
+}
+
+function csvCell(_name: string, cell: Cell): string {
+  return typeof cell === 'string' ? quoted(cell) : plain(cell)
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`
+}
+
+function jsonMember(name: string, cell: Cell): string {
+  return `${JSON.stringify(name)}:${typeof cell === 'string' ? JSON.stringify(cell) : plain(cell)}`
+}
+
+/** A floating-point number with its point, as most programs write it. */
+function plain(cell: number | bigint): string {
+  return typeof cell === 'number' && Number.isInteger(cell) ? `${BigInt(cell)}.0` : String(cell)
+}
+
+function parquetFile(columns: readonly RawColumn[]): Uint8Array {
+  const types = { string: 'STRING', bigint: 'INT64', number: 'DOUBLE' } as const
+  return new Uint8Array(
+    parquetWriteBuffer({
+      columnData: columns.map(([name, data]) => ({ name, data: [...data], type: types[typeOf(data)] })),
+    }),
+  )
+}
+
+function arrowFile(columns: readonly RawColumn[]): Uint8Array {
+  const types: Record<ReturnType<typeof typeOf>, () => DataType> = {
+    string: utf8,
+    bigint: int64,
+    number: float64,
+  }
+  const table = tableFromColumns(
+    columns.map(([name, cells]) => [name, columnFromArray([...cells], types[typeOf(cells)]())]),
+  )
+  const bytes = tableToIPC(table, { format: 'stream' })
+  if (bytes === null) throw new Error('The table was not written')
+  return bytes
+}
+
+function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
+  return typeof first === 'string' ? 'string' : typeof first === 'bigint' ? 'bigint' : 'number'
+}
