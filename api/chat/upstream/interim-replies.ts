@@ -1,5 +1,5 @@
 /** Connections on which an unasked-for `100 Continue` does no harm. */
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { buildConnector } from 'undici'
 
 const CONTINUE = 'HTTP/1.1 100'
@@ -14,7 +14,8 @@ export function connectDiscardingContinue(timeout: number): buildConnector.conne
   return (options, callback) =>
     connect(options, (...result) => {
       const [, socket] = result
-      if (socket !== null) discardContinue(socket)
+      // Where nobody listens it is undefined, whatever the types say.
+      if (socket instanceof Socket) discardContinue(socket)
       callback(...result)
     })
 }
