@@ -2,6 +2,8 @@
 import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
+import type { NewAppVisibility } from './contract/app-identity.ts'
 import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema } from './contract/settings.ts'
 import { UsageError } from './contract/program.ts'
 import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
@@ -52,6 +54,10 @@ export const pipelineSettings = z.object({
     .string()
     .optional()
     .describe('Password of that user, where USAGE_SOURCE has none.'),
+  NEW_APPS: z
+    .enum(NEW_APP_VISIBILITIES)
+    .default('public')
+    .describe('Whether apps that are named for the first time are published: public or hidden.'),
   PIPELINE_MEMORY: z
     .string()
     .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
@@ -109,6 +115,8 @@ export type Config = {
   readonly dataDir: string
   /** The cluster that counts raw usage; undefined where the drop folder does. */
   readonly usageSource: ClickHouseAddress | undefined
+  /** Whether apps that usage names for the first time are published. */
+  readonly newApps: NewAppVisibility
   /** DuckDB's memory limit, such as `1.4GB`. */
   readonly memory: string
   readonly schedule: string
@@ -133,6 +141,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return {
     dataDir: resolve(settings.data.DATA_DIR),
     usageSource: clusterOf(settings.data),
+    newApps: settings.data.NEW_APPS,
     memory: limitOf(settings.data.PIPELINE_MEMORY),
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,

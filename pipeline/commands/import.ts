@@ -1,34 +1,82 @@
-/** `import`: sorts usage files of any kind into the folders of their days. */
+/** `import`: sorts usage files of any producer into the folders of their days. */
+import { createReadStream, createWriteStream, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { explained } from '../errors.ts'
-import { importFile } from '../sources/import.ts'
-import type { ImportedPart } from '../sources/import.ts'
+import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
+import type { Input } from '../sources/import/input.ts'
+import { importFiles } from '../sources/import/import.ts'
+import type { ImportOptions, ImportedPart } from '../sources/import/import.ts'
+import { PRODUCERS } from '../sources/import/producers.ts'
+import { readSummary } from '../sources/import/summary.ts'
+import type { Summary } from '../sources/import/summary.ts'
+import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
+import type { UsageMap } from '../sources/import/usage-map.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
 
-type Imported = { readonly file: string; readonly parts: readonly ImportedPart[] }
+/** What one file, or all files of a source, brought. */
+type Imported = Summary & {
+  readonly file: string
+  readonly parts: readonly ImportedPart[]
+  /** Rows that are no generations. */
+  readonly left_out: number
+}
+
+/** The name of a source is part of a file name. */
+const SOURCE = /^[a-z0-9][a-z0-9_-]{0,39}$/i
+
+/** The argument that stands for standard input. */
+const STDIN = '-'
+
+/** Tokens of a day that name no app, in percent, from which on they are told. */
+const UNNAMED_PERCENT = 5n
 
 export const importCommand: Command = {
-  usage: 'import FILE... [--dry-run] [--json]',
+  usage:
+    'import FILE... [--from PRODUCER] [--map MAP] [--source NAME] [--format FORMAT] [--dry-run] [--json]',
   summary:
-    'sorts usage files (Parquet, Arrow, NDJSON, CSV) into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts; the same file twice is there once',
+    'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input; the same file twice is there once',
+  options: {
+    '--from PRODUCER': `reads an export of ${Object.keys(PRODUCERS).join(', ')}`,
+    '--map MAP':
+      'says where columns are found: ts=created_at,app=metadata.app,... or a JSON file; stands before --from',
+    '--source NAME':
+      'replaces what this source brought before for the days that it brings now; by default the producer',
+    '--format FORMAT': `${FORMATS.join(', ')}; otherwise the ending of the name tells, or the content`,
+    '--dry-run': 'shows the first rows as they are understood, new apps and totals; writes nothing',
+  },
   prepare(args) {
     const { values, positionals } = parseCommandLine({
       args,
       allowPositionals: true,
-      options: { ...JSON_OPTION, 'dry-run': { type: 'boolean', default: false } },
+      options: {
+        ...JSON_OPTION,
+        from: { type: 'string' },
+        map: { type: 'string' },
+        source: { type: 'string' },
+        format: { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
+      },
     })
     if (positionals.length === 0) throw new UsageError('import takes one or more files')
+    const map = mapOf(values)
+    const source = readSource(values.source ?? values.from)
+    const format = readFormat(values.format)
     const dryRun = values['dry-run']
     return async (dependencies) => {
       const imported: Imported[] = []
+      const options = { rawFolder: join(dependencies.config.dataDir, 'raw'), dryRun, map, source }
       try {
-        for (const file of positionals) imported.push(await importOne(dependencies, file, dryRun))
+        await eachBatch({ paths: positionals, format, source }, async (inputs) => {
+          imported.push(await importBatch(dependencies, inputs, options))
+        })
       } finally {
         // A file that cannot be taken ends the command; those before it are told all the same.
         const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
@@ -38,29 +86,118 @@ export const importCommand: Command = {
   },
 }
 
-async function importOne({ config }: Dependencies, file: string, dryRun: boolean): Promise<Imported> {
-  const { dataDir } = config
+function mapOf({ from, map }: { from?: string | undefined; map?: string | undefined }): UsageMap | undefined {
+  if (from !== undefined && !Object.hasOwn(PRODUCERS, from)) {
+    throw new UsageError(
+      `The producer "${from}" is not known: expected ${Object.keys(PRODUCERS).join(', ')}, or --map`,
+    )
+  }
+  const base = from === undefined ? undefined : PRODUCERS[from]
+  return map === undefined ? base : mergeMaps(readMap(map), base)
+}
+
+function readSource(name: string | undefined): string | undefined {
+  if (name === undefined || SOURCE.test(name)) return name
+  throw new UsageError(`The source "${name}" is no name: expected up to 40 letters, digits, - and _`)
+}
+
+function readFormat(name: string | undefined): Input['file']['format'] | undefined {
+  const format = FORMATS.find((known) => known === name)
+  if (name === undefined || format !== undefined) return format
+  throw new UsageError(`The format "${name}" is not known: expected ${FORMATS.join(', ')}`)
+}
+
+type Wanted = {
+  readonly paths: readonly string[]
+  readonly format: Input['file']['format'] | undefined
+  readonly source: string | undefined
+}
+
+/** All files of a source are one batch, since they replace what it brought before; other files are one each. */
+async function eachBatch(
+  { paths, format, source }: Wanted,
+  work: (inputs: readonly Input[]) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'import-'))
+  const inspect = async (path: string) =>
+    path === STDIN
+      ? await inspectInput(await keepStdin(folder), { name: 'standard input', format })
+      : await inspectInput(path, { format })
   try {
-    const parts = await withMemoryDatabase(config, async (connection) => {
-      await execute(connection, 'load/values.sql')
-      return await importFile(connection, file, { rawFolder: join(dataDir, 'raw'), dryRun })
-    })
-    return { file, parts }
-  } catch (error) {
-    throw explained(error, dataDir)
+    const files = filesNamed(paths)
+    if (source === undefined) for (const path of files) await work([await inspect(path)])
+    else await work(await Array.fromAsync(files, inspect))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function describe({ file, parts }: Imported, dryRun: boolean, lastDay: string): string[] {
+/** Keeps standard input as a file: some formats are read from their end. */
+async function keepStdin(folder: string): Promise<string> {
+  const path = join(folder, 'stdin')
+  await pipeline(createReadStream('/dev/stdin'), createWriteStream(path))
+  return path
+}
+
+async function importBatch(
+  { config }: Dependencies,
+  inputs: readonly Input[],
+  options: ImportOptions,
+): Promise<Imported> {
+  try {
+    return await withMemoryDatabase(config, async (connection) => {
+      await execute(connection, 'load/values.sql')
+      const { parts, left_out } = await importFiles(connection, inputs, options)
+      const file = inputs.map((input) => input.file.path).join(', ')
+      return { file, parts, left_out, ...(await readSummary(connection, options)) }
+    })
+  } catch (error) {
+    throw explained(error, config.dataDir)
+  }
+}
+
+function describe(imported: Imported, dryRun: boolean, lastDay: string): string[] {
+  const { file, parts, left_out, new_apps, first_rows } = imported
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
-    `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}`,
+    `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}` +
+      (left_out === 0 ? '' : `, ${pluralize(left_out, 'row')} left out as no generations`),
     ...parts.map((part) => `  ${part.name}: ${pluralize(part.rows, 'row')}${remark(part, lastDay)}`),
+    `  in all ${totalsOf(parts)}`,
+    ...(new_apps.length === 0 ? [] : [`  new apps: ${new_apps.join(', ')}`]),
+    ...(first_rows.length === 0 ? [] : ['  the first rows as they are understood:']),
+    ...first_rows.map((row) => `    ${JSON.stringify(row)}`),
+    ...parts.flatMap(warningsOf),
   ]
+}
+
+function totalsOf(parts: readonly ImportedPart[]): string {
+  const sum = (name: 'requests' | 'prompt_tokens' | 'completion_tokens') =>
+    parts.reduce((total, part) => total + BigInt(part[name]), 0n)
+  return (
+    `${pluralize(sum('requests'), 'request')}, ${pluralize(sum('prompt_tokens'), 'prompt token')}, ` +
+    pluralize(sum('completion_tokens'), 'completion token')
+  )
 }
 
 function remark({ day, known }: ImportedPart, lastDay: string): string {
   if (known) return ', there already'
   if (day < FLOOR_DATE) return ', before the first day of the dataset: passed over by runs'
   return day > lastDay ? ', a day that is not over yet: read once it is' : ''
+}
+
+function warningsOf({ day, may_double, rows_without_id, ...part }: ImportedPart): string[] {
+  const tokens = BigInt(part.prompt_tokens) + BigInt(part.completion_tokens)
+  const unnamed = BigInt(part.tokens_without_app)
+  return [
+    ...(may_double && rows_without_id > 0
+      ? [
+          `  WARNING ${day}: other files have usage of this day, and ${pluralize(rows_without_id, 'row')} here ` +
+            'have no request_id: what both hold counts twice. Import with --source NAME to replace',
+        ]
+      : []),
+    ...(unnamed * 100n > tokens * UNNAMED_PERCENT
+      ? [`  WARNING ${day}: ${unnamed} of ${tokens} tokens name no app, and rank nobody`]
+      : []),
+  ]
 }

@@ -8,7 +8,7 @@ import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '.
 import { execute } from '../duckdb/statements.ts'
 
 /** Columns beside those of CONTRACT 7: an app's address, and what an operator decided and why. */
-const NOTES = ['referer', 'action', 'reason']
+const NOTES = ['action', 'reason']
 
 /**
  * Gives `work` a database with the decoded registry.

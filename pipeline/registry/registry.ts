@@ -8,15 +8,18 @@ import { execute, readRows } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
 import { REPLACEMENT } from '../sources/formats/text-file.ts'
+import { nameApps } from '../sources/named-apps.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
   required: ['app_id', 'visibility', 'updated_at'],
-  optional: ['app_name', 'subcategories', 'alias_of'],
+  optional: ['app', 'app_name', 'subcategories', 'alias_of', 'referer', 'registered_at'],
+  instead: { app_id: 'app' },
   lists: ['subcategories'],
 }
 
+const textRow = z.object({ app: z.string() })
 const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
 const aliasRow = z.object({ violation: z.string() })
 
@@ -40,6 +43,11 @@ export async function stageRegistry(
 
 /** Decodes `staged` into the temporary table `registry_rows`, and its winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
+  const named = await readRows(connection, 'resolve/app-texts.sql', textRow)
+  await nameApps(
+    connection,
+    named.map(({ app }) => app),
+  )
   await execute(connection, 'resolve/registry.sql')
 }
 

@@ -6,6 +6,8 @@ import type { RawFile } from './drop-folder.ts'
 export type Columns = {
   readonly required: readonly string[]
   readonly optional: readonly string[]
+  /** Required columns with the one that may stand in a file instead. */
+  readonly instead?: Readonly<Record<string, string>>
   /** Read where a value is there; whatever stands in them decides nothing about a row or a file. */
   readonly descriptive?: readonly string[]
   /** Those that may hold a list. */
@@ -15,7 +17,8 @@ export type Columns = {
 /** The columns of raw usage (CONTRACT 7). */
 export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
-  optional: ['requests', 'request_id'],
+  optional: ['app', 'requests', 'request_id'],
+  instead: { app_id: 'app' },
   descriptive: ['model', 'reasoning_tokens', 'cached_tokens'],
 } as const satisfies Columns
 
@@ -58,20 +61,22 @@ export function matchColumns(
       )
     }
   }
-  requireColumns(file, found, [...matched.keys()], columns.required)
+  const missing = columns.required.filter(
+    (column) => !namesFor(columns, column).some((name) => matched.has(name)),
+  )
+  if (missing.length > 0) throw withoutColumns(file, found, missing)
   return matched
 }
 
-function requireColumns(
-  file: RawFile,
-  found: readonly string[],
-  matched: readonly string[],
-  required: readonly string[],
-): void {
-  const missing = required.filter((column) => !matched.includes(column))
-  if (missing.length === 0) return
+/** The names under which a file may have a required column. */
+export function namesFor({ instead }: Columns, column: string): readonly string[] {
+  const other = instead?.[column]
+  return other === undefined ? [column] : [column, other]
+}
+
+function withoutColumns(file: RawFile, found: readonly string[], missing: readonly string[]): DataError {
   const instead = found.some((name) => NO_TEXT.test(name))
     ? 'What it begins with is no text in UTF-8; the name of a compressed file ends in .gz or .zst'
     : `Its columns are: ${found.join(', ') || 'none'}`
-  throw new DataError(`${file.name} has no column ${missing.join(', ')}. ${instead}`)
+  return new DataError(`${file.name} has no column ${missing.join(', ')}. ${instead}`)
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { daySchema } from '../contract/calendar.ts'
 import { DataError, messageOf } from '../errors.ts'
 
-type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
+export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
 export type Compression = 'none' | 'gz' | 'zst'
 
 export type RawFile = {
@@ -90,21 +90,29 @@ function listFiles(rawFolder: string, folder: string): RawFile[] {
  * @param name how messages call it.
  * @throws DataError when there is no such file or its name ends in no known way.
  */
-export function rawFile(path: string, name: string): RawFile {
+function rawFile(path: string, name: string): RawFile {
   const found = FILE_NAME.exec(name)
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
-  if (found === null || !facts.isFile()) {
+  const format = formatNamed(name)
+  if (found === null || format === undefined || !facts.isFile()) {
     throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
   }
   return {
     path,
     name,
-    format: found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson',
+    format,
     compression: compressionOf(found[4]),
     bytes: Number(facts.size),
     stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
   }
+}
+
+/** The format that the ending of a name tells; undefined for any other ending. */
+export function formatNamed(name: string): Format | undefined {
+  const found = FILE_NAME.exec(name)
+  if (found === null) return undefined
+  return found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson'
 }
 
 /**

@@ -4,17 +4,22 @@
  * row, fault and payload beside them, and the SQL under sql/load/ does the rest.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
-import { execute, setVariables } from '../duckdb/statements.ts'
+import { execute, readRow, readRows, setVariables } from '../duckdb/statements.ts'
 import { allColumns, USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
 import { proveByFooters, readParquet, readThrough } from './formats/parquet-file.ts'
 import type { Proof } from './formats/parquet-file.ts'
+import { nameApps } from './named-apps.ts'
 import { incomingColumns } from './readings.ts'
 import type { UsageSource } from './source.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 import { defineValidation } from './validation.ts'
+
+const namedRow = z.object({ named: z.boolean() })
+const textRow = z.object({ app: z.string() })
 
 /** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
 const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
@@ -65,8 +70,11 @@ async function countFiles(
   const reading = await readParquet(connection, parquet, day)
   await createStagingTable(connection, USAGE_COLUMNS)
   await stageFiles(connection, staged, USAGE_COLUMNS)
+  const isNamed = (staged.length > 0 && (await markUnnamed(connection))) || reading.isNamed
   const selects = staged.length > 0 ? [selectStaged(day), ...reading.selects] : reading.selects
-  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${selects.join(' UNION ALL ')}`)
+  const rows = selects.join(' UNION ALL ')
+  if (isNamed) await nameIncoming(connection, rows)
+  else await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${rows}`)
   await execute(connection, 'load/validated.sql')
   const isProvable = isOne && staged.length === 0 && reading.isProvable
   const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
@@ -75,10 +83,32 @@ async function countFiles(
   await execute(connection, 'load/duplicates.sql')
 }
 
+/**
+ * Marks the staged rows that name no app, by an empty text, in the files of which some row does.
+ * @returns whether there is such a file.
+ */
+async function markUnnamed(connection: DuckDBConnection): Promise<boolean> {
+  await execute(connection, 'load/mark-unnamed.sql')
+  const { named } = await readRow(connection, 'load/staged-names.sql', namedRow)
+  return named
+}
+
+/** Makes the view `incoming` of rows that name their apps, who get their ids by it. */
+async function nameIncoming(connection: DuckDBConnection, rows: string): Promise<void> {
+  await connection.run(`CREATE OR REPLACE TEMP VIEW incoming_by_name AS ${rows}`)
+  const texts = await readRows(connection, 'load/app-texts.sql', textRow)
+  await nameApps(
+    connection,
+    texts.map(({ app }) => app),
+  )
+  await execute(connection, 'load/named.sql')
+}
+
 /** The staged rows with their texts decoded; a row without its own bytes is kept as an object of these texts. */
 function selectStaged(day: string): string {
   const types = new Map(allColumns(USAGE_COLUMNS).map((name) => [name, { name, type: 'VARCHAR' }]))
-  const columns = incomingColumns(types, { fault: 'fault', payload: 'payload' })
+  const app = 'CASE WHEN app_id IS NULL THEN app END'
+  const columns = incomingColumns(types, { fault: 'fault', payload: 'payload', app })
   return `SELECT ${day} AS day, file, row, lines, ${columns.join(', ')} FROM staged`
 }
 

@@ -89,7 +89,10 @@ export function findUnfit(types: TypedColumns): UnfitColumn | undefined {
 }
 
 /** The expressions of the columns of `incoming` beside file, row and lines; `fault` and `payload` among them. */
-export function incomingColumns(types: TypedColumns, kept: { fault: string; payload: string }): string[] {
+export function incomingColumns(
+  types: TypedColumns,
+  kept: { fault: string; payload: string; app: string },
+): string[] {
   const values = USAGE_READINGS.map(({ as, from, read, missing = 'NULL' }) => {
     const column = types.get(from)
     return `${(column && read(column)) ?? missing} AS ${as}`
@@ -101,8 +104,20 @@ export function incomingColumns(types: TypedColumns, kept: { fault: string; payl
   return [
     `coalesce(${kept.fault}, ${inexactFault(types)}) AS fault`,
     ...values,
+    `${kept.app} AS app`,
     `coalesce(${kept.payload}, CAST(to_json({${object}}) AS VARCHAR)) AS payload`,
   ]
+}
+
+/** The text by which a row names its app; empty where it names none, NULL where its app_id counts. */
+export function appExpression(types: TypedColumns): string {
+  const app = types.get('app')
+  const id = types.get('app_id')
+  const text = app && readText(app)
+  if (text === undefined) return 'CAST(NULL AS VARCHAR)'
+  return id === undefined
+    ? `coalesce(${text}, '')`
+    : `CASE WHEN ${id.name} IS NULL THEN coalesce(${text}, '') END`
 }
 
 /** The violation of a number that was rounded on its way. */

@@ -34,6 +34,13 @@ CREATE TABLE IF NOT EXISTS quarantine (
   rows BIGINT NOT NULL
 );
 
+-- Apps that usage names by an address or a name, with the name that was seen first. The id follows from the identity.
+CREATE TABLE IF NOT EXISTS app_names (
+  app_id BIGINT NOT NULL,
+  identity VARCHAR NOT NULL,
+  app_name VARCHAR NOT NULL
+);
+
 -- The registry's winning rows, newest updated_at per app.
 CREATE TABLE IF NOT EXISTS registry (
   app_id BIGINT NOT NULL,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { DataError } from '../errors.ts'
+import { aliasNames, registerNames } from '../registry/register-names.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, returnMemory, transaction } from '../duckdb/statements.ts'
@@ -35,6 +36,8 @@ const reportRow = z.object({
  * @throws DataError that names file and row of a broken entry, or the ids of a broken alias chain.
  */
 export async function resolve(run: Run): Promise<StageResult> {
+  const { config, connection, rawFolder, effects } = run
+  await registerNames(connection, { rawFolder, visibility: config.newApps, now: effects.now() })
   await readRegistry(run)
   await transaction(run.connection, async () => {
     await decodeRegistry(run.connection)
@@ -42,6 +45,7 @@ export async function resolve(run: Run): Promise<StageResult> {
       'The app registry has broken rows; correct them, or append a newer row for the app',
       await findViolations(run.connection),
     )
+    await aliasNames(connection)
     refuse(
       'The app registry has broken aliases; append a newer row that corrects alias_of',
       await resolveAliases(run.connection),

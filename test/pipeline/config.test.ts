@@ -6,6 +6,7 @@ describe('readConfig', () => {
     expect(readConfig({})).toEqual({
       dataDir: expect.stringMatching(/^\/.*\/data$/),
       usageSource: undefined,
+      newApps: 'public',
       memory: '1.4GB',
       schedule: '0 2 * * *',
       publisher: 'App Rankings',

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
-import { allColumns, isDecisive } from '../columns.ts'
+import { allColumns, isDecisive, namesFor } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { CARRIAGE_RETURN, LINE_FEED, mendUtf8, readLines } from './text-file.ts'
@@ -90,7 +90,9 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
   const names = allColumns(columns)
   const decisive = names.filter((name) => isDecisive(columns, name))
   const missing = columns.required.map(
-    (name) => `WHEN NOT list_contains(names, ${literal(name)}) THEN ${literal(`the key ${name} is missing`)}`,
+    (name) =>
+      `WHEN NOT list_has_any(names, [${namesFor(columns, name).map(literal).join(', ')}]) ` +
+      `THEN ${literal(`the key ${name} is missing`)}`,
   )
   const nested = decisive
     .filter((name) => columns.lists?.includes(name) !== true)

@@ -8,7 +8,7 @@ import { USAGE_COLUMNS, isDecisive, matchColumns, plainName } from '../columns.t
 import type { Columns } from '../columns.ts'
 import { requireReadable } from '../drop-folder.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { FITS_64_BITS, TIME, findUnfit, incomingColumns } from '../readings.ts'
+import { FITS_64_BITS, TIME, appExpression, findUnfit, incomingColumns } from '../readings.ts'
 import type { TypedColumns } from '../readings.ts'
 import { exactPath, pathLiteral } from './path-literal.ts'
 
@@ -60,6 +60,8 @@ export type ParquetReading = {
   readonly isProvable: boolean
   /** Some file has the column requests: its rows may stand for several each. */
   readonly aggregated: boolean
+  /** Some file names apps in the column app. */
+  readonly isNamed: boolean
 }
 
 /**
@@ -76,10 +78,13 @@ export async function readParquet(
   for (const { types, files: unfit } of groups) requireFit(types, unfit)
   return {
     selects: groups.map((group) => `SELECT ${day} AS day, * FROM (${selectGroup(group)})`),
-    isProvable: groups.every(({ types }) =>
-      PROVABLE.every(([name, type]) => type.test(types.get(name)?.type ?? 'BIGINT')),
+    // Whether an app has a name is not in the statistics.
+    isProvable: groups.every(
+      ({ types }) =>
+        !types.has('app') && PROVABLE.every(([name, type]) => type.test(types.get(name)?.type ?? 'BIGINT')),
     ),
     aggregated: groups.some(({ types }) => types.has('requests')),
+    isNamed: groups.some(({ types }) => types.has('app')),
   }
 }
 
@@ -237,7 +242,7 @@ function freeName(name: string, names: readonly string[]): string {
 function selectGroup({ types, names, files }: SchemaGroup): string {
   const paths = files.map(pathLiteral).join(', ')
   const fileNames = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
-  const columns = incomingColumns(types, { fault: 'NULL', payload: 'NULL' })
+  const columns = incomingColumns(types, { fault: 'NULL', payload: 'NULL', app: appExpression(types) })
   // The names under which DuckDB tells file and row may be those of columns that we ignore.
   const path = freeName('path', names)
   const isNumbered = names.some((name) => name.toLowerCase() === ROW_NUMBER)

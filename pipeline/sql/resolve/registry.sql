@@ -8,16 +8,37 @@ CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
 );
 
 -- Registry rows with their values decoded, the winning row of each app marked: the newest updated_at counts, and
--- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`.
+-- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`. A row that names its
+-- app instead of an id is about the app that has this address or name in any row, else about the one that gets its id by it.
 CREATE OR REPLACE TEMP TABLE registry_rows AS
-WITH decoded AS (
+WITH named AS (
+  SELECT
+    s.*,
+    id_from_text(s.app_id) AS given_id,
+    n.app_id AS named_id,
+    n.app_name AS own_name,
+    coalesce(n.identity, s.referer) AS identity
+  FROM staged AS s
+  LEFT JOIN named_apps AS n ON n.text = s.app
+),
+owners AS (
+  SELECT o.identity, min(o.given_id) AS app_id
+  FROM named AS o
+  WHERE o.identity IS NOT NULL AND o.given_id IS NOT NULL
+  GROUP BY o.identity
+),
+decoded AS (
   SELECT
     s.file,
     s.row,
     s.fault,
-    id_from_text(s.app_id) AS app_id,
+    s.identity,
+    CASE WHEN s.app_id IS NULL THEN coalesce(o.app_id, s.named_id) ELSE s.given_id END AS app_id,
     -- A byte order mark is no part of a name, and some readers would drop it.
-    CASE WHEN has_visible(s.app_name) THEN trim(s.app_name, ' ' || chr(65279)) END AS app_name,
+    CASE
+      WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
+      WHEN has_visible(s.app_name) THEN trim(s.app_name, ' ' || chr(65279))
+    END AS app_name,
     trim(s.visibility) AS visibility,
     CASE
       WHEN s.subcategories LIKE '[%' THEN TRY_CAST(s.subcategories AS JSON)::VARCHAR[]
@@ -25,16 +46,28 @@ WITH decoded AS (
     END AS tags,
     nullif(trim(s.alias_of), '') AS alias_text,
     id_from_text(s.alias_of) AS alias_of,
-    utc_from_text(s.updated_at) AS updated_at
-  FROM staged AS s
+    utc_from_text(s.updated_at) AS updated_at,
+    utc_from_text(s.registered_at) AS registered_at
+  FROM named AS s
+  LEFT JOIN owners AS o ON o.identity = s.identity
+),
+-- Rows that the service wrote by itself date from when it first met the app, so that no later one outranks a decision.
+dated AS (
+  SELECT
+    d.* REPLACE (
+      coalesce(
+        min(d.registered_at) OVER (PARTITION BY d.app_id) + (d.updated_at - d.registered_at), d.updated_at
+      ) AS updated_at
+    )
+  FROM decoded AS d
 )
 SELECT
-  d.* EXCLUDE (tags),
+  d.* EXCLUDE (tags, registered_at),
   list_sort(list_distinct(list_filter(list_transform(d.tags, lambda t: trim(t)), lambda t: t <> ''))) AS subcategories,
   row_number() OVER (
     PARTITION BY d.app_id ORDER BY d.updated_at DESC NULLS LAST, d.file DESC, d.row DESC
   ) = 1 AS wins
-FROM decoded AS d;
+FROM dated AS d;
 
 DELETE FROM registry;
 INSERT INTO registry

@@ -320,7 +320,7 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, status, quarantine, diff, retract, prune, rebuild. See --help',
+      'Unknown command "publish": expected run, plan, import, ship, status, quarantine, diff, retract, prune, rebuild. See --help',
     ],
     // Every object has something of this name.
     [['constructor'], 'Unknown command "constructor": expected run'],

@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { lastCompletedDay } from '../../../pipeline/contract/calendar.ts'
-import { importFile } from '../../../pipeline/sources/import.ts'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { execute } from '../../../pipeline/duckdb/statements.ts'
-import { queryWarehouse, runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, query, runCommand, writeRaw } from '../../support/nightly.ts'
-import { startProcess } from '../../support/processes.ts'
+import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
+import { importFiles } from '../../../../pipeline/sources/import/import.ts'
+import { inspectInput } from '../../../../pipeline/sources/import/input.ts'
+import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
+import { execute } from '../../../../pipeline/duckdb/statements.ts'
+import { queryWarehouse, runAt } from '../../../support/in-process.ts'
+import { TemporaryFolders, query, runCommand, writeRaw } from '../../../support/nightly.ts'
+import { startProcess } from '../../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -163,7 +164,10 @@ describe('import', () => {
     const importing = () =>
       withMemoryDatabase({ memory: '200MB', dataDir }, async (connection) => {
         await execute(connection, 'load/values.sql')
-        return await importFile(connection, path, { rawFolder: join(dataDir, 'raw'), dryRun: false })
+        return await importFiles(connection, [await inspectInput(path)], {
+          rawFolder: join(dataDir, 'raw'),
+          dryRun: false,
+        })
       })
     await Promise.all([importing(), importing()])
     expect(readdirSync(join(dataDir, 'raw/usage/date=2026-01-05'))).toHaveLength(1)
@@ -207,7 +211,7 @@ describe('a file that is refused', () => {
       'the first is row 1: the key prompt_tokens is missing',
     ],
     ['a.csv', 'ts,app_id\n', 1, 'a.csv has no column prompt_tokens, completion_tokens'],
-    ['a.xlsx', 'x', 1, 'a.xlsx is no file that can be read. Expected .parquet'],
+    ['a.xlsx', 'x', 1, 'a.xlsx has no column ts, app_id, prompt_tokens, completion_tokens'],
     ['a.parquet', 'x', 1, 'a.parquet cannot be read as Parquet'],
   ]
 

@@ -1,0 +1,134 @@
+/** The files that an import is given: their format and compression, by their content where the name does not say. */
+import { createReadStream, globSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { UsageError } from '../../contract/program.ts'
+import { DataError } from '../../errors.ts'
+import { formatNamed, isPassedOver } from '../drop-folder.ts'
+import type { Compression, Format, RawFile } from '../drop-folder.ts'
+
+/** What `--format` may say. */
+export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
+
+export type Input = {
+  readonly file: RawFile
+  /** JSON that is one document, such as a list over several lines, instead of one object a line. */
+  readonly isWholeJson: boolean
+}
+
+/** Bytes from which the content is told. */
+const HEAD_BYTES = 65_536
+
+const MAGIC = {
+  gz: Buffer.from('1f8b', 'hex'),
+  zst: Buffer.from('28b52ffd', 'hex'),
+  parquet: Buffer.from('PAR1'),
+  arrowFile: Buffer.from('ARROW1'),
+  arrowStream: Buffer.from('ffffffff', 'hex'),
+} as const
+
+/** The files that the arguments name: themselves, and all files in folders among them, in the order of their names. */
+export function filesNamed(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path]
+    const files = globSync('**', {
+      cwd: path,
+      withFileTypes: true,
+      exclude: ({ name }) => isPassedOver(name),
+    })
+      .filter((entry) => entry.isFile() && !isPassedOver(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .toSorted()
+    if (files.length === 0) throw new UsageError(`The folder ${path} holds no file`)
+    return files
+  })
+}
+
+/**
+ * Looks at a file.
+ * @param name how messages call it.
+ * @param format what `--format` says; otherwise the ending of the name tells, or the content.
+ * @throws DataError when there is no such file.
+ */
+export async function inspectInput(
+  path: string,
+  { name = basename(path), format }: { readonly name?: string; readonly format?: Format | undefined } = {},
+): Promise<Input> {
+  const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
+  if (!facts.isFile()) throw new DataError(`${name} is no file that can be read`)
+  const compression = compressionOf(await firstBytes(path))
+  const head = await headOf(path, compression)
+  const found = format ?? formatNamed(name) ?? formatOf(head)
+  const file = {
+    path,
+    name,
+    format: found,
+    compression,
+    bytes: Number(facts.size),
+    stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
+  }
+  return { file, isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')) }
+}
+
+/** The bytes of a file, decompressed. */
+export function openBytes({ path, compression }: Pick<RawFile, 'path' | 'compression'>): Readable {
+  const source = createReadStream(path)
+  if (compression === 'none') return source
+  const decompressed = compression === 'gz' ? createGunzip() : createZstdDecompress()
+  source.on('error', (error) => decompressed.destroy(error))
+  return source.pipe(decompressed)
+}
+
+async function firstBytes(path: string): Promise<Buffer> {
+  await using handle = await open(path)
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(8), 0, 8, 0)
+  return buffer.subarray(0, bytesRead)
+}
+
+async function headOf(path: string, compression: Compression): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let length = 0
+  try {
+    for await (const part of openBytes({ path, compression })) {
+      parts.push(Buffer.from(part))
+      length += parts.at(-1)?.length ?? 0
+      if (length >= HEAD_BYTES) break
+    }
+  } catch {
+    // What cannot be read is told of by who reads it.
+  }
+  return Buffer.concat(parts).subarray(0, HEAD_BYTES)
+}
+
+function compressionOf(bytes: Buffer): Compression {
+  if (startsWith(bytes, MAGIC.gz)) return 'gz'
+  return startsWith(bytes, MAGIC.zst) ? 'zst' : 'none'
+}
+
+function formatOf(head: Buffer): Format {
+  if (startsWith(head, MAGIC.parquet)) return 'parquet'
+  if (startsWith(head, MAGIC.arrowFile) || startsWith(head, MAGIC.arrowStream)) return 'arrow'
+  return /^\uFEFF?\s*[[{]/.test(head.toString('utf8')) ? 'ndjson' : 'csv'
+}
+
+function startsWith(bytes: Buffer, magic: Buffer): boolean {
+  return bytes.subarray(0, magic.length).equals(magic)
+}
+
+/** A list, or an object that goes on in the next line. */
+function isWholeJson(head: string): boolean {
+  const text = head.replace(/^\uFEFF/, '').trimStart()
+  const [line = '', ...others] = text.split('\n').filter((each) => each.trim() !== '')
+  if (text.startsWith('[')) return true
+  if (others.length === 0) return false
+  try {
+    JSON.parse(line)
+    return false
+  } catch {
+    // One broken line among lines is no document.
+    return !/^\s*\{/.test(others[0] ?? '')
+  }
+}

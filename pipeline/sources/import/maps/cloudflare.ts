@@ -1,0 +1,25 @@
+/**
+ * Cloudflare AI Gateway: its logs by Logpush or by the API, as NDJSON. The dataset is described in
+ * https://developers.cloudflare.com/ai-gateway/observability/logging/logpush/ and
+ * https://developers.cloudflare.com/api/resources/ai_gateway/subresources/logs/. An app is what the requests say in their
+ * metadata, under `app`.
+ *
+ * Tokens: `tokens_in` and `tokens_out` as the log has them, which tells no parts. A reply from the gateway's cache
+ * counts as the log has it, too.
+ */
+import type { UsageMap } from '../usage-map.ts'
+
+export const cloudflare: UsageMap = {
+  columns: {
+    ts: ['created_at', 'CreatedAt', 'datetime'],
+    app: ['metadata.app', 'metadata.app_name', 'metadata.application'],
+    prompt_tokens: ['tokens_in', 'TokensIn'],
+    completion_tokens: ['tokens_out', 'TokensOut'],
+    request_id: 'id',
+    model: 'model',
+    provider: 'provider',
+    account_id: ['metadata.account', 'metadata.user'],
+  },
+  leaveOut: [{ path: 'model_type', is: ['embeddings', 'embedding'] }],
+  failed: [{ path: 'success', is: ['false', '0'] }],
+}

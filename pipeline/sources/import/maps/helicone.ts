@@ -1,0 +1,40 @@
+/**
+ * Helicone: requests as its export tool (`npx @helicone/export`) or its API gives them, JSONL, JSON or CSV.
+ * https://docs.helicone.ai/tools/export and https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse describe
+ * the fields. An app is the property `App` of the requests (header Helicone-Property-App), else their referrer.
+ *
+ * Tokens: `prompt_tokens` and `completion_tokens` as Helicone has them. What a provider read from its cache
+ * (`prompt_cache_read_tokens`) is kept beside them, whether or not `prompt_tokens` holds it.
+ */
+import type { UsageMap } from '../usage-map.ts'
+
+/** Names under which people set the property. */
+const PROPERTIES = ['app', 'appname', 'app_name', 'application']
+
+export const helicone: UsageMap = {
+  columns: {
+    ts: ['request_created_at', 'response_created_at'],
+    app: [
+      ...PROPERTIES.flatMap((name) => [`request_properties.${name}`, `properties.${name}`]),
+      'request_referrer',
+    ],
+    prompt_tokens: 'prompt_tokens',
+    completion_tokens: 'completion_tokens',
+    request_id: ['request_id', 'response_id'],
+    model: ['response_model', 'model', 'request_model'],
+    provider: 'provider',
+    account_id: ['request_user_id', 'helicone_user'],
+    reasoning_tokens: 'reasoning_tokens',
+    cached_tokens: 'prompt_cache_read_tokens',
+  },
+  rows: (document) => (isPage(document) ? document.data : [document]),
+  leaveOut: [{ path: 'request_path', is: ['/v1/embeddings', '/embeddings', '/v1/moderations'] }],
+  failed: [{ path: 'response_status', not: ['200', '201', '202'] }],
+}
+
+/** A reply of the API, as it is. */
+function isPage(document: unknown): document is { readonly data: readonly unknown[] } {
+  return (
+    typeof document === 'object' && document !== null && 'data' in document && Array.isArray(document.data)
+  )
+}

@@ -1,0 +1,51 @@
+/**
+ * Langfuse: observations of the export to blob storage or of the API, as JSONL, JSON or CSV.
+ * https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields describes the fields. An app is
+ * `app` of the metadata, else the name of the trace.
+ *
+ * Tokens: usage types may stand beside `input` and `output` or be parts of them
+ * (https://langfuse.com/docs/model-usage-and-cost): where `total` is the sum of all types they stand beside, and are added;
+ * otherwise `input` and `output` are the whole.
+ */
+import type { Read, UsageMap } from '../usage-map.ts'
+import { parseExactly } from '../read-path.ts'
+
+export const langfuse: UsageMap = {
+  columns: {
+    ts: ['start_time', 'startTime'],
+    app: ['metadata.app', 'metadata.app_name', 'trace_name', 'traceName'],
+    prompt_tokens: (read) => tokensOf(read, 'input'),
+    completion_tokens: (read) => tokensOf(read, 'output'),
+    request_id: 'id',
+    model: ['provided_model_name', 'model'],
+    account_id: ['user_id', 'userId'],
+    cached_tokens: ['input_cached_tokens', 'input_cache_read', 'cache_read_input_tokens'].flatMap(inUsage),
+    reasoning_tokens: ['output_reasoning_tokens', 'output_reasoning'].flatMap(inUsage),
+  },
+  leaveOut: [{ path: 'type', not: ['generation'] }],
+  failed: [{ path: 'level', is: ['error'] }],
+}
+
+function inUsage(type: string): string[] {
+  return [`usage_details.${type}`, `usageDetails.${type}`]
+}
+
+/** The tokens of one side, `input` or `output`, with the types that stand beside it. */
+function tokensOf(read: Read, side: 'input' | 'output'): string | null {
+  const text = read('usage_details') ?? read('usageDetails')
+  const own = read(`usage_details.${side}`) ?? read(`usageDetails.${side}`)
+  const types = Object.entries(numbersIn(text))
+  const total = types.find(([type]) => type === 'total')?.[1]
+  const parts = types.filter(([type]) => type !== 'total')
+  const sum = parts.reduce((tokens, [, count]) => tokens + count, 0n)
+  if (total === undefined || total !== sum) return own
+  return String(
+    parts.filter(([type]) => type.includes(side)).reduce((tokens, [, count]) => tokens + count, 0n),
+  )
+}
+
+function numbersIn(text: string | null): Record<string, bigint> {
+  const parsed = text === null ? {} : parseExactly(text)
+  const pairs = Object.entries(parsed ?? {}).filter(([, count]) => /^\d{1,27}$/.test(String(count)))
+  return Object.fromEntries(pairs.map(([type, count]) => [type, BigInt(String(count))]))
+}

@@ -1,0 +1,71 @@
+/**
+ * OpenTelemetry: spans in OTLP/JSON, one ExportTraceServiceRequest a line, as the Collector's file exporter writes them, or
+ * one document. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding has the encoding,
+ * https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ the attributes. An app is `app` or `app.name` of the
+ * span, else the service of the resource.
+ *
+ * Tokens: `gen_ai.usage.input_tokens` holds the cached ones and `gen_ai.usage.output_tokens` the reasoning, as the
+ * conventions ask for. Spans of agents and tools, which hold the spans of model calls, are left out.
+ */
+import { isRecord } from '../usage-map.ts'
+import type { UsageMap } from '../usage-map.ts'
+
+export const otlp: UsageMap = {
+  columns: {
+    ts: ['startTimeUnixNano', 'start_time_unix_nano'],
+    app: ['attributes.app.name', 'attributes.app', 'resource.attributes.service.name'],
+    prompt_tokens: ['attributes.gen_ai.usage.input_tokens', 'attributes.gen_ai.usage.prompt_tokens'],
+    completion_tokens: ['attributes.gen_ai.usage.output_tokens', 'attributes.gen_ai.usage.completion_tokens'],
+    // A span's id is unique in its trace.
+    request_id: (read) => {
+      const ids = [read('traceId') ?? read('trace_id'), read('spanId') ?? read('span_id')]
+      return ids.includes(null) ? null : ids.join('-')
+    },
+    model: ['attributes.gen_ai.response.model', 'attributes.gen_ai.request.model'],
+    provider: ['attributes.gen_ai.provider.name', 'attributes.gen_ai.system'],
+    account_id: ['attributes.user.id', 'attributes.enduser.id'],
+    reasoning_tokens: [
+      'attributes.gen_ai.usage.reasoning.output_tokens',
+      'attributes.gen_ai.usage.reasoning_tokens',
+    ],
+    cached_tokens: [
+      'attributes.gen_ai.usage.cache_read.input_tokens',
+      'attributes.gen_ai.usage.cached_input_tokens',
+    ],
+  },
+  unit: 'ns',
+  rows: spansOf,
+  leaveOut: [
+    {
+      missing: [
+        'attributes.gen_ai.operation.name',
+        'attributes.gen_ai.request.model',
+        'attributes.gen_ai.usage.input_tokens',
+        'attributes.gen_ai.usage.prompt_tokens',
+      ],
+    },
+    {
+      path: 'attributes.gen_ai.operation.name',
+      not: ['chat', 'text_completion', 'generate_content'],
+    },
+  ],
+  failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
+}
+
+/** The spans of a document, each with its resource; a document without such a list is a span. */
+function* spansOf(document: unknown): Iterable<unknown> {
+  const resources = listIn(document, 'resourceSpans', 'resource_spans')
+  if (resources === undefined) return void (yield document)
+  for (const resource of resources) {
+    for (const scope of listIn(resource, 'scopeSpans', 'scope_spans', 'instrumentationLibrarySpans') ?? []) {
+      for (const span of listIn(scope, 'spans') ?? []) {
+        if (isRecord(span) && isRecord(resource)) yield { ...span, resource: resource['resource'] }
+      }
+    }
+  }
+}
+
+function listIn(value: unknown, ...names: readonly string[]): readonly unknown[] | undefined {
+  if (!isRecord(value)) return undefined
+  return names.map((name) => value[name]).find((list) => Array.isArray(list))
+}

@@ -1,0 +1,136 @@
+/** How the export of a producer becomes rows of raw usage: a map says where each column is found. */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { UsageError } from '../../contract/program.ts'
+import { messageOf } from '../../errors.ts'
+import { USAGE_FIELDS } from './usage-fields.ts'
+import type { UsageField } from './usage-fields.ts'
+
+/** Gives the value at a path of a row, as text; null where there is none. See read-path.ts for the form of paths. */
+export type Read = (path: string) => string | null
+
+/** Where a column is found: at a path, at the first of several paths that has a value, or as a function says. */
+export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
+
+/** What a row must be like: the value at a path is one of these texts, or another one, or is missing at all paths. */
+export type Condition =
+  | { readonly path: string; readonly is: readonly string[] }
+  | { readonly path: string; readonly not: readonly string[] }
+  | { readonly missing: readonly string[] }
+
+/** What numbers in the column of the time count, from 1970 on. */
+const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
+export type TimeUnit = (typeof TIME_UNITS)[number]
+
+export type UsageMap = {
+  readonly columns: Readonly<Partial<Record<UsageField, ColumnSource>>>
+  /** Set where the time is a number. */
+  readonly unit?: TimeUnit
+  /** The rows that a document holds; without it each document is one. */
+  readonly rows?: (document: unknown) => Iterable<unknown>
+  /** Rows for which one of these holds are no generations, and are left out. */
+  readonly leaveOut?: readonly Condition[]
+  /** Rows for which one of these holds are failures: they count 0 requests. */
+  readonly failed?: readonly Condition[]
+}
+
+const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+const conditionSchema = z.union([
+  z.strictObject({ path: z.string(), is: z.array(z.string()) }),
+  z.strictObject({ path: z.string(), not: z.array(z.string()) }),
+  z.strictObject({ missing: z.array(z.string()) }),
+])
+
+/** The form of `--map FILE.json`. */
+const mapFileSchema = z.strictObject({
+  columns: z.partialRecord(z.enum(USAGE_FIELDS), pathSchema),
+  unit: z.enum(TIME_UNITS).optional(),
+  rows: z.string().optional(),
+  leave_out: z.array(conditionSchema).optional(),
+  failed: z.array(conditionSchema).optional(),
+})
+
+const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
+
+/**
+ * Reads what `--map` is given: the name of a JSON file, or pairs such as `ts=created_at,app=metadata.app`, where the path
+ * of `ts` may end in the unit of its numbers, `ts=time:ms`.
+ * @throws UsageError that says what is wrong.
+ */
+export function readMap(text: string): UsageMap {
+  return text.includes('=') ? readPairs(text) : readMapFile(text)
+}
+
+function readPairs(text: string): UsageMap {
+  const columns: Partial<Record<UsageField, string>> = {}
+  let unit: TimeUnit | undefined
+  for (const pair of text.split(',')) {
+    const [column = '', ...rest] = pair.split('=')
+    const path = rest.join('=').trim()
+    const field = USAGE_FIELDS.find((known) => known === column.trim())
+    if (field === undefined || path === '') {
+      throw new UsageError(
+        `--map has "${pair}": expected COLUMN=PATH, the column being one of ${USAGE_FIELDS.join(', ')}`,
+      )
+    }
+    const [, timePath, ending] = (field === 'ts' && UNIT_ENDING.exec(path)) || []
+    columns[field] = timePath ?? path
+    unit ??= TIME_UNITS.find((known) => known === ending)
+  }
+  return { columns, ...(unit && { unit }) }
+}
+
+function readMapFile(path: string): UsageMap {
+  let content: unknown
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new UsageError(
+      `The map ${path} cannot be read: ${messageOf(error)}. Expected a JSON file, or pairs such as ts=created_at`,
+      { cause: error },
+    )
+  }
+  const map = mapFileSchema.safeParse(content)
+  if (!map.success) throw new UsageError(`The map ${path} is wrong:\n${z.prettifyError(map.error)}`)
+  const { columns, unit, rows, leave_out: leaveOut, failed } = map.data
+  return {
+    columns: Object.fromEntries(
+      Object.entries(columns).flatMap(([field, source]) => (source === undefined ? [] : [[field, source]])),
+    ),
+    ...(unit && { unit }),
+    ...(rows !== undefined && { rows: rowsAt(rows) }),
+    ...(leaveOut && { leaveOut }),
+    ...(failed && { failed }),
+  }
+}
+
+/** The elements of the list at a path of plain keys. */
+function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
+  return (document) => {
+    const list = path
+      .split('.')
+      .reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), document)
+    return Array.isArray(list) ? list : []
+  }
+}
+
+/** Whether a value of JSON is an object. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * A map whose columns stand before those of another one.
+ * @throws UsageError when a column without which no row counts is in neither.
+ */
+export function mergeMaps(first: UsageMap, second: UsageMap | undefined): UsageMap {
+  const map = { ...second, ...first, columns: { ...second?.columns, ...first.columns } }
+  const missing = (['ts', 'prompt_tokens', 'completion_tokens'] as const).filter(
+    (field) => map.columns[field] === undefined,
+  )
+  if (map.columns.app === undefined && map.columns.app_id === undefined) {
+    throw new UsageError('The map names neither app nor app_id: say where the name of the app is found')
+  }
+  if (missing.length > 0) throw new UsageError(`The map does not say where ${missing.join(', ')} is found`)
+  return map
+}

@@ -1,0 +1,41 @@
+/** Apps that rows of usage and of the registry name by an address or a name, in DuckDB. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { appNamed } from '../contract/app-identity.ts'
+import { DataError } from '../errors.ts'
+import { withAppender } from '../duckdb/appender.ts'
+
+const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
+  text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN
+)`
+
+/**
+ * Makes the temporary table `named_apps`: which app each text names, and whether it is the first that names it. Texts that
+ * name none are not in it.
+ * @throws DataError when two apps have the same id by chance.
+ */
+export async function nameApps(connection: DuckDBConnection, texts: readonly string[]): Promise<void> {
+  await connection.run(TABLE)
+  const identities = new Map<number, string>()
+  await withAppender(connection, 'named_apps', async (appender) => {
+    for (const text of texts) {
+      const app = appNamed(text)
+      if (app === undefined) continue
+      const { app_id, identity, app_name } = app
+      const owner = identities.get(app_id)
+      if (owner !== undefined && owner !== identity) throw sharedId(app_id, [owner, identity])
+      appender.appendVarchar(text)
+      appender.appendBigInt(BigInt(app_id))
+      appender.appendVarchar(identity)
+      appender.appendVarchar(app_name)
+      appender.appendBoolean(owner === undefined)
+      appender.endRow()
+      identities.set(app_id, identity)
+    }
+  })
+}
+
+function sharedId(id: number, identities: readonly string[]): DataError {
+  return new DataError(
+    `The apps ${identities.join(' and ')} have the same id by chance, ${id}. Give one of them an app_id below 1000000000`,
+  )
+}

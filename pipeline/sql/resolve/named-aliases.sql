@@ -1,0 +1,22 @@
+-- Usage that names an app which the registry has under another id counts for that app: the one with this address, or the
+-- only one with this name among those whose ids do not follow from names.
+INSERT INTO registry
+WITH owners AS (
+  SELECT r.identity, min(r.app_id) AS app_id
+  FROM registry_rows AS r
+  WHERE r.identity IS NOT NULL AND r.app_id IS NOT NULL
+  GROUP BY r.identity
+),
+names AS (
+  SELECT 'local:' || lower(r.app_name) AS identity, min(r.app_id) AS app_id
+  FROM registry AS r
+  WHERE r.app_id < getvariable('first_app_id') AND r.alias_of IS NULL
+  GROUP BY 1
+  HAVING count(*) = 1
+)
+SELECT a.app_id, NULL, 'hidden', [], coalesce(o.app_id, n.app_id), TIMESTAMP '1970-01-01', 'app_names', 0
+FROM app_names AS a
+LEFT JOIN owners AS o ON o.identity = a.identity
+LEFT JOIN names AS n ON n.identity = a.identity
+WHERE coalesce(o.app_id, n.app_id) <> a.app_id
+  AND a.app_id NOT IN (SELECT r.app_id FROM registry AS r);

@@ -1,0 +1,131 @@
+/** Apps by an address or a name, in usage and in the registry: one id each, whoever meets them first. */
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { openAttribution } from '../../../api/chat/apps/attribution.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
+import { runNightly } from '../../../pipeline/run.ts'
+import { USUAL_RUN } from '../../../pipeline/run-options.ts'
+import { memoryLog } from '../../support/api.ts'
+import { runAt, SILENT } from '../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const FIRST_RUN = '2026-11-18T02:00:00Z'
+const SECOND_RUN = '2026-11-19T02:00:00Z'
+const CLINE = appIdOf('local:cline')
+
+let dataDir = ''
+beforeEach(() => {
+  dataDir = folders.make()
+})
+
+const usageCsv = (...rows: readonly string[]) =>
+  `ts,app,prompt_tokens,completion_tokens\n${rows.map((row) => `2026-11-17T10:00:00Z,${row}\n`).join('')}`
+const writeUsage = (text: string, name = 'a.csv') => writeRaw(dataDir, `usage/date=2026-11-17/${name}`, text)
+const writeRegistry = (text: string) => writeRaw(dataDir, 'apps/registry.csv', text)
+const published = () =>
+  queryCurrent(
+    dataDir,
+    `SELECT app_id, app_name, sum(prompt_tokens) AS tokens FROM app_daily JOIN apps USING (app_id)
+     GROUP BY ALL ORDER BY app_id`,
+  )
+const byName = () => readFileSync(join(dataDir, 'raw', 'apps', 'by-name.ndjson'), 'utf8')
+
+describe('usage that names its apps', () => {
+  it('is published under ids that follow from the names, the first spelling for good', async () => {
+    writeUsage(usageCsv('Cline,1,0', 'cline,10,0', 'https://www.app.example/,100,0', ',1000,0'))
+    writeUsage(
+      '{"ts":"2026-11-17T11:00:00Z","app":"http://app.example","prompt_tokens":5,"completion_tokens":0}\n' +
+        '{"ts":"2026-11-17T11:00:00Z","app":null,"prompt_tokens":5000,"completion_tokens":0}\n',
+      'b.ndjson',
+    )
+    await runAt(dataDir, FIRST_RUN)
+    const apps = [
+      { app_id: String(CLINE), app_name: 'Cline', tokens: '11' },
+      { app_id: String(appIdOf('app.example')), app_name: 'app.example', tokens: '105' },
+    ]
+    expect(await published()).toEqual(apps.toSorted((a, b) => Number(a.app_id) - Number(b.app_id)))
+
+    const first = byName()
+    await runAt(dataDir, SECOND_RUN)
+    expect(byName()).toBe(first)
+    // What was lost is made again, with the same ids.
+    rmSync(join(dataDir, 'warehouse.duckdb'))
+    rmSync(join(dataDir, 'raw', 'apps'), { recursive: true })
+    await runAt(dataDir, '2026-11-20T02:00:00Z')
+    expect(byName().match(/"app_id":\d+/g)).toEqual(first.match(/"app_id":\d+/g))
+  })
+
+  it('is held back where NEW_APPS is hidden', async () => {
+    writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    writeUsage(usageCsv('Cline,1,0'))
+    const config = readConfig({ DATA_DIR: dataDir, NEW_APPS: 'hidden' })
+    await runNightly(config, { now: () => new Date(FIRST_RUN), progress: SILENT }, USUAL_RUN)
+    expect(await published()).toEqual([])
+    expect(byName()).toContain('"visibility":"hidden"')
+  })
+
+  it('counts for the app that the registry has with this name or address', async () => {
+    writeRegistry(
+      'app_id,app,app_name,visibility,updated_at\n' +
+        '1,,Cline,public,2025-01-01\n2,https://app.example,Two,public,2025-01-01\n' +
+        '3,,Twin,public,2025-01-01\n4,,twin,public,2025-01-01\n',
+    )
+    writeUsage(usageCsv('CLINE,1,0', 'https://app.example/,10,0', 'twin,100,0'))
+    await runAt(dataDir, FIRST_RUN)
+    // Which of two apps a name means, nobody can tell.
+    expect(await published()).toEqual([
+      { app_id: '1', app_name: 'Cline', tokens: '1' },
+      { app_id: '2', app_name: 'Two', tokens: '10' },
+      { app_id: String(appIdOf('local:twin')), app_name: 'twin', tokens: '100' },
+    ])
+  })
+
+  it('may stand beside usage with ids, and an id counts before a name', async () => {
+    writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    writeUsage(
+      'ts,app_id,app,prompt_tokens,completion_tokens\n2026-11-17,1,Cline,1,0\n2026-11-17,,Cline,10,0\n',
+    )
+    writeUsage('ts,app_id,prompt_tokens,completion_tokens\n2026-11-17,1,100,0\n', 'b.csv')
+    await runAt(dataDir, FIRST_RUN)
+    expect(await published()).toEqual([
+      { app_id: '1', app_name: 'One', tokens: '101' },
+      { app_id: String(CLINE), app_name: 'Cline', tokens: '10' },
+    ])
+  })
+})
+
+it('a registry row that names its app is about the app of that name', async () => {
+  writeRegistry(
+    'app,app_name,visibility,subcategories,updated_at\nCline,Cline for all,public,cli-agent,2026-01-01\nhttps://b.example,,hidden,,2026-01-01\n',
+  )
+  writeUsage(usageCsv('cline,1,0', 'https://b.example,10,0'))
+  await runAt(dataDir, FIRST_RUN)
+  expect(await published()).toEqual([{ app_id: String(CLINE), app_name: 'Cline for all', tokens: '1' }])
+})
+
+it('chat and imported usage have one app, and a decision outranks what chat says of it later', async () => {
+  const address = 'https://app.example'
+  const id = appIdOf('app.example')
+  writeUsage(usageCsv(`${address},1,0`))
+  await runAt(dataDir, FIRST_RUN)
+  writeRaw(
+    dataDir,
+    'apps/decision-1.ndjson',
+    `{"app_id":${id},"app_name":"Ours","visibility":"public","subcategories":[],"alias_of":null,"updated_at":"2026-11-18T03:00:00Z"}\n`,
+  )
+  const now = new Date('2026-11-18T12:00:00Z')
+  const store = await openStore({ DATA_DIR: dataDir }, now)
+  const options = { dataDir, store, visibility: 'public', log: memoryLog().log, clock: () => now } as const
+  const attribution = await openAttribution(options)
+  expect(await attribution.attribute({ 'http-referer': address, 'x-title': 'Mine' })(true)).toBe(id)
+  await attribution.close()
+  await store.close()
+  await runAt(dataDir, SECOND_RUN)
+  expect(await published()).toEqual([{ app_id: String(id), app_name: 'Ours', tokens: '1' }])
+})

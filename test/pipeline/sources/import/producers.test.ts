@@ -1,0 +1,340 @@
+/** Exports that people have go in by one command each, and the rankings hold what the exports say. */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, describe, expect, it } from 'vitest'
+import { runAt } from '../../../support/in-process.ts'
+import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** Writes a file of a producer and gives its path. */
+function put(name: string, content: string | Uint8Array): string {
+  const path = join(folders.make('inbox'), name)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, content)
+  return path
+}
+
+const lines = (...rows: readonly object[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
+
+const LITELLM = `request_id,call_type,spend,total_tokens,prompt_tokens,completion_tokens,startTime,endTime,model,model_group,custom_llm_provider,user,metadata,cache_hit,request_tags,team_id,status
+r1,acompletion,0.1,110,100,10,2026-11-17 03:36:01.789,2026-11-17 03:36:04.789,gpt-5,openai/gpt-5,openai,u,"{""user_api_key_alias"": ""Claude Code"", ""usage_object"": {""prompt_tokens_details"": {""cached_tokens"": 50}}}",False,"[""User-Agent: x""]",,success
+r2,acompletion,0.1,220,200,20,2026-11-17 23:59:59.999,2026-11-18 00:00:04.789,gpt-5,openai/gpt-5,openai,u,"{""user_api_key_alias"": ""claude code""}",False,[],team,success
+r3,acompletion,0,0,0,0,2026-11-17 04:00:00,2026-11-17 04:00:01,gpt-5,openai/gpt-5,openai,u,"{""user_api_key_alias"": ""Claude Code""}",False,[],,failure
+r4,aembedding,0,999,999,0,2026-11-17 04:00:00,2026-11-17 04:00:01,embed,embed,openai,u,"{""user_api_key_alias"": ""Claude Code""}",False,[],,success
+r5,acompletion,0.1,7,5,2,2026-11-17 05:00:00,2026-11-17 05:00:01,gpt-5,openai/gpt-5,openai,u,"{""user_api_key_alias"": null}",False,[],,success
+`
+
+const OPENROUTER = `generation_id,created_at,cost_total,tokens_prompt,tokens_completion,tokens_reasoning,tokens_cached,model_permaslug,provider_name,cancelled,streamed,finish_reason_normalized,app_name,api_key_name
+g1,2026-11-17 03:36:01.789,0.1,100,10,4,50,openai/gpt-5,OpenAI,false,true,stop,Claude Code,prod
+g2,2026-11-17 23:59:59.999,0.1,200,20,,,openai/gpt-5,OpenAI,true,true,,Claude Code,prod
+g3,2026-11-17 04:00:00,0,0,0,,,openai/gpt-5,OpenAI,false,true,error,Claude Code,prod
+g4,2026-11-17 05:00:00,0.1,5,2,,,openai/gpt-5,OpenAI,false,true,stop,,prod
+`
+
+const cloudflareLog = (id: string, created_at: string, tokens: readonly number[], metadata: unknown) => ({
+  id,
+  created_at,
+  provider: 'openai',
+  model: 'gpt-5',
+  success: true,
+  cached: false,
+  tokens_in: tokens[0],
+  tokens_out: tokens[1],
+  status_code: 200,
+  metadata: JSON.stringify(metadata),
+})
+const CLOUDFLARE = lines(
+  cloudflareLog('c1', '2026-11-17T03:36:01.789Z', [100, 10], { app: 'Claude Code' }),
+  cloudflareLog('c2', '2026-11-17T23:59:59.999Z', [200, 20], { app: 'Claude Code', user: 1 }),
+  { ...cloudflareLog('c3', '2026-11-17T04:00:00Z', [0, 0], { app: 'Claude Code' }), success: false },
+  cloudflareLog('c4', '2026-11-17T05:00:00Z', [5, 2], { app: '' }),
+)
+
+const observation = (id: string, start_time: string, usage_details: object, changes: object = {}) => ({
+  id,
+  trace_id: `t${id}`,
+  type: 'GENERATION',
+  name: 'chat',
+  start_time,
+  provided_model_name: 'openai/gpt-5',
+  usage_details,
+  trace_name: 'Claude Code',
+  metadata: { app: 'Claude Code' },
+  ...changes,
+})
+const LANGFUSE = lines(
+  // Cached tokens are a part of the input here, and stand beside it in the next row.
+  observation('l1', '2026-11-17 03:36:01.789000', {
+    input: 100,
+    output: 10,
+    input_cached_tokens: 50,
+    total: 110,
+  }),
+  observation('l2', '2026-11-17 23:59:59.999000', {
+    input: 150,
+    input_cached_tokens: 50,
+    output: 20,
+    total: 220,
+  }),
+  observation('l3', '2026-11-17 04:00:00.000000', {}, { level: 'ERROR' }),
+  observation(
+    'l4',
+    '2026-11-17 05:00:00.000000',
+    { input: 5, output: 2, total: 7 },
+    { trace_name: '', metadata: {} },
+  ),
+  { id: 's', type: 'SPAN', name: 'tool', start_time: '2026-11-17 03:36:01.789000', usage_details: {} },
+)
+
+const helicone = (
+  request_id: string,
+  time: string,
+  tokens: readonly (number | null)[],
+  changes: object = {},
+) => ({
+  response_id: `${request_id}-reply`,
+  response_status: 200,
+  request_id,
+  request_created_at: time,
+  request_path: 'https://oai.helicone.ai/v1/chat/completions',
+  request_properties: { App: 'Claude Code' },
+  provider: 'OPENAI',
+  model: 'gpt-5',
+  prompt_tokens: tokens[0],
+  completion_tokens: tokens[1],
+  prompt_cache_read_tokens: 50,
+  ...changes,
+})
+const HELICONE_ROWS = [
+  helicone('h1', '2026-11-17T03:36:01.789Z', [100, 10]),
+  helicone('h2', '2026-11-17 23:59:59.999', [200, 20]),
+  helicone('h3', '2026-11-17T04:00:00Z', [null, null], { response_status: 429 }),
+  helicone('h4', '2026-11-17T05:00:00Z', [5, 2], { request_properties: {} }),
+]
+// The tool doubles the quotes of objects, and then those of the cell.
+const HELICONE_CSV = `response_id,response_created_at,response_status,request_created_at,request_body,request_properties,request_user_id,model,prompt_tokens,completion_tokens,latency,cost
+${HELICONE_ROWS.map((row) =>
+  [
+    row.response_id,
+    row.request_created_at,
+    row.response_status,
+    row.request_created_at,
+    '',
+    JSON.stringify(row.request_properties).replaceAll('"', '""').replaceAll('"', '""'),
+    '',
+    'gpt-5',
+    row.prompt_tokens ?? '',
+    row.completion_tokens ?? '',
+    1,
+    0,
+  ]
+    .map((value) => (value === '' ? '' : `"${value}"`))
+    .join(','),
+).join('\n')}
+`
+
+const span = (
+  spanId: string,
+  iso: string,
+  attributes: Record<string, string | number>,
+  changes: object = {},
+) => ({
+  traceId: '5b8efff798038103d269b633813fc60c',
+  spanId,
+  name: 'chat gpt-5',
+  kind: 3,
+  startTimeUnixNano: `${Date.parse(iso)}123456`,
+  endTimeUnixNano: `${Date.parse(iso) + 1}000000`,
+  attributes: Object.entries(attributes).map(([key, value]) => ({
+    key,
+    value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
+  })),
+  status: {},
+  ...changes,
+})
+const chatSpan = (input: number, output: number) => ({
+  'gen_ai.operation.name': 'chat',
+  'gen_ai.request.model': 'gpt-5',
+  'gen_ai.usage.input_tokens': input,
+  'gen_ai.usage.output_tokens': output,
+})
+const resourceSpans = (service: string | undefined, spans: readonly object[]) => ({
+  resource: {
+    attributes: service === undefined ? [] : [{ key: 'service.name', value: { stringValue: service } }],
+  },
+  scopeSpans: [{ scope: { name: 'instrumentation' }, spans }],
+})
+const OTLP = {
+  resourceSpans: [
+    resourceSpans('Claude Code', [
+      span('a1', '2026-11-17T03:36:01.789Z', chatSpan(100, 10)),
+      span('a2', '2026-11-17T23:59:59.999Z', chatSpan(200, 20)),
+      span('a3', '2026-11-17T04:00:00Z', { 'gen_ai.operation.name': 'chat' }, { status: { code: 2 } }),
+      span('a4', '2026-11-17T04:00:00Z', { ...chatSpan(300, 30), 'gen_ai.operation.name': 'invoke_agent' }),
+      span('a5', '2026-11-17T04:00:00Z', { 'http.request.method': 'POST' }),
+    ]),
+    resourceSpans(undefined, [span('b1', '2026-11-17T05:00:00Z', chatSpan(5, 2))]),
+  ],
+}
+
+const EXPORTS: readonly (readonly [producer: string, name: string, content: string | Uint8Array])[] = [
+  ['litellm', 'spend.csv', LITELLM],
+  ['openrouter', 'activity.csv', OPENROUTER],
+  ['cloudflare', '20261117T000210Z_20261117T235959Z_a3cfe972.log.gz', gzipSync(CLOUDFLARE)],
+  ['langfuse', 'observations.jsonl', LANGFUSE],
+  [
+    'langfuse',
+    'observations.json',
+    JSON.stringify(
+      LANGFUSE.trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+      null,
+      2,
+    ),
+  ],
+  ['helicone', 'helicone-export.jsonl', lines(...HELICONE_ROWS)],
+  ['helicone', 'without-ending', JSON.stringify({ data: HELICONE_ROWS, error: null }, null, 2)],
+  ['helicone', 'output.csv', HELICONE_CSV],
+  ['otlp', 'traces.json', `${JSON.stringify(OTLP)}\n`],
+  ['otlp', 'traces-indented.json', JSON.stringify(OTLP, null, 2)],
+]
+
+describe('an export', () => {
+  it.each(EXPORTS)('of %s, %s, goes in by one command', async (producer, name, content) => {
+    const dataDir = folders.make()
+    const ended = await runCommand(dataDir, 'import', '--from', producer, put(name, content), '--json')
+    expect(ended.stderr).toBe('')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: ['Claude Code'] }],
+    })
+    await runAt(dataDir, '2026-11-19T02:00:00Z')
+    expect(
+      await queryCurrent(
+        dataDir,
+        `SELECT app_name, requests, prompt_tokens, completion_tokens FROM app_daily JOIN apps USING (app_id)`,
+      ),
+    ).toEqual([{ app_name: 'Claude Code', requests: '2', prompt_tokens: '300', completion_tokens: '30' }])
+  })
+
+  it('that comes again with more rows replaces what it brought for its days', async () => {
+    const dataDir = folders.make()
+    const row = (id: string, day: string, tokens: number) =>
+      cloudflareLog(id, `${day}T12:00:00Z`, [tokens, 0], { app: 'A' })
+    const first = put('a.ndjson', lines(row('1', '2026-11-16', 1), row('2', '2026-11-17', 10)))
+    const second = put(
+      'b.ndjson',
+      lines(row('2', '2026-11-17', 10), row('3', '2026-11-17', 100), row('4', '2026-11-18', 1000)),
+    )
+    for (const path of [first, second, second])
+      await runCommand(dataDir, 'import', '--from', 'cloudflare', path)
+    const other = await runCommand(dataDir, 'import', '--from', 'cloudflare', '--source', 'eu', first)
+    expect(other.code).toBe(0)
+    await runAt(dataDir, '2026-11-19T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT day, prompt_tokens FROM app_daily ORDER BY day')).toEqual([
+      { day: '2026-11-16', prompt_tokens: '1' },
+      { day: '2026-11-17', prompt_tokens: '110' },
+      { day: '2026-11-18', prompt_tokens: '1000' },
+    ])
+  })
+
+  it('of another producer is refused by its keys', async () => {
+    const dataDir = folders.make()
+    const ended = await runCommand(dataDir, 'import', '--from', 'litellm', put('a.csv', OPENROUTER))
+    expect(ended.code).toBe(1)
+    expect(ended.stderr).toMatch(
+      /a\.csv, row 2 has no time: expected it under startTime; the keys there are generation_id/,
+    )
+    expect(readdirSync(dataDir)).toEqual([])
+  })
+})
+
+describe('--map', () => {
+  const ROWS = lines(
+    { at: 1_763_350_561_789, app: { title: 'One' }, in: 9_007_199_254_740_993n.toString(), out: 1 },
+    { at: 1_763_350_561_999, app: { title: 'One' }, in: 2, out: 1 },
+  )
+
+  it('says where columns are found, in pairs or in a file', async () => {
+    const path = put('rows.ndjson', ROWS)
+    const pairs = 'ts=at:ms,app=app.title,prompt_tokens=in,completion_tokens=out'
+    const map = put(
+      'map.json',
+      JSON.stringify({
+        columns: { ts: 'at', app: ['app.name', 'app.title'], prompt_tokens: 'in', completion_tokens: 'out' },
+        unit: 'ms',
+        failed: [{ path: 'out', is: ['7'] }],
+      }),
+    )
+    for (const value of [pairs, map]) {
+      const dataDir = folders.make()
+      const ended = await runCommand(dataDir, 'import', '--map', value, path, '--dry-run', '--json')
+      expect(ended.stderr).toBe('')
+      expect(JSON.parse(ended.stdout)).toMatchObject({
+        dry_run: true,
+        imported: [
+          {
+            parts: [{ day: '2025-11-17', prompt_tokens: '9007199254740995' }],
+            new_apps: ['One'],
+            first_rows: [
+              { ts: '2025-11-17T03:36:01.789000Z', app: 'One', prompt_tokens: '9007199254740993' },
+              { ts: '2025-11-17T03:36:01.999000Z' },
+            ],
+          },
+        ],
+      })
+      expect(readdirSync(dataDir)).toEqual([])
+    }
+  })
+
+  it('stands before the map of a producer', async () => {
+    const dataDir = folders.make()
+    const path = put('a.csv', OPENROUTER)
+    const ended = await runCommand(
+      dataDir,
+      'import',
+      '--from',
+      'openrouter',
+      '--map',
+      'app=api_key_name',
+      path,
+      '--json',
+    )
+    expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ new_apps: ['prod'] }] })
+  })
+
+  it.each([
+    [['--map', 'ts=at,app=x'], 'The map does not say where prompt_tokens, completion_tokens is found'],
+    [['--map', 'ts=at,prompt_tokens=p,completion_tokens=c'], 'The map names neither app nor app_id'],
+    [['--map', 'time=at'], '--map has "time=at": expected COLUMN=PATH'],
+    [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
+    [['--from', 'nobody'], 'The producer "nobody" is not known: expected litellm,'],
+    [['--source', '../x'], 'The source "../x" is no name'],
+    [['--format', 'xlsx'], 'The format "xlsx" is not known: expected ndjson, csv'],
+  ])('%j is refused: %s', async (options, message) => {
+    const ended = await runCommand(folders.make(), 'import', ...options, put('rows.ndjson', ROWS))
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain(message)
+  })
+
+  it('asks for the unit of a time that is a number', async () => {
+    const map = 'ts=at,app=app.title,prompt_tokens=in,completion_tokens=out'
+    const ended = await runCommand(folders.make(), 'import', '--map', map, put('rows.ndjson', ROWS))
+    expect(ended.stderr).toContain('say what it counts, such as --map ts=PATH:ms')
+  })
+})
+
+it('a second file of a day without request_id and source is warned of', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const csv = (tokens: number) => `ts,app_id,prompt_tokens,completion_tokens\n2026-11-17,1,${tokens},0\n`
+  const first = await runCommand(dataDir, 'import', put('a.csv', csv(1)))
+  const second = await runCommand(dataDir, 'import', put('b.csv', csv(2)))
+  expect(first.stdout).not.toContain('WARNING')
+  expect(second.stdout).toContain(
+    'WARNING 2026-11-17: other files have usage of this day, and 1 row here have no request_id',
+  )
+})
