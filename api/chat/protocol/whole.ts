@@ -27,15 +27,15 @@ export async function complete(upstream: Upstream, attempt: Attempt, asked: Aske
   const reply = await upstream.post(attempt.target.upstream, asked.body, attempt.signal)
   attempt.answered(reply.statusCode)
   const text = await readText(reply.body, REPLY_BYTES, attempt.signal)
-  const completion = readCompletion(valueIn(text, asked.answerer), asked.answerer)
+  const completion = readCompletion(valueIn(text, reply.statusCode, asked.answerer), asked.answerer)
   if (!asked.isLastModel && isFilteredOut(completion)) throw new AttemptFailure('filtered')
   return completion
 }
 
-function valueIn(text: string, answerer: Answerer): unknown {
+function valueIn(text: string, status: number, answerer: Answerer): unknown {
   const value = parseJson(text)
   if (value !== undefined) return value
   const events = eventsOfText(text)
-  if (events.length === 0) throw failureOf(200, text)
+  if (events.length === 0) throw failureOf(status, text)
   return assembled(events, answerer)
 }
