@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { apps as runApps } from '../../../pipeline/apps.ts'
 import { hide, show } from '../../../pipeline/registry/decisions.ts'
@@ -17,6 +17,7 @@ const BECAUSE = ['--reason', 'asked for by its owner']
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
+afterEach(() => vi.restoreAllMocks())
 
 function folder(...registry: readonly string[]): string {
   const dataDir = folders.make()
@@ -348,6 +349,9 @@ describe('wrong use', () => {
     const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
     using other = new DatabaseSync(path)
     other.exec('BEGIN EXCLUSIVE')
+    // Each look at the clock takes seconds, so that the patience of the command ends soon.
+    let now = Date.now()
+    vi.spyOn(Date, 'now').mockImplementation(() => (now += 4000))
     const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
     expect([code, stderr]).toEqual([
       75,
