@@ -11,5 +11,8 @@ export const RANKINGS_PATH = `${BASE_PATH}/datasets/app-rankings`
 export const STATUS_PATH = `${BASE_PATH}/status`
 export const SYNC_JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
 
+export const APPS_PATH = '/apps'
+export const COMPARE_PATH = '/compare'
+export const METHOD_PATH = '/method'
 export const FEED_PATH = '/feed.xml'
 export const REFERENCE_PATH = '/docs'

@@ -5,12 +5,11 @@ import { createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
 import type { Chat } from './chat/chat.ts'
 import { chatRoutes } from './chat/routes.ts'
-import { cronSchedule } from './process/cron-schedule.ts'
+import type { CronSchedule } from './process/cron-schedule.ts'
 import type { Answers } from './datasets/rankings/replies.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { datasetRoutes } from './datasets/routes.ts'
-import { catalogueOf } from './datasets/snapshots/catalogue.ts'
-import type { Log } from './process/log.ts'
+import type { SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
 import { serveMetrics } from './process/metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { sendJson } from './http/respond.ts'
@@ -19,6 +18,7 @@ import type { SyncJobs } from './scim/jobs/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
+import type { Views } from './web/views.ts'
 
 /** What the handlers stand on. */
 export interface RouteDependencies {
@@ -28,9 +28,10 @@ export interface RouteDependencies {
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
-  readonly log: Log
-  /** Cron expression in UTC. */
-  readonly schedule: string
+  /** When the nightly run is due. */
+  readonly schedule: CronSchedule
+  readonly catalogue: SnapshotCatalogue
+  readonly views: Views
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
   readonly publicUrl: string | undefined
   /** The setting PORT. */
@@ -46,24 +47,23 @@ export function createRoutes({
   chat,
   syncJobs,
   clock,
-  log,
   schedule,
+  catalogue,
+  views,
   publicUrl,
   port,
   metrics,
 }: RouteDependencies): readonly Route[] {
-  const catalogue = catalogueOf(snapshots.retained, log)
-  const nightly = cronSchedule(schedule)
   const applyLimits = createApplyLimits(createRateLimiter(store), clock)
   const described = [
-    ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule: nightly }),
+    ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule }),
     ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]
   return [
     ...described,
     ...openApiRoutes(described),
-    ...webRoutes({ snapshots, catalogue, schedule: nightly, clock, publicUrl, port }),
+    ...webRoutes({ snapshots, catalogue, views, publicUrl, port }),
     {
       method: 'GET',
       path: '/healthz',

@@ -5,11 +5,13 @@ import type { Clock } from './http/call.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/chat.ts'
 import type { Settings } from './config.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
+import { catalogueOf, type SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
 import { followSnapshots } from './datasets/snapshots/current.ts'
 import { retainSnapshots } from './datasets/snapshots/retained.ts'
 import { createAnswers, type Answers } from './datasets/rankings/replies.ts'
 import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server/http-server.ts'
+import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
 import { createMetricsRegistry } from './process/metrics.ts'
 import { openStore } from './store/open-store.ts'
@@ -20,6 +22,8 @@ import { SYNC_LIMITS } from './scim/directory/limits.ts'
 import { HEARTBEAT, type JobDependencies } from './scim/jobs/run-job.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
+import { FIRST_LOOKS, rankingView } from './web/ranking/view.ts'
+import { createViews, type Views } from './web/views.ts'
 
 /** A service that answers requests. */
 export interface Service {
@@ -69,14 +73,23 @@ async function open(
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
-  const snapshots = await openSnapshots(settings.DATA_DIR, { log, metrics, answers, opened })
+  const schedule = cronSchedule(settings.NIGHTLY_SCHEDULE)
+  const { snapshots, catalogue, views } = await openSnapshots(settings.DATA_DIR, {
+    log,
+    metrics,
+    clock,
+    schedule,
+    answers,
+    opened,
+  })
   const world = { settings, store, clock, log, metrics, environment }
   const chat = opened.adopt(await openChat({ ...world, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),
   )
   const syncJobs = startSyncJobs(world, sync)
-  const { NIGHTLY_SCHEDULE: schedule, PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
-  const routes = createRoutes({ ...world, snapshots, answers, chat, syncJobs, schedule, publicUrl, port })
+  const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
+  const datasets = { snapshots, catalogue, views, answers, schedule }
+  const routes = createRoutes({ ...world, ...datasets, chat, syncJobs, publicUrl, port })
   const app = createApp({ routes, store, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
@@ -101,6 +114,8 @@ async function open(
 interface SnapshotOptions {
   readonly log: Log
   readonly metrics: Registry
+  readonly clock: Clock
+  readonly schedule: CronSchedule
   readonly answers: Answers
   readonly opened: AsyncDisposableStack
 }
@@ -108,18 +123,24 @@ interface SnapshotOptions {
 /** The snapshot served now and those that are retained. */
 async function openSnapshots(
   dataDir: string,
-  { log, metrics, answers, opened }: SnapshotOptions,
-): Promise<Snapshots> {
+  { log, metrics, clock, schedule, answers, opened }: SnapshotOptions,
+): Promise<{ snapshots: Snapshots; catalogue: SnapshotCatalogue; views: Views }> {
+  const retained = retainSnapshots(dataDir, log)
+  opened.defer(() => retained.close())
+  const catalogue = catalogueOf(retained, log)
+  const views = createViews({ catalogue, schedule, clock })
   const dataset = createDatasetMetrics(metrics, () => current.facts())
   const current = await followSnapshots(dataDir, {
     log,
-    prepare: (snapshot) => answers.warm(snapshot),
+    async prepare(snapshot) {
+      await answers.warm(snapshot)
+      const page = rankingView(catalogue)
+      for (const asked of FIRST_LOOKS) await views.warm(snapshot, page, asked)
+    },
     onOpen: () => dataset.snapshotOpened(),
   })
   opened.defer(() => current.close())
-  const retained = retainSnapshots(dataDir, log)
-  opened.defer(() => retained.close())
-  return { current, retained }
+  return { snapshots: { current, retained }, catalogue, views }
 }
 
 interface SyncWorld extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {

@@ -1,10 +1,10 @@
 /** Charts drawn as SVG on the server: nothing to load, nothing to run, and they print. */
-import type { Band, Column } from './columns.ts'
+import type { Band, Column } from './ranking/columns.ts'
 import type { DateWindow } from '../datasets/rankings/window.ts'
 import { eachDay, inWords } from './days.ts'
 import { html, isolated, type Html } from './html.ts'
 import { compact } from './numbers.ts'
-import type { DailyTokens } from './page-data.ts'
+import type { DailyTokens } from './ranking/page-data.ts'
 
 const LINE = { width: 96, height: 24, padding: 2 }
 const CHART = { width: 960, height: 280, left: 56, bottom: 24, top: 8 }
@@ -43,7 +43,7 @@ export function sparkline({ daily, window, missing }: Trend, label: string): Htm
 }
 
 /** The parts of a line between its gaps; a point alone is there twice, since a line of one point is not drawn. */
-function unbroken(points: readonly (string | undefined)[]): string[][] {
+export function unbroken(points: readonly (string | undefined)[]): string[][] {
   const parts: string[][] = [[]]
   for (const point of points) {
     if (point === undefined) parts.push([])

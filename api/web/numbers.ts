@@ -23,6 +23,13 @@ export function counted(number: bigint | number, noun: string): string {
   return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
 }
 
+/** A number in percent of another, which is not 0: `+12.3%`; without a fraction from 100 % on. */
+export function percent(value: bigint, of: bigint): string {
+  const tenths = (value * 1000n) / of
+  const number = Number(tenths) / 10
+  return `+${tenths < 1000n ? number.toFixed(1) : EXACT.format(Math.round(number))}%`
+}
+
 /** A part of a whole in percent, one digit after the point; `<0.1%` for what would round to nothing. */
 export function share(part: bigint, whole: bigint): string {
   if (whole === 0n) return '–'

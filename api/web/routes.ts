@@ -2,22 +2,36 @@
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
 import { localUrl } from '../../pipeline/contract/settings.ts'
-import type { Clock, Handler } from '../http/call.ts'
+import type { Handler } from '../http/call.ts'
 import type { Snapshots } from '../datasets/snapshots/choose.ts'
-import type { CronSchedule } from '../process/cron-schedule.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshots/catalogue.ts'
 import { fixedBody } from '../http/protocol/fixed-body.ts'
-import { BASE_PATH, DOCUMENT_PATH, FEED_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
+import {
+  APPS_PATH,
+  BASE_PATH,
+  COMPARE_PATH,
+  DOCUMENT_PATH,
+  FEED_PATH,
+  METHOD_PATH,
+  REFERENCE_PATH,
+  STATUS_PATH,
+} from '../paths.ts'
 import { jsonText, sendBody } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import { feed } from './feed.ts'
-import { home } from './home.ts'
+import { appView } from './apps/app-page.ts'
+import { badgeFile, chartFile, historyFile } from './apps/app-files.ts'
+import { compareView } from './apps/compare-page.ts'
+import { searchView } from './apps/search-page.ts'
+import { methodView } from './method.ts'
+import { rankingFile } from './ranking/file-views.ts'
+import { rankingView } from './ranking/view.ts'
+import { serveView, type AskedOfView, type View, type Views } from './views.ts'
 
 interface WebDependencies {
   readonly snapshots: Snapshots
   readonly catalogue: SnapshotCatalogue
-  readonly schedule: CronSchedule
-  readonly clock: Clock
+  readonly views: Views
   /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
   readonly publicUrl: string | undefined
   /** The setting PORT. */
@@ -31,18 +45,21 @@ const ASSETS = {
 } as const
 
 /** The routes of the page, its files, the feed and the catalogue. */
-export function webRoutes({
-  snapshots,
-  catalogue,
-  schedule,
-  clock,
-  publicUrl,
-  port,
-}: WebDependencies): Route[] {
+export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebDependencies): Route[] {
   const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
+  const view = <Asked extends AskedOfView>(each: View<Asked>) => serveView(views, snapshots, each)
   return [
-    { ...open, path: '/', handle: home({ snapshots, catalogue, schedule, clock }) },
+    { ...open, path: '/', handle: view(rankingView(catalogue)) },
+    { ...open, path: '/rankings.csv', handle: view(rankingFile('csv')) },
+    { ...open, path: '/rankings.json', handle: view(rankingFile('json')) },
+    { ...open, path: METHOD_PATH, handle: view(methodView) },
+    { ...open, path: APPS_PATH, handle: view(searchView) },
+    { ...open, path: `${APPS_PATH}/:app_id`, handle: view(appView) },
+    { ...open, path: `${APPS_PATH}/:app_id/history.csv`, handle: view(historyFile) },
+    { ...open, path: `${APPS_PATH}/:app_id/chart.svg`, handle: view(chartFile) },
+    { ...open, path: `${APPS_PATH}/:app_id/badge.svg`, handle: view(badgeFile) },
+    { ...open, path: COMPARE_PATH, handle: view(compareView) },
     ...Object.entries(ASSETS).map(([name, contentType]) => ({
       ...open,
       path: `/assets/${name}`,

@@ -22,13 +22,21 @@ const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
 
 type Page = z.infer<typeof pageSchema>
 
-/** Reads one page of a ranking: from the candidates where they prove it, else from all apps. */
+/** Reads one page of a ranking. */
 export async function readRanking(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
 ): Promise<readonly RankingRow[]> {
-  const page = (await readCandidates(snapshot, query)) ?? (await readPage(snapshot, query, 'main'))
+  const page = await readMeasuredRanking(snapshot, query)
   return page.map(({ measure: _measure, ...row }) => row)
+}
+
+/**
+ * Reads one page of a ranking with the `measure` that orders it, tokens or excess tokens: from the candidates where they
+ * prove it, else from all apps.
+ */
+export async function readMeasuredRanking(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Page> {
+  return (await readCandidates(snapshot, query)) ?? (await readPage(snapshot, query, 'main'))
 }
 
 /**

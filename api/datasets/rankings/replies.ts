@@ -8,6 +8,7 @@ import {
   RANKING_COLUMNS,
   SORTS,
   type RankingMeta,
+  type RankingRow,
 } from '../../../pipeline/contract/dataset.ts'
 import { encode, ENCODINGS } from '../../http/protocol/encodings.ts'
 import { createByteCache } from '../../process/byte-cache.ts'
@@ -67,13 +68,17 @@ export function createAnswers(): Answers {
 
 async function workOut(question: Question): Promise<Answer> {
   const rows = await readRanking(question.snapshot, question.query)
-  const body = encodeDocument(question.format, {
+  return { body: encodeRanking(question, rows), link: linkField(question, rows.length) }
+}
+
+/** The rows of a ranking in the format of their place. */
+export function encodeRanking(place: Place, rows: readonly RankingRow[]): Buffer {
+  return encodeDocument(place.format, {
     columns: RANKING_COLUMNS,
     rows,
-    meta: metaOf(question),
-    metadata: fileMetadata(question),
+    meta: metaOf(place),
+    metadata: fileMetadata(place),
   })
-  return { body, link: linkField(question, rows.length) }
 }
 
 function metaOf({ snapshot, query }: Place): RankingMeta {

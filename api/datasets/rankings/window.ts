@@ -29,6 +29,16 @@ export function daysOf({ start, end }: DateWindow): number {
   return 1 + (Date.parse(end) - Date.parse(start)) / millisecondsInDay
 }
 
+/** The window of equal length just before. */
+export function windowBefore(window: DateWindow): DateWindow {
+  return { start: addDays(window.start, -daysOf(window)), end: addDays(window.start, -1) }
+}
+
+/** What growth is measured against: the three windows of equal length just before (CONTRACT 4.2). */
+export function baselineOf(window: DateWindow): DateWindow {
+  return { start: addDays(window.start, -3 * daysOf(window)), end: addDays(window.start, -1) }
+}
+
 // Days in this form sort as text.
 function earlier(day: string, other: string): string {
   return day < other ? day : other

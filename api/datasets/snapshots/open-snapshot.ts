@@ -27,6 +27,8 @@ export interface SnapshotFacts {
   readonly daysPartial: readonly string[]
   /** The line to print when the data is reused. */
   readonly attribution: string
+  /** Credit lines of what the data was made from, to be carried on too. */
+  readonly sources: string | null
 }
 
 /** A snapshot as it is queried. */
@@ -54,7 +56,7 @@ const HAS_CANDIDATES = `
   WHERE schema_name = 'fast' AND table_name = 'prefix_sums' AND estimated_size > 0`
 const META = `
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
-    CAST(first_day AS VARCHAR) AS first_day, attribution,
+    CAST(first_day AS VARCHAR) AS first_day, attribution, sources,
     (SELECT CAST(estimated_size AS DOUBLE) FROM duckdb_tables()
       WHERE schema_name = 'main' AND table_name = 'app_daily')
       / (1 + date_diff('day', first_day, data_through)) AS rows_per_day
@@ -71,6 +73,7 @@ const metaSchema = z.tuple([
     data_through: daySchema,
     first_day: daySchema,
     attribution: z.string(),
+    sources: z.string().nullable(),
     rows_per_day: z.number(),
   }),
 ])
@@ -147,6 +150,7 @@ async function readFacts(query: Query): Promise<SnapshotFacts & Pick<ReadableSna
     daysMissing: days('missing'),
     daysPartial: days('partial'),
     attribution: meta.attribution,
+    sources: meta.sources,
     rowsPerDay: meta.rows_per_day,
   }
 }

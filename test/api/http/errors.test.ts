@@ -11,13 +11,16 @@ import { readSettings } from '../../../api/config.ts'
 import { createAnswers } from '../../../api/datasets/rankings/replies.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../../api/datasets/snapshots/current.ts'
 import { ApiError } from '../../../api/http/errors.ts'
+import { catalogueOf } from '../../../api/datasets/snapshots/catalogue.ts'
 import { retainSnapshots } from '../../../api/datasets/snapshots/retained.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server/http-server.ts'
 import { createMetricsRegistry } from '../../../api/process/metrics.ts'
 import { jsonReader } from '../../../api/http/protocol/json-body.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Route } from '../../../api/http/route.ts'
+import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { createRoutes } from '../../../api/routes.ts'
+import { createViews } from '../../../api/web/views.ts'
 import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
 import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
@@ -93,6 +96,8 @@ beforeAll(async () => {
   )
   const settings = readSettings({ DATA_DIR: dataDir })
   chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
+  const schedule = cronSchedule('0 2 * * *')
+  const catalogue = catalogueOf(retained, log)
   routes = [
     ...createRoutes({
       store,
@@ -101,8 +106,9 @@ beforeAll(async () => {
       chat,
       syncJobs,
       clock,
-      log,
-      schedule: '0 2 * * *',
+      schedule,
+      catalogue,
+      views: createViews({ catalogue, schedule, clock }),
       publicUrl: undefined,
       port: 0,
       metrics,

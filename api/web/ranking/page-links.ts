@@ -1,3 +1,4 @@
+import { APPS_PATH } from '../../paths.ts'
 import type { PageParameters } from './page-query.ts'
 
 /** What a link of the page changes; null takes a parameter out. */
@@ -7,6 +8,10 @@ type Change = Readonly<Record<string, string | null>>
 export interface PageLinks {
   /** The page with `change`; it begins again at the first rank, unless the change says where. */
   readonly page: (change: Change) => string
+  /** The page of an app, from the same snapshot. */
+  readonly app: (id: bigint) => string
+  /** The rows of the page as a file. */
+  readonly file: (format: 'csv' | 'json') => string
 }
 
 /** The links of a page. */
@@ -21,7 +26,16 @@ export function pageLinks({ parameters, days }: PageParameters): PageLinks {
     limit: parameters.limit === undefined ? undefined : String(parameters.limit),
     as_of: parameters.as_of,
   }
-  return { page: (change) => `/?${encode({ ...kept, ...change })}` }
+  const query = encode({
+    ...kept,
+    offset: parameters.offset === undefined ? undefined : String(parameters.offset),
+  })
+  const pinned = parameters.as_of === undefined ? '' : `?${encode({ as_of: parameters.as_of })}`
+  return {
+    page: (change) => `/?${encode({ ...kept, ...change })}`,
+    app: (id) => `${APPS_PATH}/${id}${pinned}`,
+    file: (format) => `/rankings.${format}${query === '' ? '' : `?${query}`}`,
+  }
 }
 
 function encode(parameters: Readonly<Record<string, string | null | undefined>>): string {

@@ -3,10 +3,10 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
-import { html } from '../../../api/web/html.ts'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../../support/api.ts'
+import { html } from '../../../../api/web/html.ts'
+import { runAt } from '../../../support/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
 
 const EVIL = '<script>alert(1)</script> & "co"'
 const BACKWARDS = 'App\u0007 \u202e59'
@@ -242,6 +242,52 @@ describe('the page', () => {
     const tag = (await fetch(`${api.origin}/`)).headers.get('ETag') ?? ''
     const again = await fetch(`${api.origin}/`, { headers: { 'If-None-Match': tag } })
     expect(again.status).toBe(304)
+  })
+
+  it('shows growth in tokens and in percent, and what it is measured against', async () => {
+    // App 60 used 120 tokens on the 5th, 60 million on the 6th and 300 on the 7th; app 1 the sixtieth part.
+    const text = await page('?sort=trending&start_date=2026-01-06&end_date=2026-01-06')
+    expect(text).toContain('+59,999,960 tokens more than the average before')
+    expect(text).toContain('+149,999,900%')
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(
+      'compared with 1 of the 3 days 2026-01-03 to 2026-01-05: the data has no more of them',
+    )
+  })
+
+  it('shows in trending the longest usual window with a whole baseline, unless another is asked for', async () => {
+    const text = await page('?sort=trending')
+    expect(text).toMatch(/aria-current="true"[^>]*>\s*1 day</)
+    expect(await page('?sort=trending&days=30')).toMatch(/aria-current="true"[^>]*>\s*30 days</)
+  })
+
+  it.each(['csv', 'json'] as const)('hands its rows out as %s without a key', async (format) => {
+    const text = await page('?category=coding&limit=3&offset=1&days=1')
+    const target =
+      new RegExp(`href="(/rankings.${format}[^"]*)"`).exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const response = await fetch(`${api.origin}${target}`)
+    expect(response.headers.get('Content-Type')).toContain(format)
+    const body = await response.text()
+    const rows =
+      format === 'json'
+        ? rankingsSchema.parse(JSON.parse(body)).data.map(({ rank, app_name }) => [rank, app_name])
+        : body
+            .trim()
+            .split(/\r?\n/)
+            .slice(1)
+            .map((line) => line.split(','))
+            .map(([, name, rank]) => [Number(rank), name])
+    expect(rows).toEqual(names(text).map((name, index) => [index + 2, name]))
+  })
+
+  it.each([
+    ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
+    ['/apps/99', 404, 'not registered or not public'],
+    ['/compare', 400, 'apps=1,2,3'],
+  ])('in a browser the fault of %s is a page', async (path, status, words) => {
+    const response = await fetch(`${api.origin}${path}`, { headers: { Accept: 'text/html,*/*;q=0.8' } })
+    expect(response.status).toBe(status)
+    expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
+    expect(await response.text()).toContain(words)
   })
 
   it.each([

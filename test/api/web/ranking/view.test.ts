@@ -2,19 +2,21 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import express from 'express'
 import { afterAll, expect, it } from 'vitest'
-import { cronSchedule } from '../../../api/process/cron-schedule.ts'
-import { retainSnapshots } from '../../../api/datasets/snapshots/retained.ts'
-import { catalogueOf } from '../../../api/datasets/snapshots/catalogue.ts'
-import { openSnapshot, type Snapshot } from '../../../api/datasets/snapshots/open-snapshot.ts'
-import { home } from '../../../api/web/home.ts'
-import { memoryLog } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
+import { cronSchedule } from '../../../../api/process/cron-schedule.ts'
+import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
+import { catalogueOf } from '../../../../api/datasets/snapshots/catalogue.ts'
+import type { CurrentSnapshot } from '../../../../api/datasets/snapshots/current.ts'
+import { openSnapshot, type Snapshot } from '../../../../api/datasets/snapshots/open-snapshot.ts'
+import { rankingView } from '../../../../api/web/ranking/view.ts'
+import { createViews, serveView } from '../../../../api/web/views.ts'
+import { memoryLog } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { publishSnapshot } from '../../../support/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('the page asks over its own connections alone, and a HEAD of it over none', async () => {
+it('the page asks over its own connections alone, once for each view, and a HEAD of it over none', async () => {
   const dataDir = folders.make()
   const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
@@ -38,20 +40,19 @@ it('the page asks over its own connections alone, and a HEAD of it over none', a
   }
   const { log } = memoryLog()
   const retained = retainSnapshots(dataDir, log)
-  const page = home({
-    snapshots: {
-      current: {
-        facts: () => snapshot,
-        isFaulty: () => false,
-        use: (work) => work(snapshot),
-        close: () => snapshot.close(),
-      },
-      retained,
-    },
-    catalogue: catalogueOf(retained, log),
+  const current: CurrentSnapshot = {
+    facts: () => snapshot,
+    isFaulty: () => false,
+    use: (work) => work(snapshot),
+    close: () => snapshot.close(),
+  }
+  const catalogue = catalogueOf(retained, log)
+  const views = createViews({
+    catalogue,
     schedule: cronSchedule('0 2 * * *'),
     clock: () => new Date('2026-11-20T12:00:00Z'),
   })
+  const page = serveView(views, { current, retained }, rankingView(catalogue))
   const app = express()
   app.route('/').get(page)
   const server = createServer(app)
@@ -65,7 +66,18 @@ it('the page asks over its own connections alone, and a HEAD of it over none', a
   expect(asked).toBe(0)
   const whole = await fetch(origin)
   expect(await whole.text()).toContain('The only app')
-  expect(asked).toBeGreaterThan(0)
+  const queries = asked
+  expect(queries).toBeGreaterThan(0)
+
+  const visitors = await Promise.all(
+    Array.from({ length: 200 }, async (_, visitor) => {
+      const search = visitor % 2 === 0 ? '' : '?days=7'
+      return (await fetch(`${origin}/${search}`)).status
+    }),
+  )
+  expect(new Set(visitors)).toEqual(new Set([200]))
+  // The view of seven days asks once, whoever looks at it.
+  expect(asked).toBeLessThanOrEqual(queries + 10)
 
   server.close()
   await snapshot.close()

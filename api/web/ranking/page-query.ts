@@ -1,14 +1,19 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { z } from 'zod'
-import { addDays } from '../../pipeline/contract/calendar.ts'
-import { contradictions, PARAMETERS, type Parameters } from '../datasets/rankings/parameters.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { baselineOf } from '../../datasets/rankings/window.ts'
+import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
 import {
   badRequest,
   invalid,
   readParameters,
   type ParameterTable,
   type Values,
-} from '../http/protocol/query-parameters.ts'
+} from '../../http/protocol/query-parameters.ts'
+import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
+import { missingDays } from './gaps.ts'
+
+type Dated = Pick<SnapshotFacts, 'dataThrough' | 'firstDay' | 'daysMissing'>
 
 /** Windows the page offers, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const
@@ -46,12 +51,29 @@ export function parsePageParameters(query: string): PageParameters {
     faults.push(invalid('days', String(days), PAGE_PARAMETERS.days.allowed))
   }
   if (faults.length > 0) throw badRequest(faults)
-  const dated = parameters.start_date !== undefined || parameters.end_date !== undefined
-  return { parameters, days: days ?? (dated ? undefined : DEFAULT_DAYS) }
+  return { parameters, days }
+}
+
+/**
+ * The length of the window where it moves with the data; undefined where it is given by dates. By default 30 days; in
+ * trending the longest usual window with data on every day that its growth is measured against.
+ */
+export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dated): number | undefined {
+  if (days !== undefined) return days
+  if (parameters.start_date !== undefined || parameters.end_date !== undefined) return undefined
+  if (parameters.sort !== 'trending') return DEFAULT_DAYS
+  const isCovered = (length: number) => {
+    const start = addDays(snapshot.dataThrough, 1 - length)
+    return missingDays(snapshot, baselineOf({ start, end: snapshot.dataThrough })).size === 0
+  }
+  return WINDOWS.findLast(isCovered) ?? WINDOWS[0]
 }
 
 /** The same parameters with the window as dates. */
-export function withWindow({ parameters, days }: PageParameters, dataThrough: string): Parameters {
+export function withWindow(asked: PageParameters, snapshot: Dated): Parameters {
+  const { parameters } = asked
+  const { dataThrough } = snapshot
+  const days = daysOfWindow(asked, snapshot)
   if (days === undefined) return parameters
   const end = parameters.end_date ?? dataThrough
   return { ...parameters, start_date: addDays(end < dataThrough ? end : dataThrough, 1 - days) }

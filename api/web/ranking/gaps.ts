@@ -1,11 +1,11 @@
 /** Days that the data does not have, told apart from days without usage. */
-import { addDays } from '../../pipeline/contract/calendar.ts'
-import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
-import type { DateWindow } from '../datasets/rankings/window.ts'
-import { eachDay, inWords } from './days.ts'
-import { html, type Html } from './html.ts'
-import { counted } from './numbers.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
+import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { eachDay, inWords } from '../days.ts'
+import { html, type Html } from '../html.ts'
+import { counted } from '../numbers.ts'
 
 /** The days of `window` of which no usage was delivered, also those before the first day of the data. */
 export function missingDays(

@@ -1,6 +1,6 @@
 /** What the columns of the chart stand for: days, or whole weeks where days would be too narrow. */
-import type { DateWindow } from '../datasets/rankings/window.ts'
-import { eachDay } from './days.ts'
+import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { eachDay } from '../days.ts'
 import type { DailyTokens } from './page-data.ts'
 
 /** A band of the chart: an app, or all others together. */

@@ -1,13 +1,13 @@
 /** Everything the page shows of a ranking, asked of one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { addDays } from '../../pipeline/contract/calendar.ts'
-import { type RankingRow, type Sort } from '../../pipeline/contract/dataset.ts'
-import { MAX_OFFSET } from '../datasets/rankings/parameters.ts'
-import type { RankingsQuery } from '../datasets/rankings/query.ts'
-import { readRanking } from '../datasets/rankings/read-ranking.ts'
-import type { ReadableSnapshot, SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
-import { daysOf, type DateWindow } from '../datasets/rankings/window.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
+import { MAX_OFFSET } from '../../datasets/rankings/parameters.ts'
+import type { RankingsQuery } from '../../datasets/rankings/query.ts'
+import { readMeasuredRanking } from '../../datasets/rankings/read-ranking.ts'
+import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
+import { daysOf, windowBefore, type DateWindow } from '../../datasets/rankings/window.ts'
 import { missingDays } from './gaps.ts'
 
 /** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
@@ -17,12 +17,23 @@ export type DailyTokens = ReadonlyMap<string, bigint>
 export interface PageRow {
   readonly app: RankingRow
   readonly tags: readonly string[]
+  /** Tokens more than the average of the three windows before; of popular apps it is not known. */
+  readonly excess: bigint | undefined
   /** Rank in the window before; undefined where the app was not in it. */
   readonly earlierRank: bigint | undefined
   /** The last days of the data. */
   readonly recent: DailyTokens
   /** The days of the window. */
   readonly daily: DailyTokens
+}
+
+/** A window to compare with. */
+interface Earlier {
+  readonly window: DateWindow
+  /** How many of its days the data lacks. */
+  readonly missing: number
+  /** Whether most of its days are there: otherwise its ranks would tell how long the rest is, not how the apps fared. */
+  readonly isComparable: boolean
 }
 
 export interface PageData {
@@ -35,8 +46,8 @@ export interface PageData {
   readonly daily: DailyTokens
   /** Days of the window that the data lacks. */
   readonly missing: ReadonlySet<string>
-  /** Whether the data has the whole window before this one, to compare with. */
-  readonly comparable: boolean
+  /** The window before this one, which ranks are compared with. */
+  readonly earlier: Earlier
   readonly recentDays: DateWindow
 }
 
@@ -67,10 +78,10 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
   const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
-  const earlier = earlierWindow(snapshot, query)
+  const earlier = earlierOf(snapshot, query)
   const [[totals], earlierRanks, recent, daily, total, tags] = await Promise.all([
     snapshot.query(TOTALS, { ...range(query), ...filter }).then((rows) => totalsRows.parse(rows)),
-    earlier && readEarlierRanks(snapshot, { ...query, ...earlier }, apps),
+    earlier.isComparable ? readEarlierRanks(snapshot, { ...query, ...earlier.window }, apps) : undefined,
     readDaily(snapshot, recentDays, apps),
     readDaily(snapshot, range(query), apps),
     snapshot.query(TOTAL_DAILY, { ...range(query), ...filter }).then((rows) => totalDailyRows.parse(rows)),
@@ -78,8 +89,9 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
   ])
   const tagsOf = new Map(tags.map((row) => [row.app_id, tagList.parse(JSON.parse(row.tags))]))
   return {
-    rows: ranking.map((app) => ({
+    rows: ranking.map(({ measure, ...app }) => ({
       app,
+      excess: query.sort === 'trending' ? BigInt(measure) : undefined,
       tags: tagsOf.get(app.app_id) ?? [],
       earlierRank: earlierRanks?.get(app.app_id),
       recent: recent.get(app.app_id) ?? new Map(),
@@ -90,7 +102,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
     missing: missingDays(snapshot, query),
-    comparable: earlier !== undefined,
+    earlier,
     recentDays,
   }
 }
@@ -99,7 +111,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
 async function readPageOfRanking(snapshot: ReadableSnapshot, query: RankingsQuery) {
   const { limit, offset } = query
   const isLast = offset + limit > MAX_OFFSET
-  const rows = await readRanking(snapshot, isLast ? query : { ...query, limit: limit + 1 })
+  const rows = await readMeasuredRanking(snapshot, isLast ? query : { ...query, limit: limit + 1 })
   return { ranking: rows.slice(0, limit), hasNext: rows.length > limit }
 }
 
@@ -107,14 +119,10 @@ function range({ start, end }: RankingsQuery): DateWindow {
   return { start, end }
 }
 
-/**
- * The window of equal length just before; undefined where the data lacks any of its days: its ranks would tell how long
- * the rest is, not how the apps fared.
- */
-function earlierWindow(snapshot: SnapshotFacts, window: DateWindow): DateWindow | undefined {
-  const { start } = window
-  const earlier = { start: addDays(start, -daysOf(window)), end: addDays(start, -1) }
-  return missingDays(snapshot, earlier).size === 0 ? earlier : undefined
+function earlierOf(snapshot: SnapshotFacts, query: RankingsQuery): Earlier {
+  const window = windowBefore(query)
+  const missing = missingDays(snapshot, window).size
+  return { window, missing, isComparable: 2 * missing < daysOf(window) }
 }
 
 async function readEarlierRanks(

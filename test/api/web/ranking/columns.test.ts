@@ -1,8 +1,8 @@
 /** The columns of the chart. */
 import { describe, expect, it } from 'vitest'
-import { sparkline, stackedColumns } from '../../../api/web/charts.ts'
-import { columnsOf } from '../../../api/web/columns.ts'
-import { eachDay } from '../../../api/web/days.ts'
+import { sparkline, stackedColumns } from '../../../../api/web/charts.ts'
+import { columnsOf } from '../../../../api/web/ranking/columns.ts'
+import { eachDay } from '../../../../api/web/days.ts'
 
 const bandOver = (start: string, end: string) => ({
   key: '0',

@@ -1,0 +1,105 @@
+/** What the pages of apps show, read from one snapshot. */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
+import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
+import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { ApiError } from '../../http/errors.ts'
+
+/** An app as it is listed. */
+export interface ListedApp {
+  readonly id: bigint
+  readonly name: string
+  readonly tags: readonly string[]
+}
+
+/** Usage of an app on a day, `YYYY-MM-DD`. */
+export type DayOfUsage = z.infer<typeof dayOfUsage>
+
+/** Where an app stood in a week; undefined where it was not in the list. */
+export interface WeekOfRanks {
+  readonly week: DateWindow
+  readonly ranks: Readonly<Record<Sort, bigint | undefined>>
+}
+
+const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
+const APP = sql('app')
+const HISTORY = sql('history')
+const FOUND = sql('found')
+const RANK = (sort: Sort) => `SELECT rank FROM ${sort}($start, $end) WHERE app_id = TRY_CAST($app AS BIGINT)`
+
+/** Weeks of ranks: as many as a table can show. */
+const WEEKS = 12
+const WEEK_DAYS = 7
+
+/** Apps that a search lists. */
+const FOUND_APPS = 50
+
+/** Days that apps found are ordered by. */
+const RECENT_DAYS = 30
+
+const appRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), tags: z.string() }))
+const tagList = z.array(z.string())
+const dayOfUsage = z.object({
+  day: z.string(),
+  requests: z.bigint(),
+  prompt_tokens: z.string(),
+  completion_tokens: z.string(),
+  total_tokens: z.string(),
+})
+const historyRows = z.array(dayOfUsage)
+const rankRows = z.array(z.object({ rank: z.bigint() }))
+const foundRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), total_tokens: z.string() }))
+
+/**
+ * The app with this id.
+ * @throws {ApiError} 404 that says why an app may not be listed.
+ */
+export async function readApp(snapshot: ReadableSnapshot, id: string): Promise<ListedApp> {
+  const [row] = appRows.parse(await snapshot.query(APP, { app: id }))
+  if (row !== undefined) {
+    return { id: row.app_id, name: row.app_name, tags: tagList.parse(JSON.parse(row.tags)) }
+  }
+  throw new ApiError(
+    404,
+    `No app with the id ${id} is listed in the snapshot of ${snapshot.asOf}. An app is not listed while it is not ` +
+      'registered or not public, and when it is an alias of another app, which its usage then counts for',
+  )
+}
+
+/** The days that an app was used on, in order. */
+export async function readHistory(snapshot: ReadableSnapshot, id: bigint): Promise<readonly DayOfUsage[]> {
+  return historyRows.parse(await snapshot.query(HISTORY, { app: String(id) }))
+}
+
+/** The ranks of an app in the last weeks of the data, newest first. */
+export async function readRanks(snapshot: ReadableSnapshot, id: bigint): Promise<readonly WeekOfRanks[]> {
+  const weeks = Array.from({ length: WEEKS }, (_, index): DateWindow => {
+    const end = addDays(snapshot.dataThrough, -WEEK_DAYS * index)
+    return { start: addDays(end, 1 - WEEK_DAYS), end }
+  }).filter(({ start }) => start >= snapshot.firstDay)
+  return await Promise.all(
+    weeks.map(async (week) => {
+      const [popular, trending] = await Promise.all(
+        SORTS.map((sort) => readRank(snapshot, { sort, week, id })),
+      )
+      return { week, ranks: { popular, trending } }
+    }),
+  )
+}
+
+async function readRank(
+  snapshot: ReadableSnapshot,
+  { sort, week, id }: { readonly sort: Sort; readonly week: DateWindow; readonly id: bigint },
+): Promise<bigint | undefined> {
+  const { start, end } = week
+  const [row] = rankRows.parse(await snapshot.query(RANK(sort), { start, end, app: String(id) }))
+  return row?.rank
+}
+
+/** The apps with `text` in their name, those with the most tokens of the last 30 days first. */
+export async function findApps(snapshot: ReadableSnapshot, text: string) {
+  const window = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
+  return foundRows.parse(await snapshot.query(FOUND, { ...window, text, limit: FOUND_APPS }))
+}

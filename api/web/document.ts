@@ -1,0 +1,76 @@
+/** What all pages for people have in common: the head of the document, its foot, and what a browser may load. */
+import { LICENCE } from '../../pipeline/contract/dataset.ts'
+import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
+import { html, raw, type Html } from './html.ts'
+
+export const HTML = 'text/html; charset=utf-8'
+
+/** Nothing from another host, nothing inline: styles and scripts are files of ours. */
+export const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export interface PageDocument {
+  /** Of the window; the name of the service follows. */
+  readonly title: string
+  readonly description: string
+  /** Where the skip link leads. */
+  readonly skipTo: { readonly id: string; readonly label: string }
+  readonly header: Html
+  readonly main: Html
+  /** The line to print when the data is reused, where the page shows data. */
+  readonly attribution?: string
+  /** The schema.org description of the dataset. */
+  readonly structuredData?: object | undefined
+}
+
+/** The whole document, open to everybody and complete without a script. */
+export function renderDocument(page: PageDocument): string {
+  const { skipTo, header, main, attribution } = page
+  return `<!doctype html>\n${
+    html`<html lang="en">
+      ${head(page)}
+      <body>
+        <a class="skip" href="#${skipTo.id}">${skipTo.label}</a>
+        ${header}
+        <main>${main}</main>
+        <footer>
+          <p>
+            ${attribution === undefined ? null : html`${attribution} · `}<a href="/">rankings</a> ·
+            <a href="${METHOD_PATH}">method</a> · <a href="${REFERENCE_PATH}">API reference</a> ·
+            <a href="${STATUS_PATH}">status</a> · <a href="${FEED_PATH}">feed</a>
+          </p>
+        </footer>
+      </body>
+    </html>`.html
+  }`
+}
+
+function head({ title, description, structuredData }: PageDocument): Html {
+  return html`<head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>${title} · App rankings</title>
+    <meta name="description" content="${description}" />
+    <link rel="stylesheet" href="/assets/page.css" />
+    <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
+    <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
+    <link rel="license" href="${LICENCE.url}" />
+    <script type="module" src="/assets/page.js"></script>
+    ${structuredData === undefined ? null : jsonLd(structuredData)}
+  </head>`
+}
+
+/** A `<` could end the script early, and stands for itself in JSON text as an escape. */
+function jsonLd(data: object): Html {
+  return raw(
+    `<script type="application/ld+json">${JSON.stringify(data).replaceAll('<', String.raw`\u003c`)}</script>`,
+  )
+}

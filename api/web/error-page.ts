@@ -1,0 +1,54 @@
+/** What fails at the origin is a page in a browser; programs get the envelope of CONTRACT 3. */
+import type { Request } from 'express'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import type { Reply } from '../http/call.ts'
+import { DEFAULT_HEADERS } from '../http/default-headers.ts'
+import type { ApiError } from '../http/errors.ts'
+import { sendBody } from '../http/respond.ts'
+import { CONTENT_SECURITY_POLICY, HTML, renderDocument } from './document.ts'
+import { html, type Html } from './html.ts'
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'This address cannot be shown',
+  404: 'Not found',
+  410: 'Withdrawn',
+  503: 'Not available yet',
+}
+
+/** Whether the request comes from somebody who wants to read: `Accept` names HTML, as browsers do. */
+export function wantsPage(request: Request): boolean {
+  return request.headers.accept?.includes('text/html') === true
+}
+
+/** Ends the reply with a page that says what is wrong and where to go on. */
+export function sendErrorPage(reply: Reply, fault: ApiError): void {
+  const title = TITLES[fault.status] ?? 'Something is wrong'
+  const page = renderDocument({
+    title,
+    description: fault.message,
+    skipTo: { id: 'reason', label: 'Skip to the reason' },
+    header: html`<header><h1>${title}</h1></header>`,
+    main: html`<p id="reason">${fault.message}.</p>
+      ${remedy(fault)}`,
+  })
+  reply.set({
+    ...DEFAULT_HEADERS,
+    ...fault.headers,
+    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+    Vary: 'Accept',
+  })
+  sendBody(reply, fault.status, HTML, page)
+}
+
+function remedy({ status }: ApiError): Html {
+  switch (status) {
+    case 503:
+      return html`<p>
+        The first snapshot is made by <code>npm run nightly</code>; try again when it is done.
+      </p>`
+    case 410:
+      return html`<p><a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.</p>`
+    default:
+      return html`<p><a href="/">The rankings</a> have every choice as a link.</p>`
+  }
+}

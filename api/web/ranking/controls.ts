@@ -1,0 +1,129 @@
+/** What a visitor chooses with: order, window, category, snapshot, and an app by its name. */
+import { readFileSync } from 'node:fs'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import { CATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
+import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
+import { APPS_PATH } from '../../paths.ts'
+import type { Age } from '../age.ts'
+import { html, type Html } from '../html.ts'
+import { counted } from '../numbers.ts'
+import { daysOfWindow, WINDOWS } from './page-query.ts'
+import type { PageView } from './page-view.ts'
+
+/** Title, what the data is, and how fresh. */
+export function header({ snapshot, isCurrent, freshness }: PageView): Html {
+  return html`<header>
+    <h1>App rankings</h1>
+    <p class="lede">Which apps use large language models, by how much, and which are growing.</p>
+    <p class="facts">
+      <span>Data through <time datetime="${snapshot.dataThrough}">${snapshot.dataThrough}</time></span>
+      <span>as of <time datetime="${snapshot.asOf}">${snapshot.asOf}</time></span>
+      ${isSample(snapshot) ? html`<span class="badge warn">sample data</span>` : null}
+      ${isCurrent ? ageBadge(freshness.age, snapshot) : html`<span class="badge warn">an earlier snapshot</span>`}
+      ${freshness.nextRun === undefined ? null : html`<span class="quiet">next run ${freshness.nextRun}</span>`}
+    </p>
+  </header>`
+}
+
+function ageBadge(age: Age, { dataThrough }: SnapshotFacts): Html {
+  switch (age) {
+    case 'current':
+      return html`<span class="badge good">up to date</span>`
+    case 'ended':
+      return html`<span class="badge warn">data ends ${dataThrough}</span>`
+    case 'overdue':
+      return html`<span class="badge warn">stale: a new snapshot is overdue</span>`
+  }
+}
+
+/** The filters, as links that can be shared. */
+export function filters({ snapshot, query, asked, links }: PageView): Html {
+  const chosenDays = daysOfWindow(asked, snapshot)
+  const group = asked.parameters.category ?? groupOf(query.subcategory)
+  const choice = (label: string, change: Record<string, string | null>, chosen: boolean) =>
+    html`<a href="${links.page(change)}" ${chosen ? html`aria-current="true"` : null}>${label}</a>`
+  return html`<nav class="filters" aria-label="Filters">
+    <div role="group" aria-label="Order">
+      ${SORTS.map((sort) => choice(sort, { sort }, sort === query.sort))}
+    </div>
+    <div role="group" aria-label="Window">
+      ${WINDOWS.map((days) =>
+        choice(
+          counted(days, 'day'),
+          { days: String(days), start_date: null, end_date: null },
+          chosenDays === days,
+        ),
+      )}
+    </div>
+    <div role="group" aria-label="Category">
+      ${choice('all', { category: null, subcategory: null }, group === undefined)}
+      ${CATEGORIES.map((category) => choice(category, { category, subcategory: null }, category === group))}
+    </div>
+    ${
+      group === undefined
+        ? null
+        : html`<div role="group" aria-label="Subcategory">
+            ${choice(`all ${group}`, { category: group, subcategory: null }, query.subcategory === null)}
+            ${subcategoriesOf(group).map((subcategory) =>
+              choice(subcategory, { category: group, subcategory }, subcategory === query.subcategory),
+            )}
+          </div>`
+    }
+  </nav>`
+}
+
+function groupOf(subcategory: string | null) {
+  return CATEGORIES.find((category) => subcategoriesOf(category).some((each) => each === subcategory))
+}
+
+/** The credit line of the bundled sample: figures of weeks, spread over their days. */
+const SAMPLE = readFileSync(new URL('../../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
+
+function isSample({ sources }: SnapshotFacts): boolean {
+  return sources?.includes(SAMPLE) === true
+}
+
+/** Whom the figures come from, and what can be read from the days of the sample. */
+export function provenance({ snapshot }: PageView): Html | null {
+  if (snapshot.sources === null) return null
+  const note = isSample(snapshot) ? ' Single days of the sample are not measurements.' : ''
+  return html`<p class="quiet sources">${snapshot.sources}${note}</p>`
+}
+
+/** Finds apps by their name. */
+export function search(): Html {
+  return html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
+    <label for="q">Find an app</label>
+    <input id="q" name="q" type="search" required maxlength="100" />
+    <button type="submit">Search</button>
+  </form>`
+}
+
+/** Which snapshot is shown, and the others that are kept. */
+export function snapshotPicker({ snapshot, isCurrent, asked, entries, query, links }: PageView): Html {
+  const hidden = {
+    sort: query.sort,
+    category: asked.parameters.category,
+    subcategory: query.subcategory,
+    days: asked.days,
+    start_date: asked.parameters.start_date,
+    end_date: asked.parameters.end_date,
+    limit: asked.parameters.limit,
+  }
+  return html`<form method="get" action="/" class="picker">
+    ${Object.entries(hidden).map(([name, value]) =>
+      value === null || value === undefined
+        ? null
+        : html`<input type="hidden" name="${name}" value="${value}" />`,
+    )}
+    <label for="as_of">Snapshot</label>
+    <select id="as_of" name="as_of">
+      ${entries.map(
+        ({ as_of }) =>
+          html`<option value="${as_of}" ${as_of === snapshot.asOf ? html`selected` : null}>${as_of}</option>`,
+      )}
+    </select>
+    <button type="submit">Show</button>
+    ${isCurrent ? null : html`<a href="${links.page({ as_of: null })}">newest</a>`}
+  </form>`
+}

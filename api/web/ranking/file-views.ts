@@ -1,0 +1,21 @@
+/** GET /rankings.csv and /rankings.json (CONTRACT 4.6): the rows of the page as a file, without a key. */
+import { FORMATS } from '../../datasets/formats/formats.ts'
+import { resolveQuery } from '../../datasets/rankings/query.ts'
+import { readRanking } from '../../datasets/rankings/read-ranking.ts'
+import { encodeRanking } from '../../datasets/rankings/replies.ts'
+import { queryString } from '../../http/respond.ts'
+import type { View } from '../views.ts'
+import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
+
+/** The rows of the page in a format; parameters and rows are those of the page. */
+export function rankingFile(format: 'csv' | 'json'): View<PageParameters> {
+  return {
+    name: `ranking.${format}`,
+    contentType: FORMATS[format].contentType,
+    read: (request) => parsePageParameters(queryString(request)),
+    async make({ snapshot }, asked) {
+      const query = resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough)
+      return encodeRanking({ snapshot, query, format }, await readRanking(snapshot, query))
+    },
+  }
+}

@@ -1,0 +1,32 @@
+/** The page of the ranking (CONTRACT 4.6), from top to bottom. */
+import type { RankingsQuery } from '../../datasets/rankings/query.ts'
+import { renderDocument } from '../document.ts'
+import { html } from '../html.ts'
+import { chart } from './chart.ts'
+import { downloads } from './downloads.ts'
+import { filters, header, provenance, search, snapshotPicker } from './controls.ts'
+import type { PageView } from './page-view.ts'
+import { rankingTable } from './ranking-table.ts'
+
+/** The whole document; `structuredData` is the schema.org description of the dataset. */
+export function renderPage(view: PageView, structuredData: object | undefined): string {
+  const { query, snapshot } = view
+  const title = titleOf(query)
+  return renderDocument({
+    title: `${title}, ${query.start} to ${query.end}`,
+    description: `Apps ranked by their use of large language models. ${snapshot.attribution}`,
+    skipTo: { id: 'ranking', label: 'Skip to the ranking' },
+    header: header(view),
+    main: html`<div class="tools">${snapshotPicker(view)} ${search()}</div>
+      ${filters(view)} ${chart(view)} ${provenance(view)}
+      <section id="ranking" aria-label="${title}">${rankingTable(view)}</section>
+      ${downloads(view)}`,
+    attribution: snapshot.attribution,
+    structuredData,
+  })
+}
+
+function titleOf({ sort, category, subcategory }: RankingsQuery): string {
+  const subject = subcategory ?? category
+  return `${sort === 'popular' ? 'Popular' : 'Trending'} ${subject === null ? '' : `${subject} `}apps`
+}

@@ -1,0 +1,208 @@
+/** The table of a ranking: who, how much, and how that changed. */
+import { baselineOf, daysOf } from '../../datasets/rankings/window.ts'
+import { METHOD_PATH } from '../../paths.ts'
+import { pageBefore } from '../../datasets/rankings/links.ts'
+import type { RankingsQuery } from '../../datasets/rankings/query.ts'
+import { sparkline } from '../charts.ts'
+import { html, isolated, type Html } from '../html.ts'
+import { compact, counted, exact, percent, share } from '../numbers.ts'
+import { inWords } from '../days.ts'
+import { isEmpty } from './chart.ts'
+import { missingDays } from './gaps.ts'
+import type { DailyTokens, PageRow } from './page-data.ts'
+import type { PageView } from './page-view.ts'
+
+/** A column of the table. */
+interface TableColumn {
+  readonly title: string
+  readonly isNumber: boolean
+  readonly cell: (row: PageRow, view: PageView) => Html
+}
+
+const CHANGE: TableColumn = {
+  title: 'Change',
+  isNumber: false,
+  cell: ({ app, earlierRank }) => html`<td>${rankChange(app.rank, earlierRank)}</td>`,
+}
+
+const APP: TableColumn = {
+  title: 'App',
+  isNumber: false,
+  cell: ({ app, tags }, { links }) =>
+    html`<th scope="row">
+      <a href="${links.app(app.app_id)}"><bdi class="name">${app.app_name}</bdi></a>
+      ${tags.map((tag) => html`<span class="tag">${tag}</span> `)}
+    </th>`,
+}
+
+const TOKENS: TableColumn = {
+  title: 'Tokens',
+  isNumber: true,
+  cell: ({ app }) => figure(BigInt(app.total_tokens), 'tokens'),
+}
+
+const SHARE: TableColumn = {
+  title: 'Share',
+  isNumber: true,
+  cell: ({ app }, { data }) => html`<td class="number">${share(BigInt(app.total_tokens), data.tokens)}</td>`,
+}
+
+const EXCESS: TableColumn = {
+  title: 'Growth',
+  isNumber: true,
+  cell: ({ excess = 0n }) => figure(excess, 'tokens more than the average before', '+'),
+}
+
+const GROWTH: TableColumn = {
+  title: 'Growth in percent',
+  isNumber: true,
+  cell: ({ app, excess = 0n }) =>
+    html`<td class="number">${growth(excess, BigInt(app.total_tokens) - excess)}</td>`,
+}
+
+const REQUESTS: TableColumn = {
+  title: 'Requests',
+  isNumber: true,
+  cell: ({ app }) => figure(app.total_requests, 'requests'),
+}
+
+const RECENT: TableColumn = {
+  title: 'Last 30 days',
+  isNumber: false,
+  cell: ({ app, recent }, { snapshot, data }) => {
+    const window = data.recentDays
+    const missing = missingDays(snapshot, window)
+    return html`<td>
+      ${sparkline({ daily: recent, window, missing }, trendLabel(app.app_name, recent, missing.size))}
+    </td>`
+  },
+}
+
+/** The columns beside the rank; where ranks cannot be compared, there is no change to show. */
+function columnsOf({ query, data }: PageView): readonly TableColumn[] {
+  const change = data.earlier.isComparable ? [CHANGE] : []
+  const measures = query.sort === 'popular' ? [TOKENS, SHARE] : [EXCESS, GROWTH, TOKENS]
+  return [...change, APP, ...measures, REQUESTS, RECENT]
+}
+
+/** The ranking itself. */
+export function rankingTable(view: PageView): Html {
+  const { data, query, links } = view
+  if (data.rows.length === 0) {
+    const reason = isEmpty(query, data)
+      ? 'There is no data of any day of this window.'
+      : 'No app has made this list.'
+    return html`${explanation(view)}
+      <p class="empty">${reason}</p>`
+  }
+  const columns = columnsOf(view)
+  return html`${explanation(view)}
+    <div class="scroll" role="region" aria-label="Ranking" tabindex="0">
+      <table>
+        <caption>
+          ${query.sort === 'popular' ? 'By tokens' : 'By growth'}, ${inWords(query)} (UTC)
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col" class="number">Rank</th>
+            ${columns.map(
+              ({ title, isNumber }) =>
+                html`<th scope="col" ${isNumber ? html`class="number"` : null}>${title}</th>`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${data.rows.map(
+            (row) =>
+              html`<tr>
+                <td class="number rank">${row.app.rank}</td>
+                ${columns.map(({ cell }) => cell(row, view))}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <nav class="pages" aria-label="Pages">
+      ${
+        query.offset > 0
+          ? html`<a rel="prev" href="${links.page(changeToPageBefore(query))}">Previous</a>`
+          : null
+      }
+      ${
+        data.hasNext
+          ? html`<a rel="next" href="${links.page({ offset: String(query.offset + query.limit) })}">Next</a>`
+          : null
+      }
+    </nav>`
+}
+
+/** What the order means, and what it is compared with. */
+function explanation(view: PageView): Html {
+  const { query } = view
+  const sentence =
+    query.sort === 'popular'
+      ? 'Popular apps are ordered by the tokens that they used in the window.'
+      : 'Trending apps are ordered by growth: the tokens of the window minus the average of the three windows of equal length before it.'
+  const notes = query.sort === 'popular' ? [comparison(view)] : [baseline(view), comparison(view)]
+  return html`<p class="quiet">
+    ${sentence} ${notes.filter((note) => note !== '').join(' ')} <a href="${METHOD_PATH}">Method</a>
+  </p>`
+}
+
+/** How much of what growth is measured against the data has. */
+function baseline({ snapshot, query }: PageView): string {
+  const window = baselineOf(query)
+  const days = daysOf(window)
+  const missing = missingDays(snapshot, window).size
+  if (missing === 0) return `It is compared with the ${days} days ${inWords(window)}.`
+  return (
+    `It is compared with ${days - missing} of the ${days} days ${inWords(window)}: the data has no more of them, ` +
+    'and a day without data counts as zero, so growth looks larger than it is.'
+  )
+}
+
+/** Why there is no change of rank, or how far it can be trusted. */
+function comparison({ data: { earlier } }: PageView): string {
+  const { window, missing, isComparable } = earlier
+  if (missing === 0) return ''
+  const lacks = `the data lacks ${missing} of the ${counted(daysOf(window), 'day')} before (${inWords(window)})`
+  return isComparable
+    ? `The change of rank is uncertain: ${lacks}.`
+    : `The change of rank is not shown: ${lacks}.`
+}
+
+/** A short figure, with every digit for a pointer and for those who listen. */
+function figure(value: bigint, unit: string, sign = ''): Html {
+  const whole = `${sign}${exact(value)} ${unit}`
+  return html`<td class="number" title="${whole}">
+    <span aria-hidden="true">${sign}${compact(value)}</span><span class="hidden">${whole}</span>
+  </td>`
+}
+
+/** Growth in percent of the average before; an app without usage before has none. */
+function growth(excess: bigint, before: bigint): Html {
+  return before > 0n ? html`${percent(excess, before)}` : html`<span class="up">new</span>`
+}
+
+function rankChange(now: bigint, before: bigint | undefined): Html {
+  if (before === undefined) return html`<span class="up">new</span>`
+  if (before === now) return html`<span class="quiet" title="rank unchanged">=</span>`
+  const up = before > now
+  const places = up ? before - now : now - before
+  const words = `${up ? 'up' : 'down'} ${places} from rank ${before} in the window before`
+  return html`<span class="${up ? 'up' : 'down'}" title="${words}">
+    <span aria-hidden="true">${up ? '▲' : '▼'}</span> ${places}<span class="hidden"> ${words}</span>
+  </span>`
+}
+
+function trendLabel(name: string, recent: DailyTokens, missing: number): string {
+  const values = [...recent.values()]
+  const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
+  const gaps = missing === 0 ? '' : `; without data for ${missing} of them`
+  return `${isolated(name)}: tokens per day over the last 30 days, at most ${compact(highest)}${gaps}`
+}
+
+function changeToPageBefore(query: RankingsQuery): Record<string, string> {
+  const { limit, offset } = pageBefore(query)
+  return { offset: String(offset), ...(limit === query.limit ? {} : { limit: String(limit) }) }
+}

@@ -1,0 +1,180 @@
+/** Views of a snapshot for people, as bytes: each is made once for all who ask, and kept (CONTRACT 4.6). */
+import { createHash } from 'node:crypto'
+import type { Request } from 'express'
+import { wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
+import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'
+import type { Clock, Handler, Headers, Reply } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
+import { isNotModified } from '../http/protocol/conditional.ts'
+import {
+  encode,
+  encodedTag,
+  encodingHeader,
+  ENCODINGS,
+  preferredEncoding,
+} from '../http/protocol/encodings.ts'
+import type { Encoding } from '../http/protocol/encodings.ts'
+import { sendBody } from '../http/respond.ts'
+import { createByteCache } from '../process/byte-cache.ts'
+import type { CronSchedule } from '../process/cron-schedule.ts'
+import { createQueue } from '../process/serial-queue.ts'
+import { ageOf, type Age } from './age.ts'
+import { CONTENT_SECURITY_POLICY, HTML } from './document.ts'
+import { sendErrorPage, wantsPage } from './error-page.ts'
+
+/** What a view is made from, beside what was asked. */
+export interface ViewContext {
+  readonly snapshot: ReadableSnapshot
+  readonly isCurrent: boolean
+  /** All retained snapshots, newest first. */
+  readonly entries: readonly SnapshotEntry[]
+  readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
+}
+
+/** Something that can be looked at: a page, a table, a drawing. `Asked` is what a request says, defaults not applied. */
+export interface View<Asked extends AskedOfView> {
+  readonly name: string
+  readonly contentType: string
+  /** @throws {ApiError} when the request is wrong. */
+  readonly read: (request: Request) => Asked
+  /** @throws {ApiError} when there is no such thing in the snapshot. */
+  readonly make: (context: ViewContext, asked: Asked) => Promise<string | Buffer>
+}
+
+/** What every view is asked for. */
+export interface AskedOfView {
+  readonly parameters: {
+    /** The snapshot that is asked for; the current one without it. */
+    readonly as_of?: string | undefined
+  }
+}
+
+/** A view as a request asks for it. */
+interface Question<Asked extends AskedOfView> {
+  readonly view: View<Asked>
+  readonly asked: Asked
+  readonly isCurrent: boolean
+  readonly encoding: Encoding
+}
+
+export interface Views {
+  /** The bytes of a view of this snapshot, which must stay open meanwhile. */
+  get<Asked extends AskedOfView>(snapshot: Snapshot, question: Question<Asked>): Promise<Made>
+  /** Makes a view before its snapshot is served. */
+  warm<Asked extends AskedOfView>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
+}
+
+export interface ViewDependencies {
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: CronSchedule
+  readonly clock: Clock
+}
+
+interface Made {
+  readonly body: Buffer
+  /** Checksum of the body before it was compressed. */
+  readonly checksum: string
+}
+
+/** Bytes that all kept views may have together. */
+const KEPT_BYTES = 32 * 1024 * 1024
+
+/** The views of this process. */
+export function createViews({ catalogue, schedule, clock }: ViewDependencies): Views {
+  const keep = createByteCache<Made>(KEPT_BYTES)
+  // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
+  const inLine = createQueue()
+
+  function contextOf(snapshot: Snapshot, isCurrent: boolean): ViewContext {
+    const now = clock()
+    const nextRun = schedule.next(now)
+    return {
+      snapshot: snapshot.forPages,
+      isCurrent,
+      entries: catalogue.list(),
+      freshness: {
+        age: ageOf(snapshot, schedule, now),
+        nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
+      },
+    }
+  }
+
+  async function get<Asked extends AskedOfView>(
+    snapshot: Snapshot,
+    question: Question<Asked>,
+  ): Promise<Made> {
+    const { view, asked, isCurrent, encoding } = question
+    const context = contextOf(snapshot, isCurrent)
+    return await keep(keyOf(context, question), async () => {
+      if (encoding === 'identity') {
+        const body = Buffer.from(await inLine(async () => await view.make(context, asked)))
+        return { body, checksum: createHash('sha256').update(body).digest('hex') }
+      }
+      const plain = await get(snapshot, { ...question, encoding: 'identity' })
+      return { ...plain, body: await encode(plain.body, encoding) }
+    })
+  }
+
+  return {
+    get,
+    async warm(snapshot, view, asked) {
+      for (const encoding of ENCODINGS) await get(snapshot, { view, asked, isCurrent: true, encoding })
+    },
+  }
+}
+
+/** Answers requests with a view. */
+export function serveView<Asked extends AskedOfView>(
+  views: Views,
+  snapshots: Snapshots,
+  view: View<Asked>,
+): Handler {
+  const headers = headersOf(view.contentType)
+
+  async function answer(request: Request, reply: Reply): Promise<void> {
+    const asked = view.read(request)
+    await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
+      if (snapshot instanceof ApiError) throw snapshot
+      reply.set(headers)
+      // Without the body there is no tag of it either, and no reason to ask for what it shows.
+      if (request.method === 'HEAD') return void reply.end()
+      const isCurrent = snapshots.current.facts()?.id === snapshot.id
+      const encoding = preferredEncoding(request)
+      const { body, checksum } = await views.get(snapshot, { view, asked, isCurrent, encoding })
+      const etag = encodedTag(checksum, encoding)
+      reply.set('ETag', etag)
+      if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+      reply.set(encodingHeader(encoding))
+      sendBody(reply, 200, view.contentType, body)
+    })
+  }
+
+  return async (request, reply) => {
+    try {
+      await answer(request, reply)
+    } catch (error) {
+      if (!(error instanceof ApiError) || !wantsPage(request)) throw error
+      sendErrorPage(reply, error)
+    }
+  }
+}
+
+/** Everything that decides what is shown. The newest snapshot and their number stand for the list of snapshots. */
+function keyOf<Asked extends AskedOfView>(
+  { snapshot, entries, freshness }: ViewContext,
+  { view, asked, isCurrent, encoding }: Question<Asked>,
+): string {
+  const list = [entries[0]?.id, entries.length]
+  return JSON.stringify([view.name, encoding, snapshot.id, asked, isCurrent, list, freshness])
+}
+
+function headersOf(contentType: string): Headers {
+  return {
+    'Content-Type': contentType,
+    'Cache-Control': 'public, max-age=60, must-revalidate',
+    ...(contentType === HTML ? { 'Content-Security-Policy': CONTENT_SECURITY_POLICY } : {}),
+    Vary: 'Accept-Encoding',
+  }
+}
