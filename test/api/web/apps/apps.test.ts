@@ -48,7 +48,9 @@ it('the page of an app has its usage by day with the gaps, its ranks by week and
   expect(text).toContain('<title>2026-10-20: no data</title>')
   expect(text).toContain('best weekly rank 1')
   // In the newest week it has the most tokens, in the oldest the other has.
-  expect(text).toMatch(/2026-10-22 to 2026-10-28<\/th> <td class="number"> 1 <\/td> <td class="number"> 1 <\/td>/)
+  expect(text).toMatch(
+    /2026-10-22 to 2026-10-28<\/th> <td class="number"> 1 <\/td> <td class="number"> 1 <\/td>/,
+  )
   expect(text).toMatch(/2026-10-01 to 2026-10-07<\/th> <td class="number"> 2 <\/td>/)
 })
 
