@@ -69,7 +69,8 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
     const opened = await open(routed, request, client)
     if (opened === undefined) return
     const [attempt, stream] = opened
-    call.reachedFirstToken()
+    // The head of the reply names the app.
+    await call.reachedFirstToken()
     const failure = await relay(stream, attempt, client)
     fallback.ended(call, attempt, failure)
     const status = client.hasBegun() ? 200 : STATUS_LEFT

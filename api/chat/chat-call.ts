@@ -12,6 +12,8 @@ interface CallFacts {
   readonly arrivedAt: Date
   /** Gives the app it is attributed to, once it is known whether a provider served it. */
   readonly appId: AppOf
+  /** Is told of that app as soon as it is certain. */
+  readonly onAttributed: (appId: number) => void
 }
 
 /** How a request ended. */
@@ -81,10 +83,18 @@ export class ChatCall {
     if (this.#isAbandoned) this.abandon()
   }
 
-  /** The first meaningful token is here: a provider serves the request, and its app is settled while that goes on. */
-  reachedFirstToken(): void {
+  /** A provider serves the request, or none does: resolves once it is certain which app it counts for. */
+  async attribute(isServed: boolean): Promise<number> {
+    this.#appId ??= this.#facts.appId(isServed)
+    const appId = await this.#appId
+    this.#facts.onAttributed(appId)
+    return appId
+  }
+
+  /** The first meaningful token is here: a provider serves the request. */
+  async reachedFirstToken(): Promise<void> {
     this.#firstTokenMs ??= this.elapsedMs
-    this.#appId ??= this.#facts.appId(true)
+    await this.attribute(true)
   }
 
   /** An attempt is over; gives its record. */
@@ -103,9 +113,8 @@ export class ChatCall {
     const record: UsageRecord = {
       ts: this.arrivedAt.toISOString(),
       request_id: this.requestId,
-      app_id: await (this.#appId ?? this.#facts.appId(served !== undefined)),
-      prompt_tokens: usage?.promptTokens ?? null,
-      completion_tokens: usage?.completionTokens ?? null,
+      app_id: await this.attribute(served !== undefined),
+      ...tokensOf(usage),
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider ?? null,
@@ -129,5 +138,14 @@ export class ChatCall {
     if (failure.kind !== 'abandoned') return `the provider ${failure.message}`
     const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
     return `${end}, and the reply was not read to its end`
+  }
+}
+
+function tokensOf(usage: Usage | undefined) {
+  return {
+    prompt_tokens: usage?.promptTokens ?? null,
+    completion_tokens: usage?.completionTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    cached_tokens: usage?.cachedTokens ?? null,
   }
 }

@@ -1,12 +1,13 @@
 /** The chat service: what answers requests, kept open while the API runs. */
 import type { Registry } from 'prom-client'
+import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import type { Reply, Clock } from '../http/call.ts'
 import type { Settings } from '../config.ts'
 import type { Log } from '../process/log.ts'
 import type { Store } from '../store/store.ts'
 import { createStreamAnswer, createWholeAnswer, type Answer } from './answer.ts'
 import type { RequestHeaders } from './apps/app-claim.ts'
-import { openAttribution } from './apps/attribution.ts'
+import { openAttribution, type KnownApp } from './apps/attribution.ts'
 import { createBreakers, type Breakers } from './routing/breaker.ts'
 import { ChatCall, type Ending } from './chat-call.ts'
 import { createCallsUnderWay, type CallLimits } from './open-calls.ts'
@@ -55,6 +56,11 @@ interface ChatOptions {
 
 const MEBIBYTE = 1024 * 1024
 
+/** Names the app that a request was counted for (CONTRACT 6). */
+const APP_HEADER = 'X-App-Id'
+/** By which a caller asks to be told of the attempts, and of the app. */
+const METADATA_HEADER = 'x-router-metadata'
+
 /**
  * Opens the chat service.
  * @throws {OperatorError} when the routing configuration or the registry file of apps is faulty.
@@ -86,11 +92,12 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
     stream: createStreamAnswer(tools),
     begin({ headersDistinct }, reply) {
       const { requestId, caller } = reply.locals
+      const facts = { requestId, accountId: caller?.accountId ?? '', arrivedAt: clock() }
       const appId = attribution.attribute(headersDistinct)
-      const call = new ChatCall(
-        { requestId, accountId: caller?.accountId ?? '', arrivedAt: clock(), appId },
-        usage.record,
-      )
+      const onAttributed = (app: number) => nameApp(reply, app)
+      const call = new ChatCall({ ...facts, appId, onAttributed }, usage.record)
+      const describeApp = () => attribution.describe(headersDistinct)
+      tellOfApp(reply, { call, describeApp, isAsked: headersDistinct[METADATA_HEADER]?.[0] === 'enabled' })
       calls.began(call, reply)
       return call
     },
@@ -103,6 +110,28 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       await usage.close()
     },
   }
+}
+
+function nameApp(reply: Reply, appId: number): void {
+  if (!reply.headersSent) reply.set(APP_HEADER, String(appId))
+}
+
+interface AppTold {
+  readonly call: ChatCall
+  readonly describeApp: () => KnownApp
+  /** Whether the caller asks for router metadata. */
+  readonly isAsked: boolean
+}
+
+/** Says what is known of the app by now: a comment may take the head of a stream before a provider serves. */
+function tellOfApp(reply: Reply, { call, describeApp, isAsked }: AppTold): void {
+  const { app_id: known } = describeApp()
+  if (known !== undefined) nameApp(reply, known)
+  if (!isAsked) return
+  reply.locals.routerMetadata = () => ({
+    attempts: call.attempts,
+    app: { app_id: UNATTRIBUTED_APP_ID, ...describeApp() },
+  })
 }
 
 /** The models, whose breakers go with them when they are read again. */

@@ -82,6 +82,7 @@ function requestCounters(registry: Registry): PerRequest {
     'Served requests whose provider told no tokens.',
     CANDIDATE,
   )
+  const unknownRatio = unknownTokens(registry)
   const unattributed = counter('chat_requests_unattributed_total', 'Requests that name no app.', [])
   return (record, candidate) => {
     const { outcome, status, stream, prompt_tokens, completion_tokens } = record
@@ -89,7 +90,27 @@ function requestCounters(registry: Registry): PerRequest {
     if (record.app_id === UNATTRIBUTED_APP_ID) unattributed.inc()
     tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
     tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-    if (record.requests === 1 && prompt_tokens === null) usageMissing.inc(candidate)
+    if (record.requests === 0) return
+    if (prompt_tokens === null) usageMissing.inc(candidate)
+    unknownRatio(candidate.provider, prompt_tokens === null)
+  }
+}
+
+/** The share of served requests of which a provider told no tokens, since this process began. */
+function unknownTokens(registry: Registry): (provider: string, isUnknown: boolean) => void {
+  const counts = new Map<string, { served: number; unknown: number }>()
+  const ratio = new Gauge({
+    name: 'chat_usage_unknown_ratio',
+    help: 'Share of the served requests of a provider whose tokens are unknown, since the process began.',
+    labelNames: ['provider'],
+    registers: [registry],
+  })
+  return (provider, isUnknown) => {
+    const count = counts.get(provider) ?? { served: 0, unknown: 0 }
+    counts.set(provider, count)
+    count.served += 1
+    if (isUnknown) count.unknown += 1
+    ratio.set({ provider }, count.unknown / count.served)
   }
 }
 

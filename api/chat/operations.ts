@@ -57,14 +57,20 @@ export const CHAT_OPERATIONS = {
       '`models`. With `stream: true` the reply is a stream of `chat.completion.chunk`; the last chunk before ' +
       '`[DONE]` holds `finish_reason` and `usage`, and a stream that fails on the way ends with a chunk that has ' +
       'an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
-      '`X-Router-Metadata: enabled` the reply tells which attempts were made.',
+      '`X-Router-Metadata: enabled` the reply tells which attempts were made, and for which app it was counted.',
     body: chatRequestSchema,
     replies: {
       200: {
-        description: 'The completion.',
+        description:
+          'The completion. `X-App-Id` names the app it was counted for; 0 where the request named none.',
+        headers: ['X-App-Id'],
         content: { 'application/json': completionSchema, 'text/event-stream': 'text' },
       },
-      400: { description: 'The request is wrong, or names an unknown model.', content: ENVELOPE },
+      400: {
+        description:
+          'The request is wrong, names an unknown model, or every provider refused it: `metadata.error_type` says why.',
+        content: ENVELOPE,
+      },
       408: { description: 'Every attempt took too long.', content: ENVELOPE },
       413: { description: 'The body is too large.', content: ENVELOPE },
       415: {

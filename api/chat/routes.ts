@@ -31,17 +31,11 @@ export function chatRoutes(chat: Chat): Route[] {
   ]
 }
 
-/** Header by which a caller asks to be told of the attempts. */
-const METADATA_HEADER = 'x-router-metadata'
-
 function chatCompletions(chat: Chat): Handler {
   // Read within the handler, so that a body that cannot be read leaves its record too.
   const readJson = jsonReader(chat.bodyLimit)
   return async (request, reply) => {
     const call = chat.begin(request, reply)
-    if (request.headers[METADATA_HEADER] === 'enabled') {
-      reply.locals.routerMetadata = () => ({ attempts: call.attempts })
-    }
     try {
       const body = await readJson(request, reply)
       const asked = readChatRequest(body, unroundedBody(request))

@@ -21,6 +21,7 @@ export const HEADERS = {
   'Retry-After': text('Seconds to wait before another attempt.'),
   Vary: text('The request headers that the choice of the reply depends on.'),
   'WWW-Authenticate': text('`Bearer`.'),
+  'X-App-Id': text('The app that the request was counted for; 0 where it named none.'),
   'X-Request-Id': text('Identifier of the request, which the log knows too.'),
 } as const
 

@@ -20,7 +20,7 @@ export const NEW_APP_VISIBILITIES = ['public', 'hidden'] as const
 export type NewAppVisibility = (typeof NEW_APP_VISIBILITIES)[number]
 
 /** Begins the identity of an app that is known by its name alone. */
-const NAMED = 'local:'
+export const NAMED = 'local:'
 
 const MAX_IDENTITY_CHARACTERS = 256
 const MAX_NAME_CHARACTERS = 80

@@ -7,6 +7,7 @@ import { readRows } from '../duckdb/statements.ts'
 import { readId } from './app-id.ts'
 import { findFaults, withRegistry } from './read-registry.ts'
 import type { RegistryCommand, RegistryDependencies } from './dependencies.ts'
+import { table } from './table.ts'
 
 const appColumns = {
   app_name: z.string().nullable(),
@@ -60,18 +61,6 @@ export const history: RegistryCommand = {
         printResult(dependencies, values.json, rows, table(Object.keys(historyRow.shape), rows))
       })
   },
-}
-
-/** Tab-separated lines with a header. */
-function table(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string[] {
-  const lines = rows.map((row) => columns.map((column) => cellText(row[column])))
-  return [columns, ...lines].map((cells) => cells.join('\t'))
-}
-
-/** A name may hold what would break a line. */
-function cellText(value: unknown): string {
-  const text = Array.isArray(value) ? value.join('|') : typeof value === 'string' ? value : ''
-  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
 }
 
 async function tellFaults(dependencies: RegistryDependencies, connection: DuckDBConnection): Promise<void> {

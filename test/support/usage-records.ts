@@ -13,6 +13,8 @@ export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
     app_id: 7,
     prompt_tokens: 10,
     completion_tokens: 5,
+    reasoning_tokens: null,
+    cached_tokens: null,
     requests: 1,
     model: 'author/slug',
     provider: 'acme',

@@ -1,6 +1,6 @@
 /** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
 import { LRUCache } from 'lru-cache'
-import type { NewAppVisibility } from '../../../pipeline/contract/app-identity.ts'
+import { NAMED, type NewAppVisibility } from '../../../pipeline/contract/app-identity.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { UNATTRIBUTED_APP_ID } from '../../../pipeline/contract/dataset.ts'
 import type { Clock } from '../../http/call.ts'
@@ -17,6 +17,8 @@ export interface Attribution {
    * costs nobody anything, and would fill the dataset with names.
    */
   readonly attribute: (headers: RequestHeaders) => AppOf
+  /** What is known of that app by now, without asking the store. */
+  readonly describe: (headers: RequestHeaders) => KnownApp
   /** Writes the registry of new apps to its end. */
   close(): Promise<void>
 }
@@ -26,6 +28,15 @@ export interface Attribution {
  * attributed to none, and the log says why.
  */
 export type AppOf = (isServed: boolean) => Promise<number>
+
+/** An app as its requests are told of it. */
+export interface KnownApp {
+  /** Undefined while an app that was named is not known. */
+  readonly app_id?: number
+  readonly app_name?: string
+  /** What of the request named it. */
+  readonly found_by: 'address' | 'title' | 'nothing'
+}
 
 interface Found {
   readonly app?: App
@@ -101,8 +112,16 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
         return (settled?.app ?? app)?.app_id ?? UNATTRIBUTED_APP_ID
       }
     },
+    describe: (headers) => describeApp(claimOf(headers), known),
     close: () => file.close(),
   }
+}
+
+function describeApp(claim: AppClaim | undefined, known: LRUCache<string, App>): KnownApp {
+  if (claim === undefined) return { app_id: UNATTRIBUTED_APP_ID, found_by: 'nothing' }
+  const app = known.get(claim.identity)
+  const found_by = claim.identity.startsWith(NAMED) ? 'title' : 'address'
+  return app === undefined ? { found_by } : { app_id: app.app_id, app_name: app.app_name, found_by }
 }
 
 /** Registers the app of a claim, or keeps what the claim adds; undefined where the day has no room for another. */

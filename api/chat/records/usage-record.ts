@@ -25,6 +25,9 @@ export interface UsageRecord {
   /** Tokens as the serving provider counted them; both null when it told none. */
   readonly prompt_tokens: number | null
   readonly completion_tokens: number | null
+  /** Parts of the two that the provider told apart: thought, and read from a cache; null where it told none. */
+  readonly reasoning_tokens: number | null
+  readonly cached_tokens: number | null
   /** 1 when a provider served the request, whole or in part; 0 when none did, so that failures rank nobody. */
   readonly requests: 0 | 1
   /** Model and provider that served; null when none did. */

@@ -57,6 +57,21 @@ describe('createChatMetrics', () => {
     expect(await samples('chat_first_token_seconds_count')).toHaveLength(1)
   })
 
+  it('shows the share of served requests whose tokens are unknown, by provider', async () => {
+    const { observer, samples } = watched()
+    const unknown = { prompt_tokens: null, completion_tokens: null }
+    observer.requestFinished(failedRecord())
+    observer.requestFinished(usageRecord(unknown))
+    observer.requestFinished(usageRecord({ ...unknown, model: 'a/two' }))
+    observer.requestFinished(usageRecord())
+    observer.requestFinished(usageRecord())
+    observer.requestFinished(usageRecord({ provider: 'other' }))
+    expect(await samples('chat_usage_unknown_ratio')).toEqual([
+      'chat_usage_unknown_ratio{provider="acme"} 0.5',
+      'chat_usage_unknown_ratio{provider="other"} 0',
+    ])
+  })
+
   it('counts attempts and fallbacks and shows open breakers', async () => {
     const { observer, samples } = watched()
     observer.attemptFinished({ ...CANDIDATE, outcome: 'timeout', ms: 1500 })

@@ -366,3 +366,44 @@ describe('wrong use', () => {
       expect(stdout).toContain(name)
   })
 })
+
+describe('unattributed', () => {
+  const line = (account: string, changes: Readonly<Record<string, unknown>>) =>
+    JSON.stringify({
+      ts: '2026-01-05T10:00:00.000Z',
+      app_id: 0,
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      requests: 1,
+      account_id: account,
+      ...changes,
+    })
+
+  it('shows served requests that named no app, by account', async () => {
+    const dataDir = folder(...THREE)
+    const lines = [
+      line('small', {}),
+      line('large', { prompt_tokens: '9007199254740993' }),
+      line('large', { ts: '2026-01-06T00:00:00.000Z', prompt_tokens: null, completion_tokens: null }),
+      line('named', { app_id: 7 }),
+      line('refused', { requests: 0 }),
+      '{"torn',
+    ]
+    writeRaw(dataDir, 'usage/date=2026-01-05/chat-a.ndjson', lines.join('\n'))
+    const { code, stdout } = await apps(dataDir, 'unattributed')
+    expect(code).toBe(0)
+    expect(stdout.trim().split('\n')).toEqual([
+      'account_id\trequests\ttokens\tfirst_day\tlast_day',
+      'large\t2\t9007199254740998\t2026-01-05\t2026-01-06',
+      'small\t1\t15\t2026-01-05\t2026-01-05',
+    ])
+    const json = await apps(dataDir, 'unattributed', '--json')
+    expect(JSON.parse(json.stdout)).toMatchObject([{ account_id: 'large' }, { account_id: 'small' }])
+  })
+
+  it('shows nothing where no chat request left a record', async () => {
+    const { code, stdout } = await apps(folder(...THREE), 'unattributed', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual([])
+  })
+})
