@@ -1,10 +1,11 @@
 /** Days of Parquet files whose footers prove every row good: counted by the shortest way, and right to the last token. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { runNightly } from '../../../pipeline/run.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { runNightly, type Report } from '../../../pipeline/run.ts'
 import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
 
@@ -28,14 +29,19 @@ function dayOf(...queries: readonly string[]) {
 async function wholeDay(...queries: readonly string[]) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
+  return { dataDir, files: await writeParquet(dataDir, DAY, queries) }
+}
+
+/** Writes a Parquet file of the day for each query; resolves to their paths. */
+async function writeParquet(dataDir: string, day: string, queries: readonly string[]): Promise<string[]> {
+  const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${day}`, `${number}.parquet`))
   await withMemoryDatabase({ memory: '1GB', dataDir }, async (connection) => {
     for (const [number, file] of files.entries()) {
       mkdirSync(dirname(file), { recursive: true })
       await connection.run(`COPY (${queries[number]}) TO '${file}' (FORMAT parquet)`)
     }
   })
-  return { dataDir, files }
+  return files
 }
 
 /** What the day came to: apps, figures, and a digest of every row. */
@@ -79,27 +85,27 @@ it.each([
   expect(total).toMatchObject({ requests: '9', prompt_tokens: sum, completion_tokens: sum })
 })
 
-/** Columns of good rows, whose footers prove them. */
+/** Columns of good rows, whose footers prove them; `{day}` stands for the day. */
 const GOOD = {
-  ts: `TIMESTAMP '${DAY}'`,
+  ts: "TIMESTAMP '{day}'",
   app_id: '1::BIGINT',
   prompt_tokens: '2',
   completion_tokens: '3',
   requests: '4::BIGINT',
 }
 
-/** A day of 200 rows, of which one has other values. */
-function withOne(values: Partial<typeof GOOD>) {
+/** 200 rows, of which one has other values. */
+function withOne(values: Partial<typeof GOOD>): string {
   const columns = Object.entries({ ...GOOD, ...values }).map(([column, value]) => {
     const usual = Object.entries(GOOD).find(([name]) => name === column)?.[1]
     return `CASE WHEN i = 7 THEN ${value} ELSE ${usual} END AS ${column}`
   })
-  return wholeDay(`SELECT ${columns.join(', ')} FROM range(200) AS t (i)`)
+  return `SELECT ${columns.join(', ')} FROM range(200) AS t (i)`
 }
 
-it.each([
-  ['ts', `TIMESTAMP '${DAY}' + INTERVAL 1 DAY`, 'ts is not on the day of its folder'],
-  ['ts', `TIMESTAMP '${DAY}' - INTERVAL 1 MICROSECOND`, 'ts is not on the day of its folder'],
+const REJECTED = [
+  ['ts', "TIMESTAMP '{day}' + INTERVAL 1 DAY", 'ts is not on the day of its folder'],
+  ['ts', "TIMESTAMP '{day}' - INTERVAL 1 MICROSECOND", 'ts is not on the day of its folder'],
   ['ts', 'NULL', 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'],
   ['app_id', 'NULL', 'app_id is not an integer'],
   ['app_id', '1.5', 'app_id is not an integer'],
@@ -109,18 +115,9 @@ it.each([
   ['prompt_tokens', '1.01e27::DOUBLE', 'prompt_tokens is not an integer, 0 or more'],
   ['requests', '-1', 'requests is not an integer from 0 to 10^12'],
   ['requests', '1000000000001', 'requests is not an integer from 0 to 10^12'],
-])('a single row whose %s is %s is rejected', async (column, value, reason) => {
-  const { dataDir } = await withOne({ [column]: value })
-  await runAt(dataDir, AS_OF)
-  expect(await queryWarehouse(dataDir, 'SELECT "row", reason FROM quarantine')).toEqual([
-    { row: '8', reason },
-  ])
-  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
-    { requests: '796', prompt_tokens: '398' },
-  ])
-})
+] as const
 
-it.each([
+const COUNTED = [
   ['unknown requests are one', { requests: 'NULL' }, '797', '400'],
   ['tokens may be unknown', { prompt_tokens: 'NULL', completion_tokens: 'NULL' }, '800', '398'],
   ['a row stands for 10^12 requests at most', { requests: '1000000000000' }, '1000000000796', '400'],
@@ -130,14 +127,78 @@ it.each([
     '1000000000796',
     '400',
   ],
-  ['the day ends with its last microsecond', { ts: `TIMESTAMP '${DAY} 23:59:59.999999'` }, '800', '400'],
-])('%s', async (_, values, requests, prompt_tokens) => {
-  const { dataDir } = await withOne(values)
-  const report = await runAt(dataDir, AS_OF)
-  expect(await queryWarehouse(dataDir, 'SELECT requests, prompt_tokens FROM usage_daily')).toEqual([
-    { requests, prompt_tokens },
-  ])
-  expect(fact(report, 'load', 'rows_without_tokens')).toBe(prompt_tokens === '398' ? 1 : 0)
+  ['the day ends with its last microsecond', { ts: "TIMESTAMP '{day} 23:59:59.999999'" }, '800', '400'],
+] as const
+
+const FURTHER = ['filename', 'file_row_number', 'path', 'row'] as const
+
+/** Two halves of a good day with a further column. */
+function withFurther(name: string): string[] {
+  return [0, 400].map(
+    (
+      from,
+    ) => `SELECT TIMESTAMP '{day}' AS ts, 1 AS app_id, CASE WHEN i = 7 THEN -1 ELSE 2 END AS prompt_tokens,
+      0 AS completion_tokens, 'x' AS ${name} FROM range(${from}, ${from} + 400) AS t (i)`,
+  )
+}
+
+describe('a day with one odd row', () => {
+  const days = [
+    ...REJECTED.map(([column, value]) => [withOne({ [column]: value })]),
+    ...COUNTED.map(([, values]) => [withOne(values)]),
+    ...FURTHER.map(withFurther),
+  ].map((queries, index) => ({ day: addDays('2025-12-01', index), queries }))
+  const dayOfCase = (index: number) => days[index]?.day ?? ''
+  const dataDir = folders.make()
+  let report: Report
+
+  beforeAll(async () => {
+    writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    for (const { day, queries } of days)
+      await writeParquet(
+        dataDir,
+        day,
+        queries.map((sql) => sql.replaceAll('{day}', day)),
+      )
+    report = await runAt(dataDir, AS_OF)
+  })
+
+  const counted = (day: string) =>
+    queryWarehouse(dataDir, `SELECT requests, prompt_tokens FROM usage_daily WHERE day = '${day}'`)
+  const rejected = (day: string) =>
+    queryWarehouse(
+      dataDir,
+      `SELECT file, "row", reason FROM quarantine WHERE contains(file, '${day}') ORDER BY ALL`,
+    )
+
+  it.each(REJECTED.map((row, index) => [...row, dayOfCase(index)] as const))(
+    'whose %s is %s rejects that row: %s',
+    async (_column, _value, reason, day) => {
+      expect(await rejected(day)).toEqual([{ file: `usage/date=${day}/0.parquet`, row: '8', reason }])
+      expect(await counted(day)).toEqual([{ requests: '796', prompt_tokens: '398' }])
+    },
+  )
+
+  it.each(
+    COUNTED.map(([name, , requests, prompt_tokens], index) => ({
+      name,
+      figures: { requests, prompt_tokens },
+      day: dayOfCase(REJECTED.length + index),
+    })),
+  )('counts it: $name', async ({ figures, day }) => {
+    expect(await rejected(day)).toEqual([])
+    expect(await counted(day)).toEqual([figures])
+  })
+
+  it.each(FURTHER.map((name, index) => [name, dayOfCase(REJECTED.length + COUNTED.length + index)] as const))(
+    'ignores a further column %s',
+    async (_name, day) => {
+      expect(await counted(day)).toMatchObject([{ requests: '799' }])
+      expect(await rejected(day)).toMatchObject([{ file: `usage/date=${day}/0.parquet`, row: '8' }])
+    },
+  )
+
+  it('tells how many rows have no tokens', () => expect(fact(report, 'load', 'rows_without_tokens')).toBe(1))
 })
 
 it('a footer that lies about its ids fails the day, and says so', async () => {
@@ -155,18 +216,6 @@ it('a footer that lies about its ids fails the day, and says so', async () => {
   await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
     /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/,
   )
-})
-
-it.each(['filename', 'file_row_number', 'path', 'row'])('a further column %s is ignored', async (name) => {
-  const rows = (from: number) =>
-    `SELECT 1 AS app_id, CASE WHEN i = 7 THEN -1 ELSE 2 END AS prompt_tokens, 0 AS completion_tokens, 'x' AS ${name}
-     FROM range(${from}, ${from} + 400) AS t (i)`
-  const { dataDir } = await dayOf(rows(0), rows(400))
-  await runAt(dataDir, AS_OF)
-  expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '799' }])
-  expect(await queryWarehouse(dataDir, 'SELECT file, "row" FROM quarantine')).toEqual([
-    { file: `usage/date=${DAY}/0.parquet`, row: '8' },
-  ])
 })
 
 it('a file whose bytes make no sense is named', async () => {
