@@ -39,10 +39,32 @@ export function sendError(reply: Reply, fault: ApiError): void {
   const { caller, typesErrors, routerMetadata } = reply.locals
   for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
   reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
+  if (isStillComing(reply.req)) takeNoMore(reply)
   const { status, message } = fault
   const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }
   sendJson(reply, status, errorEnvelope({ status, message, metadata }, facts))
+}
+
+function isStillComing({ complete, headers }: Request): boolean {
+  const length = headers['content-length'] ?? '0'
+  return !complete && (length !== '0' || headers['transfer-encoding'] !== undefined)
+}
+
+/** Milliseconds that a client gets to take a refusal that comes before the end of its request. */
+const LAST_MS = 1000
+
+/** Ends the connection after this reply: Node would take in, and throw away, what is still to come of the request. */
+function takeNoMore(reply: Reply): void {
+  const { req: request } = reply
+  reply.set('Connection', 'close')
+  // What somebody has begun to read Node leaves to them.
+  request.read(0)
+  // To close with bytes unread would break the connection before a client that is still sending reads the reply.
+  request.socket.destroySoon = () => {
+    request.socket.end()
+    setTimeout(() => request.socket.destroy(), LAST_MS).unref()
+  }
 }
 
 /** What follows the `?` of the request's address, still encoded; empty when there is none. */

@@ -30,14 +30,40 @@ export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** Whether lists and objects stand in one another more than `levels` deep. */
-export function isDeeperThan(levels: number, value: unknown): boolean {
-  if (Array.isArray(value)) return levels === 0 || value.some((one) => isDeeperThan(levels - 1, one))
-  if (!isObject(value)) return false
-  if (levels === 0) return true
-  // To list the values of an object of a million members takes longer than to parse it did.
-  for (const key in value) {
-    if (isDeeperThan(levels - 1, value[key])) return true
+/** What it takes to parse a JSON text. */
+export interface JsonSize {
+  /** How deep lists and objects stand in one another. */
+  readonly levels: number
+  /** How many values there are, names of members included. */
+  readonly values: number
+}
+
+const BYTE = { quote: 0x22, backslash: 0x5c, comma: 0x2c, colon: 0x3a } as const
+const OPENING = new Set([0x5b, 0x7b])
+const CLOSING = new Set([0x5d, 0x7d])
+
+/** The bytes outside of strings that count, of the 256 that there are. */
+const COUNTS = Uint8Array.from({ length: 256 }, (_, byte) =>
+  [BYTE.quote, BYTE.comma, BYTE.colon, ...OPENING, ...CLOSING].includes(byte) ? 1 : 0,
+)
+
+/** The size of the JSON in these bytes, be it that they are none; no further than where it passes `limit`. */
+export function measureJson(bytes: Buffer, limit: JsonSize): JsonSize {
+  let [level, levels, values] = [0, 0, 1]
+  for (let at = 0; at < bytes.length && levels <= limit.levels && values <= limit.values; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (COUNTS[byte] === 0) continue
+    if (byte === BYTE.quote) at = endOfString(bytes, at)
+    else if (CLOSING.has(byte)) level -= 1
+    else values += 1
+    if (OPENING.has(byte)) levels = Math.max(levels, (level += 1))
   }
-  return false
+  return { levels, values }
+}
+
+/** Where the string ends that begins at `start`. */
+function endOfString(bytes: Buffer, start: number): number {
+  let end = start + 1
+  while (end < bytes.length && bytes[end] !== BYTE.quote) end += bytes[end] === BYTE.backslash ? 2 : 1
+  return end
 }

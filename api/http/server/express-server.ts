@@ -29,6 +29,8 @@ export function createExpressServer(app: Express, options: ServerOptions): Expre
   const server = createServer(options, answer)
   // An expectation we do not know may be ignored (RFC 9110, 10.1.1); Node's own refusal would have no body.
   server.on('checkExpectation', answer)
+  // Who reads the body says that it may come (protocol/request-body.ts).
+  server.on('checkContinue', answer)
   return { server, latestReply: (socket) => latest.get(socket) }
 }
 

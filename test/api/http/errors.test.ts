@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { createApp } from '../../../api/http/app.ts'
@@ -34,6 +35,7 @@ const clock = () => new Date()
 
 // Routes that fail in every way there is, beside the service's own.
 const readJson = jsonReader(100)
+const readLargeJson = jsonReader(10_000_000)
 
 const FAULTY: readonly Route[] = [
   {
@@ -67,6 +69,12 @@ const FAULTY: readonly Route[] = [
     path: '/test/body',
     access: 'open',
     handle: async (request, reply) => void reply.json({ received: await readJson(request, reply) }),
+  },
+  {
+    method: 'POST',
+    path: '/test/large-body',
+    access: 'open',
+    handle: async (request, reply) => void (await readLargeJson(request, reply), reply.json({})),
   },
   {
     method: 'GET',
@@ -296,6 +304,58 @@ describe('a request that cannot be served', () => {
       body: JSON.stringify('x'.repeat(200)),
       headers: { 'Content-Type': 'application/json' },
     })
+  })
+
+  const HEAD = 'POST /test/body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+
+  it.each([
+    ['its length', 'Content-Length: 400000000\r\n\r\n'],
+    ['its length, without the word to go on', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n'],
+    ['its first bytes', `Transfer-Encoding: chunked\r\n\r\nc8\r\n"${'x'.repeat(199)}\r\n`],
+  ])('413 of a body that is too large by %s, and hangs up on the rest', async (_what, rest) => {
+    const answer = await sendRaw(server.origin, HEAD + rest)
+    expect(answer).toMatch(/^HTTP\/1\.1 413 [^]*at most 100 bytes/)
+  })
+
+  it('takes in nothing of a body to a path that reads none', async () => {
+    const answer = await sendRaw(
+      server.origin,
+      'POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 400000000\r\nExpect: 100-continue\r\n\r\n',
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /)
+    expect(answer).not.toContain('100 Continue')
+  })
+
+  it('tells a client that asks to go on, and reads its body', async () => {
+    const head = `${HEAD}Content-Length: 7\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`
+    expect(await sendRaw(server.origin, `${head}{"a":1}`)).toMatch(
+      /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /,
+    )
+  })
+
+  it('413 of a small body that unpacks to much, or has more values than fit', async () => {
+    const send = (body: string, coding: Record<string, string>) =>
+      fault(413, '/test/large-body', {
+        method: 'POST',
+        body: 'gzip' in coding ? gzipSync(body) : body,
+        headers: {
+          'Content-Type': 'application/json',
+          ...('gzip' in coding ? { 'Content-Encoding': 'gzip' } : {}),
+        },
+      })
+    const packed = await send(JSON.stringify('x'.repeat(5_000_000)), { gzip: '' })
+    expect(packed.envelope.error.message).toContain('unpacks to more than 100 times')
+    const many = await send(`[${'0,'.repeat(300_000)}0]`, {})
+    expect(many.envelope.error.message).toContain('at most 250000')
+  })
+
+  it('400 of a body that is damaged', async () => {
+    const { envelope } = await fault(400, '/test/body', {
+      method: 'POST',
+      body: gzipSync('{"a":1}').subarray(0, 15),
+      headers: { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' },
+    })
+    expect(envelope.error.message).toContain('not in the coding')
   })
 
   it('415 of a compression or character set that is not known', async () => {
