@@ -1,0 +1,46 @@
+/** The files to deploy from fit the project: their paths exist, and alerts and dashboard name metrics that there are. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { startApi } from './support/api.ts'
+import { TemporaryFolders } from './support/nightly.ts'
+import { REPOSITORY } from './support/processes.ts'
+
+const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
+
+it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json'])(
+  '%s names only metrics that the service exports',
+  async (name) => {
+    const folders = new TemporaryFolders()
+    await using api = await startApi(folders.make())
+    const exported = new Set(
+      [...(await (await fetch(`${api.origin}/metrics`)).text()).matchAll(/^# TYPE (\S+)/gm)].map(
+        ([, metric]) => metric,
+      ),
+    )
+    const named = [...read(name).matchAll(/\b(?:chat|dataset|http|scim|usage)_[a-z_]+\b/g)].map(([metric]) =>
+      metric.replace(/_bucket$/, ''),
+    )
+    expect(named.length).toBeGreaterThan(5)
+    expect(named.filter((metric) => !exported.has(metric))).toEqual([])
+    folders.removeAll()
+  },
+)
+
+it('the image copies what exists and runs without privileges', () => {
+  const lines = read('Dockerfile').split('\n')
+  const sources = lines
+    .filter((line) => /^COPY (?!--from)/.test(line))
+    .flatMap((line) => line.split(' ').slice(1, -1))
+  expect(sources.length).toBeGreaterThan(3)
+  expect(sources.filter((source) => !existsSync(join(REPOSITORY, source)))).toEqual([])
+  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER node')
+})
+
+it.each(['app-rankings.service', 'app-rankings-nightly.service'])(
+  '%s starts an entry of the project',
+  (unit) => {
+    const entry = /ExecStart=\S+node (\S+)/.exec(read(`data/deploy/${unit}`))?.[1] ?? 'none'
+    expect(existsSync(join(REPOSITORY, entry))).toBe(true)
+  },
+)
