@@ -55,6 +55,12 @@ export const SETTINGS = {
   SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
     'Directory syncs of different accounts at the same time.',
   ),
+  SCIM_SYNC_MEMORY_MIB: z
+    .string()
+    .regex(/^[1-9]\d{2,4}$/, 'must be a whole number from 100 to 99999')
+    .transform(Number)
+    .default(768)
+    .describe('Memory of one directory sync, in MiB; a directory that needs more is too large.'),
   SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('How long one directory sync may take, in minutes.'),
   MODELS_FILE: z
     .string()

@@ -19,6 +19,7 @@ import type { Route } from './http/route.ts'
 import { createRoutes } from './routes.ts'
 import { createSyncJobs, type SyncJobs } from './scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from './scim/directory/limits.ts'
+import { runInChild } from './scim/jobs/run-in-child.ts'
 import { HEARTBEAT, type JobDependencies } from './scim/jobs/run-job.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
@@ -46,7 +47,7 @@ export interface ServeEffects {
   /** Where the tokens of directories and the keys of providers are found. */
   readonly environment: NodeJS.ProcessEnv
   /** What a test sets otherwise of how syncs run. */
-  readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'heartbeat' | 'wait' | 'syncMs'>>
+  readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'heartbeat' | 'runSync' | 'wait' | 'syncMs'>>
   /** What a test sets otherwise of how chat requests are answered. */
   readonly chat?: Partial<ChatLimits>
 }
@@ -154,8 +155,10 @@ function startSyncJobs(
 ): SyncJobs {
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const observer = createScimMetrics(metrics)
+  const runSync = runInChild({ store: settings, environment, memoryMib: settings.SCIM_SYNC_MEMORY_MIB })
+  const limits = SYNC_LIMITS
   return createSyncJobs(
-    { store, clock, log, environment, observer, limits: SYNC_LIMITS, heartbeat: HEARTBEAT, syncMs, ...sync },
+    { store, clock, log, environment, observer, limits, heartbeat: HEARTBEAT, runSync, syncMs, ...sync },
     { concurrent: settings.SCIM_CONCURRENT_SYNCS },
   )
 }

@@ -19,6 +19,7 @@ import { SYNC_LIMITS } from '../scim/directory/limits.ts'
 import { examine } from '../scim/directory/examine.ts'
 import { UNOBSERVED, type SyncObserver } from '../scim/observer.ts'
 import { describePlan } from '../scim/sync/plan-text.ts'
+import { runInProcess } from '../scim/jobs/run-in-process.ts'
 import { HEARTBEAT } from '../scim/jobs/run-job.ts'
 import { prepareSync, type SyncDependencies, type SyncOptions } from '../scim/sync/sync.ts'
 import { syncNow } from '../scim/jobs/sync-now.ts'
@@ -169,6 +170,7 @@ async function runSync(accountId: string, options: SyncOptions, dependencies: De
     ...dependencies,
     ...effectsOf(dependencies),
     heartbeat: HEARTBEAT,
+    runSync: runInProcess,
     syncMs,
   })
   print(JSON.stringify(showJob(job)))

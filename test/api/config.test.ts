@@ -12,6 +12,7 @@ describe('readSettings', () => {
       LOG_LEVEL: 'info',
       NIGHTLY_SCHEDULE: '0 2 * * *',
       SCIM_CONCURRENT_SYNCS: 4,
+      SCIM_SYNC_MEMORY_MIB: 768,
       SCIM_SYNC_MINUTES: 30,
       CHAT_BODY_MIB: 10,
       NEW_APPS: 'public',

@@ -7,6 +7,7 @@ import { createLog } from '../../api/process/log.ts'
 import { openStore } from '../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../api/scim/directory/connection-store.ts'
 import { SYNC_LIMITS } from '../../api/scim/directory/limits.ts'
+import { runInProcess } from '../../api/scim/jobs/run-in-process.ts'
 import { HEARTBEAT } from '../../api/scim/jobs/run-job.ts'
 import { syncNow } from '../../api/scim/jobs/sync-now.ts'
 import type { Queries, Store } from '../../api/store/store.ts'
@@ -66,6 +67,7 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
         environment: { [TOKEN.variable]: TOKEN.value },
         limits: SYNC_LIMITS,
         heartbeat: HEARTBEAT,
+        runSync: runInProcess,
         syncMs: 600_000,
         note: () => undefined,
       },

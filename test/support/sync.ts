@@ -5,6 +5,7 @@ import type { StoreSettings } from '../../api/store/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/directory/connection-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
 import type { HttpLimits } from '../../api/http/server/http-server.ts'
+import { runInProcess } from '../../api/scim/jobs/run-in-process.ts'
 import type { JobDependencies } from '../../api/scim/jobs/run-job.ts'
 import { startApi, until, type Api } from './api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
@@ -59,6 +60,7 @@ export const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
   heartbeat: { beatMs: 20, missedBeats: 100 },
   wait: async () => await sleep(0),
+  runSync: runInProcess,
 } satisfies Partial<JobDependencies>
 
 /** A connection to a directory on this machine. */

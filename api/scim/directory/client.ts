@@ -69,7 +69,7 @@ const NOT_IMPLEMENTED = 501
  * @throws {SyncFailure} when the host is an address that is out of reach.
  */
 export function createDirectoryClient(options: ClientOptions): DirectoryClient {
-  const { url, reach, limits, wait = pause, observer = UNOBSERVED } = options
+  const { url, reach, limits, wait = pauseFor, observer = UNOBSERVED } = options
   refuseLiteralAddress(url, reach)
   // What still runs when the first of several requests has failed must not go on trying.
   const closing = new AbortController()
@@ -231,7 +231,8 @@ function backoffMs(count: number, limits: SyncLimits): number {
   return Math.round(longest * (0.5 + Math.random() / 2))
 }
 
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+/** Waits, or rejects with the reason of the signal when that aborts. */
+export async function pauseFor(milliseconds: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(milliseconds, undefined, { signal })
   } catch (error) {

@@ -16,7 +16,7 @@ export async function examine(
   signal: AbortSignal,
   dependencies: SyncDependencies,
 ): Promise<string[]> {
-  const client = connect(connection, signal, dependencies)
+  const client = connect(connection, { signal }, dependencies)
   try {
     const warnings = new Warnings()
     const reading = { ...dependencies, client, warnings }

@@ -39,8 +39,8 @@ const MIB = 1024 * 1024
 
 /** The limits in force unless a test brings its own. */
 export const SYNC_LIMITS: SyncLimits = {
-  responseBytes: 32 * MIB,
-  responseElements: 2_000_000,
+  responseBytes: 64 * MIB,
+  responseElements: 4_000_000,
   responseDepth: 32,
   connectMs: 10_000,
   requestMs: 60_000,

@@ -7,7 +7,11 @@ import { watchAbandonedJobs } from './abandoned-jobs.ts'
 import { SyncFailure, type Failure } from '../failures.ts'
 import { requestJob, takeNextJob, type Job } from './job-store.ts'
 import { runJob, UnrecordedEnd, type JobDependencies } from './run-job.ts'
+import { createSlots, HeldSlot } from './slots.ts'
 import { watchSchedules } from './scheduled-syncs.ts'
+
+/** Jobs that one slot can serve, all but one of them pausing: each keeps a process and what it has read. */
+const JOBS_PER_SLOT = 8
 
 export interface SyncJobs {
   /** Starts to look for work. */
@@ -27,7 +31,7 @@ interface JobsOptions {
 export function createSyncJobs(dependencies: JobDependencies, { concurrent }: JobsOptions): SyncJobs {
   const { store, clock, log, heartbeat } = dependencies
   const stopping = new AbortController()
-  const runner = createRunner(dependencies, stopping.signal)
+  const runner = createRunner(dependencies, { signal: stopping.signal, concurrent, onFree: () => wake() })
   const endAbandonedJobs = watchAbandonedJobs(runner, dependencies)
   const startDueJobs = watchSchedules(dependencies)
   let looking = Promise.resolve()
@@ -40,7 +44,7 @@ export function createSyncJobs(dependencies: JobDependencies, { concurrent }: Jo
     try {
       await endAbandonedJobs()
       await startDueJobs()
-      while (runner.running() < concurrent && (await runner.takeNext(wake)));
+      while (await runner.takeNext());
     } catch (error) {
       logFault(error)
     }
@@ -78,15 +82,20 @@ export function createSyncJobs(dependencies: JobDependencies, { concurrent }: Jo
 }
 
 // Who runs jobs in this process: named in the row of each job that it has in hand.
-function createRunner(dependencies: JobDependencies, signal: AbortSignal) {
+function createRunner(
+  dependencies: JobDependencies,
+  { signal, concurrent, onFree }: JobsOptions & { readonly signal: AbortSignal; readonly onFree: () => void },
+) {
   const { store, clock, log } = dependencies
+  const slots = createSlots(concurrent)
   const id = randomUUID()
   const running = new Map<string, Promise<void>>()
   const unrecorded = new Map<string, Failure>()
 
-  async function run(job: Job): Promise<void> {
+  async function run(job: Job, { whilePausing }: HeldSlot): Promise<void> {
+    const options = { signal, allowDeletions: false, progress: () => undefined, whilePausing }
     try {
-      await runJob(job, id, { signal, allowDeletions: false, progress: () => undefined }, dependencies)
+      await runJob(job, id, options, dependencies)
     } catch (error) {
       unrecorded.set(job.id, error instanceof UnrecordedEnd ? error.failure : 'internal')
       const message = 'the end of a directory sync could not be recorded; trying again'
@@ -96,19 +105,26 @@ function createRunner(dependencies: JobDependencies, signal: AbortSignal) {
 
   return {
     id,
-    running: () => running.size,
     runs: (jobId: string) => running.has(jobId),
     endOf: (jobId: string) => unrecorded.get(jobId),
     forget: (jobId: string) => void unrecorded.delete(jobId),
     hasUnrecorded: () => unrecorded.size > 0,
-    /** Takes a queued job in hand, if there is one; `then` is called at its end. */
-    async takeNext(then: () => void): Promise<boolean> {
-      if (signal.aborted) return false
-      const job = await takeNextJob(store, id, clock())
-      if (job === undefined) return false
-      const work = run(job).finally(() => {
+    /** Takes a queued job in hand, if there is one and a slot for it. */
+    async takeNext(): Promise<boolean> {
+      if (signal.aborted || running.size >= concurrent * JOBS_PER_SLOT || !slots.tryTake()) return false
+      const slot = new HeldSlot(slots, onFree)
+      const job = await takeNextJob(store, id, clock()).catch((error: unknown) => {
+        slots.release()
+        throw error
+      })
+      if (job === undefined) {
+        slots.release()
+        return false
+      }
+      const work = run(job, slot).finally(() => {
         running.delete(job.id)
-        then()
+        slot.end()
+        onFree()
       })
       running.set(job.id, work)
       return true

@@ -1,19 +1,12 @@
 /** One job from the moment it was taken in hand to its end. */
 import type { Clock } from '../../http/call.ts'
 import type { Log } from '../../process/log.ts'
-import type { Queries, Store } from '../../store/store.ts'
-import { workOf } from '../sync/apply.ts'
+import type { Store } from '../../store/store.ts'
 import { SyncFailure, type Failure } from '../failures.ts'
-import { beat, failJob, succeedJob, type Job, type RunningJob } from './job-store.ts'
+import { beat, failJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from '../observer.ts'
-import { stageMembers } from '../sync/stage.ts'
-import {
-  carryOut,
-  prepareSync,
-  type Prepared,
-  type SyncDependencies,
-  type SyncOptions,
-} from '../sync/sync.ts'
+import type { SyncDependencies, SyncOptions } from '../sync/sync.ts'
+import { lostJob, type RunSync } from './run-in-process.ts'
 
 /** The heartbeat of running jobs. */
 export interface Heartbeat {
@@ -31,6 +24,8 @@ export interface JobDependencies extends SyncDependencies {
   readonly clock: Clock
   readonly log: Log
   readonly heartbeat: Heartbeat
+  /** How a sync is run: in this process or in another one. */
+  readonly runSync: RunSync
   /** Milliseconds that a sync may take in all. */
   readonly syncMs: number
 }
@@ -56,7 +51,7 @@ export async function runJob(
   options: SyncOptions,
   dependencies: JobDependencies,
 ): Promise<void> {
-  const { store, log, syncMs, observer = UNOBSERVED } = dependencies
+  const { log, syncMs, runSync, observer = UNOBSERVED } = dependencies
   const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
@@ -67,11 +62,8 @@ export async function runJob(
   const heart = keepBeating(running, ending, dependencies)
   try {
     const signal = AbortSignal.any([options.signal, ending.signal])
-    const prepared = await prepareSync(store, job.account_id, { ...options, signal }, dependencies)
-    if (prepared.fault !== undefined) throw prepared.fault
-    signal.throwIfAborted()
-    const counts = await finish(running, prepared, signal, dependencies)
-    const { warnings } = prepared
+    const task = { running, accountId: job.account_id }
+    const { warnings, ...counts } = await runSync(task, { ...options, signal }, dependencies)
     const level = warnings.length > 0 ? 'warn' : 'info'
     log[level](
       { ...about, ...counts, ...(warnings.length > 0 ? { warnings } : {}) },
@@ -100,30 +92,6 @@ async function recordFailure(running: RunningJob, failure: Failure, { store, clo
   }
 }
 
-async function finish(
-  running: RunningJob,
-  { connection, plan, complete }: Prepared,
-  signal: AbortSignal,
-  { store, clock }: JobDependencies,
-) {
-  const work = workOf(plan)
-  const now = clock()
-  const hold = async (queries: Queries) => {
-    signal.throwIfAborted()
-    if (!(await beat(queries, running))) throw lost()
-  }
-  const staged = await stageMembers(store, work.changes, { accountId: connection.accountId, now, hold })
-  return await store.longTransaction(async (queries) => {
-    await carryOut(queries, connection, { work, staged, now })
-    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody ends the job
-    // as abandoned. If somebody did, all of this is undone.
-    if (!(await beat(queries, running))) throw lost()
-    const counts = { synced: plan.present, deleted: plan.deletions.length }
-    await succeedJob(queries, running.id, { ...counts, now: clock() })
-    return { ...counts, changed: plan.changes.length, complete }
-  })
-}
-
 function keepBeating(
   running: RunningJob,
   ending: AbortController,
@@ -132,7 +100,7 @@ function keepBeating(
   let lastBeat = Promise.resolve()
   const beatOnce = async () => {
     try {
-      if (!(await beat(store, running))) ending.abort(lost())
+      if (!(await beat(store, running))) ending.abort(lostJob())
     } catch (error) {
       log.error({ job_id: running.id, err: error }, 'heartbeat of a sync failed')
     }
@@ -146,10 +114,6 @@ function keepBeating(
       await lastBeat
     },
   }
-}
-
-function lost(): SyncFailure {
-  return new SyncFailure('interrupted', 'another process ended this job as abandoned')
 }
 
 function asFailure(error: unknown): SyncFailure {

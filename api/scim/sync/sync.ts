@@ -4,7 +4,7 @@ import type { Resolve } from '../directory/addresses.ts'
 import { applyWork, type Work } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from '../directory/connection-store.ts'
 import { DEFAULT_GATE, deletionFault, exceedsGate } from './deletion-gate.ts'
-import { createDirectoryClient, type DirectoryClient, type Wait } from '../directory/client.ts'
+import { createDirectoryClient, pauseFor, type DirectoryClient, type Wait } from '../directory/client.ts'
 import { SyncFailure } from '../failures.ts'
 import { readLocalGroups } from '../groups/group-store.ts'
 import { countRemovedMembers } from './removals.ts'
@@ -31,6 +31,8 @@ export interface SyncOptions {
   readonly progress: Progress
   /** The operator's leave, for this run alone, to delete as much as the directory's answer says. */
   readonly allowDeletions: boolean
+  /** Runs a pause that the directory asks for, in which the sync does nothing else. */
+  readonly whilePausing?: <Result>(pause: () => Promise<Result>) => Promise<Result>
 }
 
 /** A plan, and what keeps it from being carried out without the operator's leave. */
@@ -47,11 +49,13 @@ export interface Prepared {
 /** A client of the directory that a connection leads to; close it after use. */
 export function connect(
   { url, reach, token }: Connection,
-  signal: AbortSignal,
+  { signal, whilePausing = (pause) => pause() }: Pick<SyncOptions, 'signal' | 'whilePausing'>,
   dependencies: SyncDependencies,
 ): DirectoryClient {
+  const { wait = pauseFor } = dependencies
   return createDirectoryClient({
     ...dependencies,
+    wait: (milliseconds, aborted) => whilePausing(() => wait(milliseconds, aborted)),
     url,
     reach,
     token: readToken(token, dependencies.environment),
@@ -71,7 +75,7 @@ export async function prepareSync(
 ): Promise<Prepared> {
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw changed()
-  const client = connect(connection, options.signal, dependencies)
+  const client = connect(connection, options, dependencies)
   try {
     const directory = await pull({
       client,

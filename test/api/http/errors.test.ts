@@ -24,6 +24,7 @@ import { createRoutes } from '../../../api/routes.ts'
 import { createViews } from '../../../api/web/views.ts'
 import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
+import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
 import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../../support/api.ts'
@@ -99,7 +100,16 @@ beforeAll(async () => {
   snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
   const syncJobs = createSyncJobs(
-    { store, clock, log, environment: {}, limits: SYNC_LIMITS, heartbeat: HEARTBEAT, syncMs: 60_000 },
+    {
+      store,
+      clock,
+      log,
+      environment: {},
+      limits: SYNC_LIMITS,
+      heartbeat: HEARTBEAT,
+      runSync: runInProcess,
+      syncMs: 60_000,
+    },
     { concurrent: 1 },
   )
   const settings = readSettings({ DATA_DIR: dataDir })

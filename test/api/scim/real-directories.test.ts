@@ -247,7 +247,7 @@ const PAGING: Readonly<Record<string, Case>> = {
   },
   'gives pages with too many bytes': {
     quirk: ofList((asked) => {
-      const groups = hundreds.map((group) => ({ ...group, note: 'x'.repeat(400_000) }))
+      const groups = hundreds.map((group) => ({ ...group, note: 'x'.repeat(800_000) }))
       return page(groups, asked)
     }),
     ends: 250,
