@@ -4,7 +4,12 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from '../pipeline/contract/app-identity.ts'
-import { DEFAULT_PORT, DEFAULT_SCHEDULE, publicUrlSchema } from '../pipeline/contract/settings.ts'
+import {
+  DEFAULT_PORT,
+  DEFAULT_SCHEDULE,
+  publicUrlSchema,
+  webAddressSchema,
+} from '../pipeline/contract/settings.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './http/errors.ts'
 
@@ -55,6 +60,9 @@ export const SETTINGS = {
   SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
     'Directory syncs of different accounts at the same time.',
   ),
+  NOTICE_WEBHOOK: webAddressSchema
+    .optional()
+    .describe('Address that gets a JSON notice when a scheduled directory sync failed.'),
   SCIM_SYNC_MEMORY_MIB: z
     .string()
     .regex(/^[1-9]\d{2,4}$/, 'must be a whole number from 100 to 99999')

@@ -14,6 +14,7 @@ import { HTTP_LIMITS, listen, type HttpLimits } from './http/server/http-server.
 import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
 import { createMetricsRegistry } from './process/metrics.ts'
+import { createWebhook } from './process/webhook.ts'
 import { openStore } from './store/open-store.ts'
 import type { Route } from './http/route.ts'
 import { createRoutes } from './routes.ts'
@@ -156,9 +157,20 @@ function startSyncJobs(
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const observer = createScimMetrics(metrics)
   const runSync = runInChild({ store: settings, environment, memoryMib: settings.SCIM_SYNC_MEMORY_MIB })
-  const limits = SYNC_LIMITS
   return createSyncJobs(
-    { store, clock, log, environment, observer, limits, heartbeat: HEARTBEAT, runSync, syncMs, ...sync },
+    {
+      store,
+      clock,
+      log,
+      environment,
+      observer,
+      limits: SYNC_LIMITS,
+      heartbeat: HEARTBEAT,
+      runSync,
+      syncMs,
+      notify: createWebhook(settings.NOTICE_WEBHOOK, log),
+      ...sync,
+    },
     { concurrent: settings.SCIM_CONCURRENT_SYNCS },
   )
 }

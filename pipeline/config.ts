@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
 import type { NewAppVisibility } from './contract/app-identity.ts'
-import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema } from './contract/settings.ts'
+import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema, webAddressSchema } from './contract/settings.ts'
 import { UsageError } from './contract/program.ts'
 import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
 import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
@@ -27,11 +27,6 @@ const positiveDecimal = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/, { error: 'Expected a number such as 0.5', abort: true })
   .refine((text) => Number(text) > 0, 'Expected more than 0')
-
-const webAddress = z.url({
-  protocol: /^https?$/,
-  error: 'Expected an address that begins with https:// or http://',
-})
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const pipelineSettings = z.object({
@@ -93,12 +88,12 @@ export const pipelineSettings = z.object({
   GATE_ROWS_LOST: positiveDecimal
     .default('10')
     .describe('A snapshot that loses more than so many percent of the published rows is blocked.'),
-  NOTICE_WEBHOOK: webAddress
+  NOTICE_WEBHOOK: webAddressSchema
     .optional()
     .describe(
       'Address that gets a JSON notice when a run failed, was blocked, restated history or has no data of the last day.',
     ),
-  SUCCESS_PING: webAddress
+  SUCCESS_PING: webAddressSchema
     .optional()
     .describe('Address that is asked after each run that went well, for a dead-man monitor.'),
 })

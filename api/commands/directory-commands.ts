@@ -11,9 +11,12 @@ import {
   putConnection,
   removeConnection,
   type Connection,
+  type ConnectionWanted,
 } from '../scim/directory/connection-store.ts'
-import { readAccount, readConnection, readOptions } from './directory-options.ts'
+import { changeConnection } from './directory-connection.ts'
+import { readAccount, readChanges, readOptions, SET_OPTIONS } from './directory-options.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
+import { eraseKept } from '../scim/groups/erase.ts'
 import { lastJob, showJob } from '../scim/jobs/job-store.ts'
 import { SYNC_LIMITS } from '../scim/directory/limits.ts'
 import { examine } from '../scim/directory/examine.ts'
@@ -42,11 +45,13 @@ type DirectoryCommand = Command<Dependencies>
 const USAGE = {
   set:
     'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH) [--members inline|per_group|off] ' +
-    '[--schedule CRON] [--allow-private] [--allow-loopback]',
+    '[--schedule CRON|off] [--gate-groups N] [--gate-members N] [--gate-percent N] [--[no-]allow-private] ' +
+    '[--[no-]allow-loopback]',
   list: 'list',
   remove: 'remove --account NAME',
   test: 'test --account NAME',
   sync: 'sync --account NAME [--dry-run] [--allow-deletions]',
+  erase: 'erase --account NAME',
 } as const
 
 // Each page would be too many lines for a directory of thousands.
@@ -55,7 +60,7 @@ const TOLD_EVERY = 1000
 export const COMMANDS: Readonly<Record<string, DirectoryCommand>> = {
   set: {
     usage: USAGE.set,
-    summary: 'connects the account to its directory, in place of any former connection',
+    summary: 'connects the account to its directory; of a connection that is there it changes what is given',
     prepare: prepareSet,
   },
   list: {
@@ -80,29 +85,51 @@ export const COMMANDS: Readonly<Record<string, DirectoryCommand>> = {
       'lets this one run delete what the directory no longer has, however much that is',
     prepare: prepareSyncCommand,
   },
+  erase: {
+    usage: USAGE.erase,
+    summary:
+      'erases what is kept of deleted groups, and of all groups once the connection is removed: their names, members ' +
+      'and ids; one that comes back is a new group',
+    prepare: prepareErase,
+  },
 }
 
-function prepareSet(args: readonly string[]): Work<Dependencies> {
-  const given = readOptions(
-    args,
-    ['account', 'url', 'token-env', 'token-file', 'members', 'schedule', 'allow-loopback', 'allow-private'],
-    USAGE.set,
-  )
+function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+  const given = readOptions(args, SET_OPTIONS, USAGE.set)
   const account = readAccount(given, USAGE.set)
-  const connection = readConnection(given, new Date())
+  const changes = readChanges(given, new Date())
   return async ({ store, environment, clock, note }) => {
+    const connection = changeConnection(await findConnectionByName(store, account), changes)
     if (!(await putConnection(store, account, connection, clock()))) {
       throw new OperatorError(
         `There is no account "${account}": npm run -s keys -- create --account … --kind management makes it, with a key`,
       )
     }
-    note(`Connected account "${account}" to ${connection.url.href}.`)
+    note(`Connected account "${account}" to ${connection.url.href}. ${describeConnection(connection)}`)
     try {
       readToken(connection.token, environment)
     } catch (error) {
       if (!(error instanceof SyncFailure)) throw error
       note(`The token cannot be read from here, and the service will need it. ${error.message}.`)
     }
+  }
+}
+
+function describeConnection({ members, schedule, gate, reach }: ConnectionWanted): string {
+  return [
+    `Members: ${members}.`,
+    `Schedule: ${schedule ?? 'none'}.`,
+    `Deletion gate: ${gate.groups} groups, ${gate.members} members, ${gate.percent} %.`,
+    ...(reach.allowPrivate ? ['Private addresses are allowed.'] : []),
+    ...(reach.allowLoopback ? ['Addresses of this machine are allowed.'] : []),
+  ].join(' ')
+}
+
+function prepareErase(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
+  const account = readAccount(readOptions(args, ['account'], USAGE.erase), USAGE.erase)
+  return async ({ store, clock, note }) => {
+    const { groups, members } = await eraseKept(store, account, clock())
+    note(`Erased ${groups} groups and ${members} memberships that were kept of account "${account}".`)
   }
 }
 
@@ -155,7 +182,7 @@ function prepareSyncCommand(args: readonly string[]): Work<Dependencies> {
 async function showPlan(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
   const { store, print, note } = dependencies
   const prepared = await prepareSync(store, accountId, options, effectsOf(dependencies))
-  for (const line of describePlan(prepared.plan)) print(line)
+  for (const line of describePlan(prepared.plan, prepared.removals)) print(line)
   for (const warning of prepared.warnings) note(`${warning}.`)
   if (!prepared.complete) note('The list is not provably whole: a sync deletes nothing.')
   if (prepared.fault === undefined) return

@@ -2,9 +2,10 @@
 import { resolve } from 'node:path'
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
 import { validate } from 'node-cron'
-import { cronSchedule } from '../process/cron-schedule.ts'
 import { OperatorError } from '../http/errors.ts'
-import type { Connection, ConnectionWanted } from '../scim/directory/connection-store.ts'
+import { cronSchedule } from '../process/cron-schedule.ts'
+import type { Connection } from '../scim/directory/connection-store.ts'
+import type { DeletionGate } from '../scim/directory/gate.ts'
 import { MEMBER_MODES, type MemberMode } from '../scim/directory/member-mode.ts'
 
 /** The options each command knows. */
@@ -15,6 +16,9 @@ const OPTIONS = {
   'token-file': { type: 'string' },
   members: { type: 'string' },
   schedule: { type: 'string' },
+  'gate-groups': { type: 'string' },
+  'gate-members': { type: 'string' },
+  'gate-percent': { type: 'string' },
   'allow-loopback': { type: 'boolean' },
   'allow-private': { type: 'boolean' },
   'dry-run': { type: 'boolean' },
@@ -23,10 +27,26 @@ const OPTIONS = {
 
 type OptionName = keyof typeof OPTIONS
 
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+/** The options of `set`. */
+export const SET_OPTIONS = [
+  ...(['account', 'url', 'token-env', 'token-file', 'members', 'schedule'] as const),
+  ...(['gate-groups', 'gate-members', 'gate-percent', 'allow-loopback', 'allow-private'] as const),
+]
 
 /** The options as given. */
 export type Given = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
+
+/** What `set` changes of a connection; what is missing stays as it was. */
+export interface ConnectionChanges {
+  readonly url: URL | undefined
+  readonly token: Connection['token'] | undefined
+  readonly members: MemberMode | undefined
+  readonly allowLoopback: boolean | undefined
+  readonly allowPrivate: boolean | undefined
+  readonly gate: Partial<DeletionGate>
+  /** Null for none from now on. */
+  readonly schedule: { readonly expression: string; readonly first: Date } | null | undefined
+}
 
 /**
  * Reads the options of a command; `usage` is named in faults.
@@ -35,7 +55,7 @@ export type Given = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['v
 export function readOptions(args: readonly string[], known: readonly OptionName[], usage: string): Given {
   const options = Object.fromEntries(known.map((name) => [name, OPTIONS[name]]))
   try {
-    return parseArgs({ args: [...args], options }).values
+    return parseArgs({ args: [...args], options, allowNegative: true }).values
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     throw new OperatorError(`${message}\nSay ${usage}`, { cause: error })
@@ -49,30 +69,24 @@ export function readAccount({ account }: Given, usage: string): string {
 }
 
 /**
- * The connection that the options describe.
+ * The changes that the options describe.
  * @throws {OperatorError} that names the option and what it may be.
  */
-export function readConnection(given: Given, now: Date): ConnectionWanted {
-  const reach = {
-    allowLoopback: given['allow-loopback'] ?? false,
-    allowPrivate: given['allow-private'] ?? false,
-  }
-  const schedule = given.schedule ?? null
+export function readChanges(given: Given, now: Date): ConnectionChanges {
   return {
-    url: readUrl(given.url, reach),
+    url: given.url === undefined ? undefined : readUrl(given.url),
     token: readTokenPlace(given),
-    members: readMemberMode(given.members),
-    reach,
-    schedule,
-    nextSyncAt: schedule === null ? null : firstMoment(schedule, now).toISOString(),
+    members: given.members === undefined ? undefined : readMemberMode(given.members),
+    allowLoopback: given['allow-loopback'],
+    allowPrivate: given['allow-private'],
+    gate: readGate(given),
+    schedule: given.schedule === undefined ? undefined : readSchedule(given.schedule, now),
   }
 }
 
-function readUrl(text: string | undefined, reach: Connection['reach']): URL {
-  if (text === undefined || !URL.canParse(text)) {
-    throw new OperatorError(
-      `The address is "${text ?? ''}": say --url https://HOST/PATH, where /Groups follows`,
-    )
+function readUrl(text: string): URL {
+  if (!URL.canParse(text)) {
+    throw new OperatorError(`The address is "${text}": say --url https://HOST/PATH, where /Groups follows`)
   }
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') {
@@ -81,28 +95,39 @@ function readUrl(text: string | undefined, reach: Connection['reach']): URL {
   if (url.search !== '' || url.hash !== '') {
     throw new OperatorError('The address must end with its path: nothing may follow from ? or # on')
   }
-  if (url.protocol === 'https:') return url
-  if (url.protocol === 'http:' && reach.allowLoopback) return url
-  throw new OperatorError(
-    `The address begins with ${url.protocol}//: say --url https://…, or http://… to this machine with --allow-loopback`,
-  )
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new OperatorError(`The address begins with ${url.protocol}//: say --url https://…`)
+  }
+  return url
 }
 
-function readTokenPlace(given: Given): Connection['token'] {
+function readTokenPlace(given: Given): Connection['token'] | undefined {
   const variable = given['token-env']
   const file = given['token-file']
-  if ((variable === undefined) === (file === undefined)) {
+  if (variable !== undefined && file !== undefined) {
     throw new OperatorError('Where is the token? Say either --token-env VARIABLE or --token-file PATH')
   }
   if (file !== undefined) return { kind: 'file', source: resolve(file) }
+  if (variable === undefined) return undefined
   // Never quoted: what is no name may be the token itself, typed in the wrong place.
-  if (!VARIABLE_NAME.test(variable ?? '')) {
-    throw new OperatorError('--token-env takes the name of an environment variable, not the token')
+  if (!isVariableName(variable)) {
+    throw new OperatorError(
+      '--token-env takes the name of an environment variable, such as ACME_SCIM_TOKEN, and what was given looks like ' +
+        'a token: put that into a variable with a name in capital letters, and say the name',
+    )
   }
-  return { kind: 'env', source: variable ?? '' }
+  return { kind: 'env', source: variable }
 }
 
-function readMemberMode(text = 'inline'): MemberMode {
+// Names have words of one case; tokens are long, and mix cases and digits.
+function isVariableName(text: string): boolean {
+  const isUpper = /^[A-Z_][A-Z0-9_]*$/.test(text)
+  const isPlain = /^[A-Za-z_]+$/.test(text)
+  const words = text.split('_')
+  return (isUpper || isPlain) && words.every((word) => word.length <= (/\d/.test(word) ? 12 : 24))
+}
+
+function readMemberMode(text: string): MemberMode {
   const mode = MEMBER_MODES.find((known) => known === text)
   if (mode === undefined) {
     throw new OperatorError(`The members are "${text}": say --members ${MEMBER_MODES.join(' or --members ')}`)
@@ -110,12 +135,31 @@ function readMemberMode(text = 'inline'): MemberMode {
   return mode
 }
 
-function firstMoment(schedule: string, now: Date): Date {
-  const first = validate(schedule) ? cronSchedule(schedule).next(now) : undefined
+function readGate(given: Given): Partial<DeletionGate> {
+  const number = (name: 'gate-groups' | 'gate-members' | 'gate-percent', most: number) => {
+    const text = given[name]
+    if (text === undefined) return undefined
+    if (!/^\d{1,9}$/.test(text) || Number(text) > most) {
+      throw new OperatorError(`--${name} is "${text}": say a whole number from 0 to ${most}`)
+    }
+    return Number(text)
+  }
+  const [groups, members] = [number('gate-groups', 100_000), number('gate-members', 2_000_000)]
+  const percent = number('gate-percent', 100)
+  return {
+    ...(groups === undefined ? {} : { groups }),
+    ...(members === undefined ? {} : { members }),
+    ...(percent === undefined ? {} : { percent }),
+  }
+}
+
+function readSchedule(expression: string, now: Date): ConnectionChanges['schedule'] {
+  if (expression === 'off') return null
+  const first = validate(expression) ? cronSchedule(expression).next(now) : undefined
   if (first === undefined) {
     throw new OperatorError(
-      `The schedule is "${schedule}": say a cron expression in UTC, for instance --schedule "0 * * * *"`,
+      `The schedule is "${expression}": say a cron expression in UTC, for instance --schedule "0 * * * *", or off`,
     )
   }
-  return first
+  return { expression, first }
 }

@@ -10,17 +10,18 @@ const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const time = z.iso.datetime({ precision: 3 })
 const jobSchema = z.strictObject({
-  data: z.strictObject({
-    id: z.uuid(),
-    status: z.enum(['queued', 'running', 'succeeded', 'failed']),
-    synced_groups: z.int().nonnegative().nullable().describe('Groups present after the run; set on success.'),
-    deleted_groups: z.int().nonnegative().nullable().describe('Groups deleted by the run; set on success.'),
-    error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
-    created_at: time,
-    started_at: time.nullable(),
-    finished_at: time.nullable(),
-  }),
+  id: z.uuid(),
+  status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+  synced_groups: z.int().nonnegative().nullable().describe('Groups present after the run; set on success.'),
+  deleted_groups: z.int().nonnegative().nullable().describe('Groups deleted by the run; set on success.'),
+  error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
+  created_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
 })
+
+const jobReplySchema = z.strictObject({ data: jobSchema })
+const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int().nonnegative() })
 
 const groupsSchema = z.strictObject({
   data: z.array(groupRowSchema),
@@ -70,9 +71,20 @@ export const SCIM_OPERATIONS = {
       '202': {
         description: 'The job; `Location` is where to poll it.',
         headers: ['Location', 'Retry-After'],
-        content: { 'application/json': jobSchema },
+        content: { 'application/json': jobReplySchema },
       },
       '404': { description: 'No directory is configured for the account.', content: ENVELOPE },
+    },
+  },
+  jobs: {
+    id: 'listScimSyncJobs',
+    tag: TAG,
+    summary: 'The sync jobs of the account, newest first',
+    parameters: PAGE,
+    examples: [{ path: SYNC_JOBS_PATH }],
+    replies: {
+      '200': { description: 'A page of jobs.', content: { 'application/json': jobsSchema } },
+      '400': WRONG_PAGE,
     },
   },
   job: {
@@ -85,7 +97,7 @@ export const SCIM_OPERATIONS = {
       '200': {
         description: 'The job.',
         headers: ['Retry-After'],
-        content: { 'application/json': jobSchema },
+        content: { 'application/json': jobReplySchema },
       },
       '404': { description: "Unknown, or another account's.", content: ENVELOPE },
     },

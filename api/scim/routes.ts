@@ -15,7 +15,7 @@ import { queryString, sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import type { Store } from '../store/store.ts'
 import { listGroups, listMembers, type PageWanted } from './groups/group-store.ts'
-import { findJob, showJob, type Job } from './jobs/job-store.ts'
+import { findJob, listJobs, showJob, type Job } from './jobs/job-store.ts'
 import type { SyncJobs } from './jobs/jobs.ts'
 import { SCIM_OPERATIONS } from './operations.ts'
 
@@ -44,6 +44,13 @@ export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
       path: SYNC_JOBS_PATH,
       operation: SCIM_OPERATIONS.start,
       handle: startJob(jobs),
+    },
+    {
+      ...management,
+      method: 'GET',
+      path: SYNC_JOBS_PATH,
+      operation: SCIM_OPERATIONS.jobs,
+      handle: readJobs(store),
     },
     {
       ...management,
@@ -85,6 +92,12 @@ function readJob(store: Store): Handler {
     const job = await findJob(store, callerOf(reply).accountId, idOf(request, 'sync job'))
     if (job === undefined) throw unknown('sync job')
     sendJob(reply, 200, job)
+  }
+}
+
+function readJobs(store: Store): Handler {
+  return async (request, reply) => {
+    sendJson(reply, 200, await listJobs(store, callerOf(reply).accountId, pageOf(request)))
   }
 }
 

@@ -16,6 +16,12 @@ export function localUrl(port = ''): string {
 /** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
 export const DEFAULT_SCHEDULE = '0 2 * * *'
 
+/** The address of a program that takes notices. */
+export const webAddressSchema = z.url({
+  protocol: /^https?$/,
+  error: 'Expected an address that begins with https:// or http://',
+})
+
 const ORIGIN_EXPECTED = 'Expected an origin such as https://example.com, without a path'
 
 /** PUBLIC_URL, without a slash at its end: every path of the service begins right behind it. */

@@ -6,6 +6,7 @@ import { createKey } from '../../api/accounts/keys/key-store.ts'
 import { createLog } from '../../api/process/log.ts'
 import { openStore } from '../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../api/scim/directory/connection-store.ts'
+import { DEFAULT_GATE } from '../../api/scim/directory/gate.ts'
 import { SYNC_LIMITS } from '../../api/scim/directory/limits.ts'
 import { runInProcess } from '../../api/scim/jobs/run-in-process.ts'
 import { HEARTBEAT } from '../../api/scim/jobs/run-job.ts'
@@ -110,6 +111,7 @@ async function connect(store: Store, url: string): Promise<string> {
     token: { kind: 'env', source: TOKEN.variable },
     members: 'inline',
     reach: { allowLoopback: true, allowPrivate: false },
+    gate: DEFAULT_GATE,
     schedule: null,
     nextSyncAt: null,
   } as const

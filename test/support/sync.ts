@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { StoreSettings } from '../../api/store/open-store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/directory/connection-store.ts'
+import { DEFAULT_GATE } from '../../api/scim/directory/gate.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
 import type { HttpLimits } from '../../api/http/server/http-server.ts'
 import { runInProcess } from '../../api/scim/jobs/run-in-process.ts'
@@ -24,6 +25,7 @@ export const jobSchema = z.strictObject({
 })
 
 const jobReplySchema = z.strictObject({ data: jobSchema })
+const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int() })
 
 const groupsSchema = z.strictObject({
   data: z.array(
@@ -70,6 +72,7 @@ export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}):
     token: { kind: 'env', source: TOKEN_VARIABLE },
     members: 'inline',
     reach: { allowLoopback: true, allowPrivate: false },
+    gate: DEFAULT_GATE,
     schedule: null,
     nextSyncAt: null,
     ...more,
@@ -132,6 +135,7 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
     end,
     /** Starts a job and waits for its end. */
     sync: async () => await end((await post()).job.id),
+    jobs: async (query = '') => jobsSchema.parse(await read(`/scim/sync-jobs${query}`)),
     groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
     members: async (id: string) => membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
     /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */

@@ -1,6 +1,7 @@
 /** How accounts reach their directories: one connection per account, without its token. */
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
+import { DEFAULT_GATE } from './gate.ts'
 import { MEMBER_MODES } from './member-mode.ts'
 
 /** Where the token is found when a sync needs it. */
@@ -18,6 +19,9 @@ const connectionSchema = z
     members: z.enum(MEMBER_MODES),
     allow_loopback: flagSchema,
     allow_private: flagSchema,
+    gate_groups: z.number().nullable(),
+    gate_members: z.number().nullable(),
+    gate_percent: z.number().nullable(),
     schedule: z.string().nullable(),
     next_sync_at: z.string().nullable(),
     updated_at: z.string(),
@@ -29,6 +33,11 @@ const connectionSchema = z
     token: { kind: row.token_kind, source: row.token_source },
     members: row.members,
     reach: { allowLoopback: row.allow_loopback, allowPrivate: row.allow_private },
+    gate: {
+      groups: row.gate_groups ?? DEFAULT_GATE.groups,
+      members: row.gate_members ?? DEFAULT_GATE.members,
+      percent: row.gate_percent ?? DEFAULT_GATE.percent,
+    },
     schedule: row.schedule,
     nextSyncAt: row.next_sync_at,
     /** Changes with every `set`, so a sync can tell that it began under another connection. */
@@ -41,12 +50,12 @@ export type Connection = z.infer<typeof connectionSchema>
 /** What the operator says of a connection. */
 export type ConnectionWanted = Pick<
   Connection,
-  'url' | 'token' | 'members' | 'reach' | 'schedule' | 'nextSyncAt'
+  'url' | 'token' | 'members' | 'reach' | 'gate' | 'schedule' | 'nextSyncAt'
 >
 
 const SELECT = `
   SELECT c.account_id, a.name AS account, c.url, c.token_kind, c.token_source, c.members, c.allow_loopback,
-    c.allow_private, c.schedule, c.next_sync_at, c.updated_at
+    c.allow_private, c.gate_groups, c.gate_members, c.gate_percent, c.schedule, c.next_sync_at, c.updated_at
   FROM scim_connections AS c JOIN accounts AS a ON a.id = c.account_id`
 const FIND = `${SELECT} WHERE c.account_id = $1`
 const FIND_BY_NAME = `${SELECT} WHERE a.name = $1`
@@ -55,12 +64,13 @@ const DUE = `${SELECT} WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at`
 const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
 const PUT = `
   INSERT INTO scim_connections (account_id, url, token_kind, token_source, members, allow_loopback, allow_private,
-    schedule, next_sync_at, updated_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    schedule, next_sync_at, updated_at, gate_groups, gate_members, gate_percent)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
   ON CONFLICT (account_id) DO UPDATE SET
     url = excluded.url, token_kind = excluded.token_kind, token_source = excluded.token_source,
     members = excluded.members, allow_loopback = excluded.allow_loopback, allow_private = excluded.allow_private,
-    schedule = excluded.schedule, next_sync_at = excluded.next_sync_at, updated_at = excluded.updated_at`
+    schedule = excluded.schedule, next_sync_at = excluded.next_sync_at, updated_at = excluded.updated_at,
+    gate_groups = excluded.gate_groups, gate_members = excluded.gate_members, gate_percent = excluded.gate_percent`
 const HOLD = `
   UPDATE scim_connections SET updated_at = updated_at WHERE account_id = $1 AND updated_at = $2
   RETURNING account_id`
@@ -79,11 +89,13 @@ export async function putConnection(
   return await store.transaction(async (queries) => {
     const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
     if (found === undefined) return false
-    const { url, token, members, reach, schedule, nextSyncAt } = wanted
+    const { url, token, members, reach, gate, schedule, nextSyncAt } = wanted
     const flags = [Number(reach.allowLoopback), Number(reach.allowPrivate)]
     const { id } = z.object({ id: z.string() }).parse(found)
     const place = [url.href, token.kind, token.source]
-    await queries.query(PUT, [id, ...place, members, ...flags, schedule, nextSyncAt, now.toISOString()])
+    const times = [schedule, nextSyncAt, now.toISOString()]
+    const gateValues = [gate.groups, gate.members, gate.percent]
+    await queries.query(PUT, [id, ...place, members, ...flags, ...times, ...gateValues])
     return true
   })
 }

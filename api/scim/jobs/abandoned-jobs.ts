@@ -1,10 +1,14 @@
 /** Finds running jobs that nobody runs: those of processes that are gone, whose heartbeat stands still, and our own. */
 import type { Failure } from '../failures.ts'
+import { noticeFailure } from './failure-notice.ts'
 import { failJob, failAbandonedJob, listHeartbeats } from './job-store.ts'
 import { UNOBSERVED } from '../observer.ts'
 import type { JobDependencies } from './run-job.ts'
 
-type WatchDependencies = Pick<JobDependencies, 'store' | 'clock' | 'log' | 'heartbeat' | 'observer'>
+type WatchDependencies = Pick<
+  JobDependencies,
+  'store' | 'clock' | 'log' | 'heartbeat' | 'observer' | 'notify'
+>
 
 /** A process that runs jobs, as it knows itself. */
 export interface Runner {
@@ -35,7 +39,7 @@ interface Observed {
  */
 export function watchAbandonedJobs(
   runner: Runner,
-  { store, clock, log, heartbeat, observer = UNOBSERVED }: WatchDependencies,
+  { store, clock, log, heartbeat, notify, observer = UNOBSERVED }: WatchDependencies,
 ): () => Promise<void> {
   let observed = new Map<string, Observed>()
 
@@ -46,7 +50,16 @@ export function watchAbandonedJobs(
     runner.forget(id)
     if (ended === undefined) return
     observer.jobFinished({ outcome: failure })
+    if (notify !== undefined) void noticeFailure(store, ended, notify)
     log.warn({ job_id: id, failure }, 'a directory sync that stood open after a fault of the store is ended')
+  }
+
+  async function endAbandoned(job: Parameters<typeof failAbandonedJob>[1]): Promise<void> {
+    const ended = await failAbandonedJob(store, job, clock())
+    if (ended === undefined) return
+    observer.jobFinished({ outcome: 'interrupted' })
+    if (notify !== undefined) void noticeFailure(store, ended, notify)
+    log.warn({ job_id: job.id, failure: 'interrupted' }, 'the process of a directory sync is gone')
   }
 
   return async () => {
@@ -60,10 +73,7 @@ export function watchAbandonedJobs(
       }
       const now = lookAgain(observed.get(job.id), job.heartbeat, { lookedAt, beatMs: heartbeat.beatMs })
       if (now.looks < heartbeat.missedBeats) seen.set(job.id, now)
-      else if (await failAbandonedJob(store, job, clock())) {
-        observer.jobFinished({ outcome: 'interrupted' })
-        log.warn({ job_id: job.id, failure: 'interrupted' }, 'the process of a directory sync is gone')
-      }
+      else await endAbandoned(job)
     }
     observed = seen
   }

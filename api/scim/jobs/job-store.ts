@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
+import type { PageWanted } from '../groups/group-store.ts'
 import { FAILURES, readFailure, type Failure } from '../failures.ts'
 
 const jobSchema = z.object({
@@ -14,6 +15,7 @@ const jobSchema = z.object({
   created_at: z.string(),
   started_at: z.string().nullable(),
   finished_at: z.string().nullable(),
+  scheduled: z.number().transform((flag) => flag !== 0),
 })
 
 const idSchema = z.object({ id: z.string() })
@@ -22,15 +24,20 @@ const heartbeatSchema = z.object({ id: z.string(), runner: z.string(), heartbeat
 /** A job; times are ISO 8601 UTC with milliseconds. */
 export type Job = z.infer<typeof jobSchema>
 
-const COLUMNS = `id, account_id, status, synced_groups, deleted_groups, failure, created_at, started_at, finished_at`
+const COLUMNS = `id, account_id, status, synced_groups, deleted_groups, failure, created_at, started_at, finished_at,
+  scheduled`
 const HAS_CONNECTION = 'SELECT 1 AS found FROM scim_connections WHERE account_id = $1'
 const OPEN_JOB = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')`
 const ADD = `
-  INSERT INTO scim_sync_jobs (id, account_id, status, created_at, heartbeat) VALUES ($1, $2, 'queued', $3, 0)
+  INSERT INTO scim_sync_jobs (id, account_id, status, created_at, heartbeat, scheduled)
+  VALUES ($1, $2, 'queued', $3, 0, $4)
   RETURNING ${COLUMNS}`
 const FORGET = 'DELETE FROM scim_sync_jobs WHERE account_id = $1 AND finished_at < $2'
 const FIND = `SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND id = $2`
+const LIST = `
+  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT $2 OFFSET $3`
+const COUNT = 'SELECT count(*) AS total FROM scim_sync_jobs WHERE account_id = $1'
 const LAST = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT 1`
 const NEXT = "SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1"
@@ -53,7 +60,7 @@ const FAIL = `
 const BEATING = "SELECT id, runner, heartbeat FROM scim_sync_jobs WHERE status = 'running'"
 const FAIL_ABANDONED = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = ${FINISHED_AT}
-  WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING id`
+  WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING ${COLUMNS}`
 
 // How long finished jobs can be read.
 const KEPT_MS = 90 * 86_400_000
@@ -83,26 +90,36 @@ export function showJob({ failure, ...job }: Job) {
  * Forgets the jobs that finished 90 days ago.
  */
 export async function requestJob(store: Store, accountId: string, now: Date): Promise<Job | undefined> {
-  return await store.transaction((queries) => requestJobWithin(queries, accountId, now))
+  return await store.transaction((queries) => requestJobWithin(queries, accountId, { now, scheduled: false }))
 }
 
 /** The same as part of a transaction. */
 export async function requestJobWithin(
   queries: Queries,
   accountId: string,
-  now: Date,
+  { now, scheduled }: { readonly now: Date; readonly scheduled: boolean },
 ): Promise<Job | undefined> {
   const [connection] = await queries.query(HAS_CONNECTION, [accountId])
   if (connection === undefined) return undefined
   await queries.query(FORGET, [accountId, new Date(now.getTime() - KEPT_MS).toISOString()])
   const [open] = await queries.query(OPEN_JOB, [accountId])
   if (open !== undefined) return jobSchema.parse(open)
-  return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString()]))
+  return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString(), Number(scheduled)]))
 }
 
 /** The job with this id, if it is the account's. */
 export async function findJob(queries: Queries, accountId: string, id: string): Promise<Job | undefined> {
   return jobOf(await queries.query(FIND, [accountId, id]))
+}
+
+/** The jobs of an account, newest first, and how many there are in all. */
+export async function listJobs(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
+  const [count] = await queries.query(COUNT, [accountId])
+  const rows = await queries.query(LIST, [accountId, limit, offset])
+  return {
+    data: z.array(jobSchema).parse(rows).map(showJob),
+    total_count: z.object({ total: z.number() }).parse(count).total,
+  }
 }
 
 /** The newest job of the account. */
@@ -154,13 +171,13 @@ export async function listHeartbeats(queries: Queries) {
   return z.array(heartbeatSchema).parse(await queries.query(BEATING))
 }
 
-/** Fails a job as interrupted, unless its heartbeat has moved on; whether it did. */
+/** Fails a job as interrupted; undefined when its heartbeat has moved on. */
 export async function failAbandonedJob(
   queries: Queries,
   { id, heartbeat }: Pick<z.infer<typeof heartbeatSchema>, 'id' | 'heartbeat'>,
   now: Date,
-): Promise<boolean> {
-  return (await queries.query(FAIL_ABANDONED, [id, now.toISOString(), heartbeat])).length > 0
+): Promise<Job | undefined> {
+  return jobOf(await queries.query(FAIL_ABANDONED, [id, now.toISOString(), heartbeat]))
 }
 
 function jobOf([row]: readonly unknown[]): Job | undefined {

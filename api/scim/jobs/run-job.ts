@@ -1,9 +1,11 @@
 /** One job from the moment it was taken in hand to its end. */
 import type { Clock } from '../../http/call.ts'
+import type { Notify } from '../../process/webhook.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/store.ts'
 import { SyncFailure, type Failure } from '../failures.ts'
-import { beat, failJob, type Job, type RunningJob } from './job-store.ts'
+import { noticeFailure } from './failure-notice.ts'
+import { beat, failJob, findJob, type Job, type RunningJob } from './job-store.ts'
 import { UNOBSERVED } from '../observer.ts'
 import type { SyncDependencies, SyncOptions } from '../sync/sync.ts'
 import { lostJob, type RunSync } from './run-in-process.ts'
@@ -26,6 +28,8 @@ export interface JobDependencies extends SyncDependencies {
   readonly heartbeat: Heartbeat
   /** How a sync is run: in this process or in another one. */
   readonly runSync: RunSync
+  /** Hears of failed scheduled syncs. */
+  readonly notify?: Notify
   /** Milliseconds that a sync may take in all. */
   readonly syncMs: number
 }
@@ -51,7 +55,7 @@ export async function runJob(
   options: SyncOptions,
   dependencies: JobDependencies,
 ): Promise<void> {
-  const { log, syncMs, runSync, observer = UNOBSERVED } = dependencies
+  const { store, log, syncMs, runSync, notify, observer = UNOBSERVED } = dependencies
   const start = performance.now()
   const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
@@ -59,7 +63,7 @@ export async function runJob(
   const deadline = setTimeout(() => {
     ending.abort(new SyncFailure('timed_out', `not done within ${syncMs} ms`))
   }, syncMs)
-  const heart = keepBeating(running, ending, dependencies)
+  const heart = keepBeating(running, job.account_id, ending, dependencies)
   try {
     const signal = AbortSignal.any([options.signal, ending.signal])
     const task = { running, accountId: job.account_id }
@@ -77,7 +81,10 @@ export async function runJob(
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
     const ended = await recordFailure(running, fault.failure, dependencies)
     // One that another process ended as abandoned was counted there.
-    if (ended !== undefined) observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
+    if (ended !== undefined) {
+      observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
+      if (notify !== undefined) await noticeFailure(store, ended, notify)
+    }
   } finally {
     clearTimeout(deadline)
     await heart.stop()
@@ -94,13 +101,17 @@ async function recordFailure(running: RunningJob, failure: Failure, { store, clo
 
 function keepBeating(
   running: RunningJob,
+  accountId: string,
   ending: AbortController,
   { store, log, heartbeat }: JobDependencies,
 ) {
   let lastBeat = Promise.resolve()
   const beatOnce = async () => {
     try {
-      if (!(await beat(store, running))) ending.abort(lostJob())
+      if (await beat(store, running)) return
+      // A child process may have ended the job well, and its word of that be on the way.
+      const job = await findJob(store, accountId, running.id)
+      if (job?.status !== 'succeeded') ending.abort(lostJob())
     } catch (error) {
       log.error({ job_id: running.id, err: error }, 'heartbeat of a sync failed')
     }

@@ -21,7 +21,7 @@ export function watchSchedules({
     // In one step: a process that ends in between would lose the sync.
     await store.transaction(async (queries) => {
       if (await advanceSchedule(queries, connection, next))
-        await requestJobWithin(queries, accountId, clock())
+        await requestJobWithin(queries, accountId, { now: clock(), scheduled: true })
     })
   }
 

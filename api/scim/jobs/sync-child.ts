@@ -44,8 +44,8 @@ async function run({
       limits: { ...SYNC_LIMITS, keptBytes },
       observer: { ...UNOBSERVED, directoryAsked: (outcome) => send({ kind: 'requested', outcome }) },
     })
-    await store.close()
     send({ kind: 'done', report })
+    await store.close()
   } catch (error) {
     if (error instanceof SyncFailure) send({ kind: 'failed', failure: error.failure, detail: error.message })
     else

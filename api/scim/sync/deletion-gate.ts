@@ -1,18 +1,7 @@
 /** The last look before anything is deleted: a directory that lost much at once is more likely half-read. */
+import type { DeletionGate } from '../directory/gate.ts'
 import { SyncFailure } from '../failures.ts'
 import type { Plan } from './plan.ts'
-
-/** What one sync may remove without the operator's leave. */
-export interface DeletionGate {
-  /** Up to this many groups and members may always go: below it a share says little. */
-  readonly groups: number
-  readonly members: number
-  /** Beyond these, no more than so many percent of what stood before. */
-  readonly percent: number
-}
-
-/** The gate of a connection that says nothing else. */
-export const DEFAULT_GATE: DeletionGate = { groups: 5, members: 50, percent: 20 }
 
 /**
  * The failure that keeps this plan from being carried out without the operator's leave, if there is one;

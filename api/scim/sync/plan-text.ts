@@ -1,18 +1,41 @@
-import type { Plan } from './plan.ts'
+import type { Change, Plan } from './plan.ts'
+import type { Removals } from './removals.ts'
 
-/** What a plan would change, one tab-separated line per group: what happens, the directory's id, the name. */
-export function describePlan({ changes, deletions }: Plan): string[] {
+/**
+ * What a plan would change, one tab-separated line per group: what happens, the directory's id, the name, the number of
+ * members and those who leave, and the id of the group here. What changes is shown as it was and as it will be.
+ */
+export function describePlan({ changes, deletions }: Plan, removals: Removals): string[] {
   return [
-    'change\tscim_id\tdisplay_name\tmembers',
-    ...changes.map(({ local, remote, withMembers }) => {
-      const members = withMembers ? `${local?.memberCount ?? 0} -> ${remote.members?.count ?? 0}` : ''
-      return [kindOf(local), remote.scimId, remote.displayName, members].join('\t')
-    }),
-    ...deletions.map((group) => ['delete', group.scimId, group.displayName, ''].join('\t')),
+    'change\tscim_id\tdisplay_name\tmembers\tid',
+    ...changes.map((change) => describeChange(change, removals)),
+    ...deletions.map(({ scimId, displayName, id }) => ['delete', scimId, displayName, '', id].join('\t')),
   ]
 }
 
-function kindOf(local: { readonly deleted: boolean } | null): 'create' | 'restore' | 'update' {
-  if (local === null) return 'create'
-  return local.deleted ? 'restore' : 'update'
+function describeChange({ local, remote, withMembers }: Change, removals: Removals): string {
+  const count = withMembers ? String(remote.members?.count) : ''
+  if (local === null) {
+    const members = withMembers ? `0 -> ${count}` : ''
+    return ['create', remote.scimId, remote.displayName, members, ''].join('\t')
+  }
+  const members = withMembers ? `${local.memberCount ?? 0} -> ${count}` : ''
+  return [
+    local.deleted ? 'restore' : 'update',
+    fromTo(local.scimId, remote.scimId),
+    fromTo(local.displayName, remote.displayName),
+    `${members}${leaving(local.id, removals)}`,
+    local.id,
+  ].join('\t')
+}
+
+function fromTo(former: string, present: string): string {
+  return former === present ? present : `${former} -> ${present}`
+}
+
+function leaving(id: string, { byGroup }: Removals): string {
+  const removed = byGroup.get(id)
+  if (removed === undefined) return ''
+  const more = removed.count > removed.first.length ? ', …' : ''
+  return ` (${removed.count} leave: ${removed.first.join(', ')}${more})`
 }

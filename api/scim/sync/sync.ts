@@ -3,11 +3,11 @@ import type { Queries, Store } from '../../store/store.ts'
 import type { Resolve } from '../directory/addresses.ts'
 import { applyWork, type Work } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from '../directory/connection-store.ts'
-import { DEFAULT_GATE, deletionFault, exceedsGate } from './deletion-gate.ts'
+import { deletionFault, exceedsGate } from './deletion-gate.ts'
 import { createDirectoryClient, pauseFor, type DirectoryClient, type Wait } from '../directory/client.ts'
 import { SyncFailure } from '../failures.ts'
 import { readLocalGroups } from '../groups/group-store.ts'
-import { countRemovedMembers } from './removals.ts'
+import { findRemovals, type Removals } from './removals.ts'
 import type { SyncLimits } from '../directory/limits.ts'
 import type { SyncObserver } from '../observer.ts'
 import { goneIn, planSync, type Plan } from './plan.ts'
@@ -42,6 +42,8 @@ export interface Prepared {
   readonly fault: SyncFailure | undefined
   /** False when the directory gave no total, so that nothing may count as deleted. */
   readonly complete: boolean
+  /** Members who leave groups that stay. */
+  readonly removals: Removals
   /** What was left out or read otherwise than it was sent, one sentence a kind. */
   readonly warnings: readonly string[]
 }
@@ -82,7 +84,7 @@ export async function prepareSync(
       limits: dependencies.limits,
       members: connection.members,
       progress: options.progress,
-      mayMiss: (groups, all) => !exceedsGate(groups, all, DEFAULT_GATE),
+      mayMiss: (groups, all) => !exceedsGate(groups, all, connection.gate),
     })
     const local = await readLocalGroups(store, accountId)
     const planNow = (mayDelete: boolean) =>
@@ -96,15 +98,12 @@ export async function prepareSync(
     const mayConfirm = directory.groups.size > 0 || options.allowDeletions
     const complete = mayConfirm ? await directory.confirmAbsent(goneIn(first)) : directory.complete
     const plan = planNow(complete)
-    const fault = options.allowDeletions ? undefined : await faultOf(store, plan, options.signal)
-    return { connection, plan, fault, complete, warnings: directory.warnings.lines() }
+    const removals = await findRemovals(store, plan.changes, options.signal)
+    const fault = options.allowDeletions ? undefined : deletionFault(plan, removals.count, connection.gate)
+    return { connection, plan, fault, complete, removals, warnings: directory.warnings.lines() }
   } finally {
     await client.close()
   }
-}
-
-async function faultOf(store: Store, plan: Plan, signal: AbortSignal): Promise<SyncFailure | undefined> {
-  return deletionFault(plan, await countRemovedMembers(store, plan.changes, signal), DEFAULT_GATE)
 }
 
 /**

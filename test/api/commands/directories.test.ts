@@ -7,6 +7,7 @@ import { OperatorError } from '../../../api/http/errors.ts'
 import { createLog } from '../../../api/process/log.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
+import { requestJob } from '../../../api/scim/jobs/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import { COMMANDS } from '../../../api/commands/directory-commands.ts'
@@ -40,10 +41,8 @@ describe('directories, wrongly used', () => {
     { args: ['set'], remedy: '--account NAME' },
     { args: [...SET, ...TOKEN, '--url', 'scim.example.com'], remedy: '--url https://' },
     { args: [...SET, ...TOKEN, '--url', 'ftp://scim.example.com'], remedy: '--url https://' },
-    { args: ['set', '--account', 'acme', ...TOKEN, '--url', 'http://a.example'], remedy: '--allow-loopback' },
     { args: [...SET, ...TOKEN, '--url', 'https://user:pass@a.example'], remedy: 'in the token' },
     { args: [...SET, ...TOKEN, '--url', 'https://a.example/?tenant=1'], remedy: 'must end with its path' },
-    { args: [...SET, '--url', 'https://a.example'], remedy: '--token-env VARIABLE or --token-file' },
     { args: [...SET, ...TOKEN, '--token-file', 'x', '--url', 'https://a.example'], remedy: 'either' },
     {
       args: [...SET, ...TOKEN, '--url', 'https://a.example', '--members', 'some'],
@@ -57,6 +56,11 @@ describe('directories, wrongly used', () => {
       args: [...SET, ...TOKEN, '--url', 'https://a.example', '--schedule', '0 2 30 2 *'],
       remedy: '--schedule',
     },
+    {
+      args: [...SET, ...TOKEN, '--gate-percent', '101'],
+      remedy: '--gate-percent is "101": say a whole number',
+    },
+    { args: [...SET, ...TOKEN, '--gate-groups', '-1'], remedy: '--gate-groups' },
     { args: ['sync', '--acount', 'acme'], remedy: 'sync --account NAME' },
     { args: ['list', '--account', 'acme'], remedy: 'Say list' },
   ])('names the remedy on $args before it opens anything', ({ args: [name = '', ...args], remedy }) => {
@@ -65,11 +69,35 @@ describe('directories, wrongly used', () => {
   })
 })
 
+describe('directories set --token-env', () => {
+  const set = (name: string) => () => COMMANDS['set']?.prepare([...SET.slice(1), '--token-env', name])
+
+  it.each([
+    'abcdef0123456789abcdef0123456789',
+    'ABCDEF0123456789ABCDEF0123456789',
+    'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
+    'AbCdEfGhIjKlMnOpQrStUvWxYz',
+    'tok_secret_7f3a',
+    'secret-token.x',
+    'eyJhbGciOiJIUzI1NiJ9',
+  ])('refuses %s, which looks like a token, and does not repeat it', (token) => {
+    expect(set(token)).toThrow('ACME_SCIM_TOKEN')
+    expect(set(token)).not.toThrow(token)
+  })
+
+  it.each(['ACME_SCIM_TOKEN', 'T1', '_TOKEN_2', 'acme_scim_token', 'OKTA_PRODUCTION_DIRECTORY_TOKEN'])(
+    'takes %s',
+    (name) => {
+      expect(set(name)).not.toThrow()
+    },
+  )
+})
+
 describe('directories --help', () => {
   it('names every command', async () => {
     const run = await directories({ DATA_DIR: folders.make() }, '--help')
     expect(run.code).toBe(0)
-    for (const command of ['set', 'list', 'remove', 'test', 'sync'])
+    for (const command of ['set', 'list', 'remove', 'test', 'sync', 'erase'])
       expect(run.stdout).toContain(`  ${command}`)
   })
 })
@@ -103,6 +131,15 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     return settings
   }
 
+  /** The id of each group here, by the directory's id. */
+  async function localIds(settings: StoreSettings): Promise<(scimId: string) => string> {
+    const store = await openStore(settings, new Date())
+    const groups = await store.query('SELECT id, scim_id FROM scim_groups')
+    await store.close()
+    const ids = new Map(groups.map((row) => [String(row['scim_id']), String(row['id'])]))
+    return (scimId) => ids.get(scimId) ?? ''
+  }
+
   describe('directories set', () => {
     it('connects an account, and list shows it without the token', async () => {
       const settings = await withAccount()
@@ -117,17 +154,73 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(list.stdout + run.stderr).not.toContain(DIRECTORY_TOKEN)
     })
 
-    it('takes the place of the former connection', async () => {
-      const settings = await connected('http://127.0.0.1:1/a', '--schedule', '0 * * * *')
-      await directories(settings, 'set', '--account', 'acme', '--url', 'https://b.example', ...TOKEN)
-      const store = await openStore(settings, new Date())
-      expect(await findConnectionByName(store, 'acme')).toMatchObject({
+    it('changes what is given of a connection, and keeps the rest', async () => {
+      const settings = await connected(
+        'http://127.0.0.1:1/a',
+        '--schedule',
+        '0 * * * *',
+        '--members',
+        'off',
+        '--gate-groups',
+        '9',
+      )
+      const found = async () => {
+        const store = await openStore(settings, new Date())
+        const connection = await findConnectionByName(store, 'acme')
+        await store.close()
+        return connection
+      }
+      const before = await found()
+      const run = await directories(settings, 'set', '--account', 'acme', '--url', 'http://127.0.0.1:2/b')
+      expect(run.stderr).toContain('Deletion gate: 9 groups, 50 members, 20 %.')
+      expect(await found()).toEqual({
+        ...before,
+        url: new URL('http://127.0.0.1:2/b'),
+        updatedAt: expect.any(String),
+      })
+
+      const more = [
+        '--schedule',
+        'off',
+        '--no-allow-loopback',
+        '--gate-percent',
+        '50',
+        '--url',
+        'https://b.example',
+      ]
+      await directories(settings, 'set', '--account', 'acme', ...more)
+      expect(await found()).toMatchObject({
         url: new URL('https://b.example/'),
+        token: before?.token,
+        members: 'off',
         schedule: null,
         nextSyncAt: null,
+        gate: { groups: 9, members: 50, percent: 50 },
         reach: { allowLoopback: false, allowPrivate: false },
       })
-      await store.close()
+    })
+
+    it.each([
+      { url: 'http://a.example', more: [], remedy: '--allow-loopback' },
+      { url: 'https://127.0.0.1/', more: [], remedy: '--allow-loopback' },
+      { url: 'https://localhost/', more: [], remedy: '--allow-loopback' },
+      { url: 'https://10.1.2.3/', more: [], remedy: '--allow-private' },
+      { url: 'http://10.1.2.3/', more: ['--allow-loopback', '--allow-private'], remedy: 'another --url' },
+      { url: 'https://169.254.169.254/', more: ['--allow-private'], remedy: 'never reached' },
+      { url: 'https://[3fff::1]/', more: ['--allow-private'], remedy: 'never reached' },
+    ])('refuses $url $more, which no sync could reach', async ({ url, more, remedy }) => {
+      const run = await directories(
+        await withAccount(),
+        'set',
+        '--account',
+        'acme',
+        '--url',
+        url,
+        ...TOKEN,
+        ...more,
+      )
+      expect(run.code).toBe(2)
+      expect(run.stderr).toContain(remedy)
     })
 
     it('warns of a token that is not there yet', async () => {
@@ -143,18 +236,13 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.code).toBe(0)
       expect(run.stderr).toContain('NOT_SET_YET holds no token')
     })
-
-    it('does not repeat a token that was typed for the name of a variable', async () => {
-      const args = [...SET, '--url', 'https://a.example', '--token-env', 'secret-token.x']
-      const run = await directories(await withAccount(), ...args)
-      expect(run.code).toBe(2)
-      expect(run.stderr).not.toContain('secret-token')
-    })
   })
 
   describe('directories, wrongly used', () => {
     it.each([
       { args: [...SET, ...TOKEN], remedy: '--url https://' },
+      { args: [...SET, '--url', 'https://a.example'], remedy: '--token-env VARIABLE or --token-file' },
+      { args: ['erase', '--account', 'nobody'], remedy: 'keys -- list' },
       {
         args: ['set', '--account', 'nobody', ...TOKEN, '--url', 'https://a.example'],
         remedy: 'keys -- create',
@@ -227,16 +315,53 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await using directory = await startDirectory(groupsNamed('1', '2', '3'))
       const settings = await connected(directory.url)
       await sync(settings)
-      directory.groups.splice(0, 2, { id: '1', displayName: 'New\tname' })
-      directory.groups.push(...groupsNamed('4'))
+      directory.groups.splice(0, 3, { id: '1', displayName: 'New\tname' })
+      directory.groups.push(
+        { id: '3', displayName: 'Group 3', members: [{ value: 'new' }] },
+        ...groupsNamed('4'),
+      )
+      const row = (...columns: string[]) => `${columns.join('\t')}\n`
+      const idOf = await localIds(settings)
       const expected =
-        'change\tscim_id\tdisplay_name\tmembers\nupdate\t1\tNew name\t\ncreate\t4\tGroup 4\t0 -> 1\ndelete\t2\tGroup 2\t\n'
+        row('change', 'scim_id', 'display_name', 'members', 'id') +
+        row('update', '1', 'Group 1 -> New name', '', idOf('1')) +
+        row('update', '3', 'Group 3', '1 -> 1 (1 leave: user-of-3)', idOf('3')) +
+        row('create', '4', 'Group 4', '0 -> 1', '') +
+        row('delete', '2', 'Group 2', '', idOf('2'))
       for (let times = 0; times < 2; times += 1) {
         expect(await sync(settings, '--dry-run')).toMatchObject({ code: 0, stdout: expected })
       }
       const store = await openStore(settings, new Date())
       expect(await store.query('SELECT 1 AS job FROM scim_sync_jobs')).toHaveLength(1)
       await store.close()
+    })
+
+    it('--dry-run shows the id that a group has again, and what it warns of', async () => {
+      await using directory = await startDirectory(groupsNamed('1', '2'))
+      const settings = await connected(directory.url)
+      await sync(settings)
+      const idOf = await localIds(settings)
+      directory.groups.splice(1, 1)
+      await sync(settings)
+      directory.groups.push({
+        id: '2',
+        displayName: 'Group 2',
+        members: [{ value: '' }, { value: 'user-of-2' }],
+      })
+      const run = await sync(settings, '--dry-run')
+      expect(run.stdout).toContain(`\nrestore\t2\tGroup 2\t`)
+      expect(run.stdout).toContain(`\t${idOf('2')}\n`)
+      expect(run.stderr).toContain('1 group with members that have no usable id')
+    })
+
+    it('lets as much go as the gate of the connection says', async () => {
+      await using directory = await startDirectory(manyGroups(20))
+      const settings = await connected(directory.url, '--gate-groups', '3')
+      await sync(settings)
+      directory.groups.splice(0, 5)
+      expect((await sync(settings)).stderr).toContain(FAILURES.deletion_threshold_exceeded)
+      await directories(settings, 'set', '--account', 'acme', '--gate-percent', '25')
+      expect(JSON.parse((await sync(settings)).stdout)).toMatchObject({ deleted_groups: 5 })
     })
 
     it('--allow-deletions lets one run delete what the gate would keep', async () => {
@@ -316,6 +441,43 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
       expect(run).toMatchObject({ code: 1, stdout: '' })
       expect(run.stderr).toContain('status 404')
+    })
+  })
+
+  describe('directories erase', () => {
+    async function rows(settings: StoreSettings) {
+      const store = await openStore(settings, new Date())
+      const count = async (table: string) => (await store.query(`SELECT 1 AS x FROM ${table}`)).length
+      const counts = [await count('scim_groups'), await count('scim_members')]
+      await store.close()
+      return counts
+    }
+
+    const erase = (settings: StoreSettings) => directories(settings, 'erase', '--account', 'acme')
+
+    it('erases deleted groups with their members, and all groups once the connection is removed', async () => {
+      await using directory = await startDirectory(groupsNamed('1', '2', '3'))
+      const settings = await connected(directory.url)
+      await sync(settings)
+      directory.groups.splice(0, 1)
+      await sync(settings)
+      expect(await rows(settings)).toEqual([3, 3])
+      expect((await erase(settings)).stderr).toContain('Erased 1 groups and 1 memberships')
+      expect(await rows(settings)).toEqual([2, 2])
+      await directories(settings, 'remove', '--account', 'acme')
+      expect((await erase(settings)).code).toBe(0)
+      expect(await rows(settings)).toEqual([0, 0])
+    })
+
+    it('erases nothing while a sync is under way', async () => {
+      const settings = await connected('http://127.0.0.1:1/')
+      const store = await openStore(settings, new Date())
+      const { accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
+      await requestJob(store, accountId, new Date())
+      await store.close()
+      const run = await erase(settings)
+      expect(run.code).toBe(2)
+      expect(run.stderr).toContain('erase again once it has ended')
     })
   })
 

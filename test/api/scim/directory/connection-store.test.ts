@@ -23,6 +23,7 @@ const FORMER: ConnectionWanted = {
   token: { kind: 'env', source: 'TOKEN' },
   members: 'inline',
   reach: { allowLoopback: true, allowPrivate: false },
+  gate: { groups: 5, members: 50, percent: 20 },
   schedule: '0 * * * *',
   nextSyncAt: NOW.toISOString(),
 }
@@ -31,6 +32,7 @@ const WANTED: ConnectionWanted = {
   token: { kind: 'file', source: '/run/token' },
   members: 'per_group',
   reach: { allowLoopback: false, allowPrivate: true },
+  gate: { groups: 0, members: 7, percent: 100 },
   schedule: null,
   nextSyncAt: null,
 }

@@ -67,9 +67,9 @@ describe('watchAbandonedJobs', () => {
   it('leaves a job alone whose heart beats just before it is ended', async () => {
     const { store, accountId, id } = await takenJob()
     await beat(store, { id, runner: OTHER })
-    expect(await failAbandonedJob(store, { id, heartbeat: 0 }, now)).toBe(false)
+    expect(await failAbandonedJob(store, { id, heartbeat: 0 }, now)).toBeUndefined()
     expect((await lastJob(store, accountId))?.status).toBe('running')
-    expect(await failAbandonedJob(store, { id, heartbeat: 1 }, now)).toBe(true)
+    expect(await failAbandonedJob(store, { id, heartbeat: 1 }, now)).toMatchObject({ id, status: 'failed' })
     await store.close()
   })
 

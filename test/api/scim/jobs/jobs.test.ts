@@ -1,4 +1,7 @@
 /** A sync job as its account sees it: its states, its failures, and when it runs. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import {
   findConnectionByName,
@@ -223,6 +226,74 @@ describe.each(stores.kinds)('jobs of several accounts on $name', ({ fresh }) => 
     }
   })
 })
+
+describe.each(stores.kinds)('GET /scim/sync-jobs on $name', ({ fresh }) => {
+  it('lists the jobs of the account, newest first, page by page', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    let seconds = 1_800_000_000
+    const clock = () => new Date((seconds += 1) * 1000)
+    await using service = await startSyncApi(await fresh(), { clock })
+    const acme = await service.connect(directory.url)
+    const other = await service.connect(directory.url, { account: 'other' })
+    const jobs = [await acme.sync(), await acme.sync(), await acme.sync()].toReversed()
+    await other.sync()
+    expect(await acme.jobs()).toEqual({ data: jobs, total_count: 3 })
+    expect(await acme.jobs('?offset=1&limit=1')).toEqual({ data: jobs.slice(1, 2), total_count: 3 })
+    expect((await other.jobs()).total_count).toBe(1)
+    expect((await service.get('/scim/sync-jobs?limit=0', acme.key)).status).toBe(400)
+    expect((await service.get('/scim/sync-jobs', await service.makeKey('inference'))).status).toBe(401)
+  })
+
+  it('shows a scheduled sync that failed', async () => {
+    await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
+    await using service = await startSyncApi(await fresh())
+    const nextSyncAt = '2026-11-20T10:00:00.000Z'
+    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', nextSyncAt })
+    const { data } = await until(async () => {
+      const jobs = await acme.jobs()
+      return jobs.data[0]?.status === 'failed' && jobs
+    })
+    expect(data[0]?.error_message).toBe(FAILURES.directory_unauthorized)
+  })
+})
+
+describe.each(stores.kinds)('NOTICE_WEBHOOK on $name', ({ fresh }) => {
+  it('hears of a scheduled sync that failed, and of no other', async () => {
+    const { origin, received, close } = await startHook()
+    await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
+    await using service = await startSyncApi(await fresh(), { settings: { NOTICE_WEBHOOK: origin } })
+    const asked = await service.connect(directory.url, { account: 'asked' })
+    await asked.sync()
+    const nextSyncAt = '2026-11-20T10:00:00.000Z'
+    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', nextSyncAt })
+    await until(() => received.length > 0)
+    const [job] = (await acme.jobs()).data
+    expect(received).toEqual([
+      {
+        event: 'sync_failed',
+        message: `The scheduled directory sync of account "acme" failed. ${FAILURES.directory_unauthorized}`,
+        account: 'acme',
+        job_id: job?.id,
+      },
+    ])
+    close()
+  })
+})
+
+/** A program that takes notices. */
+async function startHook() {
+  const received: unknown[] = []
+  const take = async (request: IncomingMessage, response: ServerResponse) => {
+    received.push(await json(request))
+    response.end()
+  }
+  const server = createServer((request, response) => void take(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  return { origin: `http://127.0.0.1:${port}`, received, close: () => server.close() }
+}
 
 describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
   it('start when their time has come, once, and set the next time', async () => {

@@ -1,0 +1,11 @@
+/** What one sync may remove without the operator's leave. */
+export interface DeletionGate {
+  /** Up to this many groups and members may always go: below it a share says little. */
+  readonly groups: number
+  readonly members: number
+  /** Beyond these, no more than so many percent of what stood before. */
+  readonly percent: number
+}
+
+/** The gate of a connection that says nothing else. */
+export const DEFAULT_GATE: DeletionGate = { groups: 5, members: 50, percent: 20 }
