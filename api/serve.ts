@@ -8,7 +8,8 @@ import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { catalogueOf, type SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
 import { followSnapshots } from './datasets/snapshots/current.ts'
 import { retainSnapshots } from './datasets/snapshots/retained.ts'
-import { createAnswers, type Answers } from './datasets/rankings/replies.ts'
+import { usualRankings } from './datasets/rankings/app-rankings.ts'
+import { createAnswers, type Answers } from './datasets/rows/answers.ts'
 import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server/http-server.ts'
 import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
@@ -135,7 +136,7 @@ async function openSnapshots(
   const current = await followSnapshots(dataDir, {
     log,
     async prepare(snapshot) {
-      await answers.warm(snapshot)
+      await answers.warm(snapshot, usualRankings(snapshot))
       const page = rankingView(catalogue)
       for (const asked of FIRST_LOOKS) await views.warm(snapshot, page, asked)
     },

@@ -1,15 +1,16 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { rankingMetaSchema, rankingRowSchema } from '../../pipeline/contract/dataset.ts'
+import { rankingMetaSchema, rankingRowSchema, seriesRowSchema } from '../../pipeline/contract/dataset.ts'
 import { retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import { describeParameters } from '../openapi/describe-parameters.ts'
 import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'
-import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
+import { RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import { FORMAT_NAMES, FORMATS } from './formats/formats.ts'
 import { PARAMETERS } from './rankings/parameters.ts'
 import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
+import { SERIES_PARAMETERS } from './series/parameters.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import { statusSchema } from './status.ts'
 
@@ -49,15 +50,26 @@ const MEANINGS = {
   format: 'Form of the reply; without it `Accept` decides.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
-const rankingsSchema = z.strictObject({ data: z.array(rankingRowSchema), meta: rankingMetaSchema })
+const SERIES_MEANINGS = {
+  app_id: 'The apps, each by its `app_id`; give the parameter again for each further one.',
+  start_date: MEANINGS.start_date,
+  end_date: MEANINGS.end_date,
+  limit: 'Days of the page.',
+  offset: 'Days of the window to skip.',
+  as_of: MEANINGS.as_of,
+  format: MEANINGS.format,
+} as const satisfies Readonly<Record<keyof typeof SERIES_PARAMETERS, string>>
 
-/** The body of the rankings in each format, by media type. */
-const RANKINGS_CONTENT = Object.fromEntries(
-  FORMAT_NAMES.map((name) => {
-    const { mediaType, body } = FORMATS[name]
-    return [mediaType, body === 'json' ? rankingsSchema : body]
-  }),
-)
+/** The body of rows in each format, by media type. */
+function rowsContent(row: z.ZodType): NonNullable<ReplyDescription['content']> {
+  const schema = z.strictObject({ data: z.array(row), meta: rankingMetaSchema })
+  return Object.fromEntries(
+    FORMAT_NAMES.map((name) => {
+      const { mediaType, body } = FORMATS[name]
+      return [mediaType, body === 'json' ? schema : body]
+    }),
+  )
+}
 
 const snapshotId: ParameterDescription = {
   name: 'id',
@@ -108,6 +120,47 @@ function fileReplies(types: Readonly<Record<string, 'binary' | 'text' | z.ZodTyp
   } as const
 }
 
+/** The replies of an operation that gives rows. */
+function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
+  return {
+    '200': {
+      description: `${what}; the same rows and order in every format.`,
+      headers: [
+        'ETag',
+        'Last-Modified',
+        'Cache-Control',
+        'Content-Location',
+        'Link',
+        'Vary',
+        'X-Total-Count',
+      ],
+      content: rowsContent(row),
+    },
+    '304': {
+      description: 'Unchanged since the tag or time that was sent.',
+      headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Vary'],
+    },
+    '400': {
+      description: 'Parameters are wrong; `error.metadata.parameters` lists each with what is allowed.',
+      content: ENVELOPE,
+    },
+    '406': {
+      description: 'Nothing of what `Accept` names exists; `error.metadata.available` does.',
+      content: ENVELOPE,
+    },
+    '410': {
+      description: 'The snapshot that `as_of` names was retracted; the reason is told.',
+      content: ENVELOPE,
+    },
+    '503': {
+      description:
+        'No snapshot has been published yet, the one that is cannot be opened, or too much is asked at once.',
+      headers: ['Retry-After'],
+      content: ENVELOPE,
+    },
+  }
+}
+
 export const DATASET_OPERATIONS = {
   rankings: {
     id: 'getAppRankings',
@@ -122,35 +175,20 @@ export const DATASET_OPERATIONS = {
       { path: RANKINGS_PATH, withoutKey: true },
       { path: RANKINGS_PATH, headers: { Accept: 'image/png' } },
     ],
-    replies: {
-      '200': {
-        description: 'The ranking; the same rows and order in every format.',
-        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Link', 'Vary'],
-        content: RANKINGS_CONTENT,
-      },
-      '304': {
-        description: 'Unchanged since the tag or time that was sent.',
-        headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Vary'],
-      },
-      '400': {
-        description: 'Parameters are wrong; `error.metadata.parameters` lists each with what is allowed.',
-        content: ENVELOPE,
-      },
-      '406': {
-        description: 'Nothing of what `Accept` names exists; `error.metadata.available` does.',
-        content: ENVELOPE,
-      },
-      '410': {
-        description: 'The snapshot that `as_of` names was retracted; the reason is told.',
-        content: ENVELOPE,
-      },
-      '503': {
-        description:
-          'No snapshot has been published yet, the one that is cannot be opened, or too much is asked at once.',
-        headers: ['Retry-After'],
-        content: ENVELOPE,
-      },
-    },
+    replies: rowsReplies('The ranking', rankingRowSchema),
+  },
+  series: {
+    id: 'getAppSeries',
+    tag: TAG,
+    summary: 'The usage of up to ten apps by day',
+    description:
+      'A row for each day and app, also where the app had no usage: `coverage` says whether the day is missing. Longer windows come in pages of days.',
+    parameters: describeParameters(SERIES_PARAMETERS, SERIES_MEANINGS),
+    examples: [
+      { path: `${SERIES_PATH}?app_id=2&start_date=2026-08-30&end_date=2026-08-31` },
+      { path: `${SERIES_PATH}?start_date=2026-08-30` },
+    ],
+    replies: rowsReplies('The series', seriesRowSchema),
   },
   snapshots: {
     id: 'listSnapshots',

@@ -2,10 +2,12 @@
 import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
 import type { Clock } from '../http/call.ts'
-import { RANKINGS_PATH, STATUS_PATH } from '../paths.ts'
+import { RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import type { Route } from '../http/route.ts'
-import type { Answers } from './rankings/replies.ts'
-import { appRankings } from './rankings/app-rankings.ts'
+import type { Answers } from './rows/answers.ts'
+import { replyRows, type RowsDependencies } from './rows/reply-rows.ts'
+import { parseRankings } from './rankings/app-rankings.ts'
+import { parseSeries } from './series/app-series.ts'
 import type { Snapshots } from './snapshots/choose.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DATASET_OPERATIONS } from './operations.ts'
@@ -34,14 +36,7 @@ export function datasetRoutes({
   const { current } = snapshots
   const open = { method: 'GET', access: 'open' } as const
   return [
-    {
-      ...open,
-      path: RANKINGS_PATH,
-      access: 'any',
-      limited: true,
-      operation: DATASET_OPERATIONS.rankings,
-      handle: appRankings(snapshots, answers, applyLimits),
-    },
+    ...rowsRoutes({ snapshots, answers, applyLimits }),
     {
       ...open,
       path: SNAPSHOTS_PATH,
@@ -70,4 +65,20 @@ export function datasetRoutes({
       handle: datasetStatus(current, schedule, clock),
     },
   ]
+}
+
+/** The routes of rows, which need a key and share its limits. */
+function rowsRoutes(dependencies: RowsDependencies): Route[] {
+  const { rankings, series } = DATASET_OPERATIONS
+  return [
+    { path: RANKINGS_PATH, operation: rankings, parse: parseRankings },
+    { path: SERIES_PATH, operation: series, parse: parseSeries },
+  ].map(({ path, operation, parse }) => ({
+    method: 'GET',
+    path,
+    access: 'any',
+    limited: true,
+    operation,
+    handle: replyRows(dependencies, parse),
+  }))
 }

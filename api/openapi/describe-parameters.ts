@@ -11,11 +11,18 @@ export function describeParameters<Table extends ParameterTable>(
     const parameter = table[name]
     return parameter === undefined
       ? []
-      : { name, in: 'query' as const, description, schema: schemaOf(parameter) }
+      : {
+          name,
+          in: 'query' as const,
+          description,
+          required: parameter.required === true,
+          schema: schemaOf(parameter),
+        }
   })
 }
 
-function schemaOf({ schema, integer, default: fallback }: Parameter) {
+function schemaOf({ schema, integer, most, default: fallback }: Parameter) {
+  if (most !== undefined) return { type: 'array', items: { type: 'integer' }, minItems: 1, maxItems: most }
   const made = integer === undefined ? jsonSchema(schema, 'input') : { type: 'integer', ...integer }
   return fallback === undefined ? made : { ...made, default: fallback }
 }

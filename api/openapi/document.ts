@@ -71,7 +71,10 @@ function describe(route: Route, operation: Operation, examples: Examples): Docum
     ...(parameters === undefined
       ? {}
       : {
-          parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === 'path' })),
+          parameters: parameters.map((parameter) => ({
+            ...parameter,
+            required: parameter.required ?? parameter.in === 'path',
+          })),
         }),
     ...(body === undefined
       ? {}

@@ -22,6 +22,7 @@ export const HEADERS = {
   Vary: text('The request headers that the choice of the reply depends on.'),
   'WWW-Authenticate': text('`Bearer`.'),
   'X-App-Id': text('The app that the request was counted for; 0 where it named none.'),
+  'X-Total-Count': text('How much the pages of the list have together, counted as `limit` and `offset` are.'),
   'X-Request-Id': text('Identifier of the request, which the log knows too.'),
 } as const
 

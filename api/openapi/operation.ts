@@ -15,6 +15,8 @@ export interface ParameterDescription {
   readonly name: string
   readonly in: 'query' | 'path'
   readonly description: string
+  /** Whether a request must have it; a path always does. */
+  readonly required?: boolean
   readonly schema: JsonSchema
 }
 

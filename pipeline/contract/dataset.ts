@@ -64,7 +64,35 @@ export const RANKING_COLUMNS = {
   readonly [Name in keyof RankingRow]: RankingRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
 }
 
-/** The `meta` of a rankings reply (CONTRACT 4.3). */
+/** One row of the series of an app by day (CONTRACT 4.6); days without usage have one too. */
+export const seriesRowSchema = z.strictObject({
+  day: daySchema,
+  app_id: z.bigint(),
+  app_name: z.string(),
+  requests: z.bigint(),
+  prompt_tokens: z.string().regex(/^\d+$/),
+  completion_tokens: z.string().regex(/^\d+$/),
+  total_tokens: z.string().regex(/^\d+$/),
+  /** What the table coverage says of the day: a missing day is not a day without usage. */
+  coverage: z.enum(COVERAGE_STATUSES),
+})
+export type SeriesRow = z.infer<typeof seriesRowSchema>
+
+/** The columns of such a row. */
+export const SERIES_COLUMNS = {
+  day: 'text',
+  app_id: 'integer',
+  app_name: 'text',
+  requests: 'integer',
+  prompt_tokens: 'decimal',
+  completion_tokens: 'decimal',
+  total_tokens: 'decimal',
+  coverage: 'text',
+} as const satisfies {
+  readonly [Name in keyof SeriesRow]: SeriesRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
+}
+
+/** The `meta` of a reply with rows (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
   as_of: z.iso.datetime({ precision: 0 }),
   start_date: daySchema,

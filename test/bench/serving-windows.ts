@@ -85,7 +85,7 @@ export async function measureWindows(
         index % plainEvery === 0 ? await compare(snapshot, plain, window) : await askOurs(snapshot, window)
       taken.ours.push(ms)
       if (plainMs !== undefined) taken.plain.push(plainMs)
-      if ((await readCandidates(snapshot, window)) === undefined) {
+      if ((await readCandidates(snapshot, window, window.limit)) === undefined) {
         taken.fallenBack.push(ms)
         if (plainMs !== undefined) taken.fallenBackPlain.push(plainMs)
       }
@@ -134,7 +134,7 @@ async function compare(
   window: RankingsQuery,
 ): Promise<Times> {
   const start = performance.now()
-  const rows = await readRanking(snapshot, window)
+  const { rows } = await readRanking(snapshot, window)
   const middle = performance.now()
   const plainRows = await ask(connection, PLAIN(window.sort), window)
   const end = performance.now()

@@ -19,6 +19,8 @@ const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 50
 /** The largest offset: with the largest limit, the end of what can be reached. */
 export const MAX_OFFSET = 100
+/** The last rank that a page can show. */
+export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
 
 /** Every parameter with its check. */
 export const PARAMETERS = {
@@ -55,7 +57,8 @@ export function parseParameters(query: string): Parameters {
 }
 
 /** Where parameters that are right one by one do not fit each other. */
-export function contradictions({ category, subcategory, start_date, end_date }: Parameters): Fault[] {
+export function contradictions(parameters: Parameters): Fault[] {
+  const { category, subcategory } = parameters
   const faults: Fault[] = []
   if (category !== undefined && subcategory !== undefined) {
     const inside = subcategoriesOf(category)
@@ -64,8 +67,15 @@ export function contradictions({ category, subcategory, start_date, end_date }: 
       faults.push(invalid('subcategory', subcategory, allowed))
     }
   }
-  if (start_date !== undefined && end_date !== undefined && start_date > end_date) {
-    faults.push(invalid('start_date', start_date, `a date not after end_date, ${end_date}`))
-  }
+  faults.push(...reversedDates(parameters))
   return faults
+}
+
+/** The fault of dates in the wrong order. */
+export function reversedDates({
+  start_date,
+  end_date,
+}: Pick<Parameters, 'start_date' | 'end_date'>): Fault[] {
+  if (start_date === undefined || end_date === undefined || start_date <= end_date) return []
+  return [invalid('start_date', start_date, `a date not after end_date, ${end_date}`)]
 }

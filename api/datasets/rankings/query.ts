@@ -19,11 +19,8 @@ export type RankingsQuery = DateWindow & {
  */
 export function resolveQuery(parameters: Parameters, dataThrough: string): RankingsQuery {
   const { category, subcategory, sort, limit, offset } = parameters
-  const { start, end } = resolveWindow(parameters, dataThrough)
-  if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
   return {
-    start,
-    end,
+    ...requireWindow(parameters, dataThrough),
     sort: sort ?? PARAMETERS.sort.default,
     // The subcategory takes precedence, and the group it belongs to adds nothing.
     category: subcategory === undefined ? (category ?? null) : null,
@@ -31,4 +28,17 @@ export function resolveQuery(parameters: Parameters, dataThrough: string): Ranki
     limit: limit ?? PARAMETERS.limit.default,
     offset: offset ?? PARAMETERS.offset.default,
   }
+}
+
+/**
+ * The window that is answered.
+ * @throws {ApiError} 400 when it would start after it ends.
+ */
+export function requireWindow(
+  asked: Pick<Parameters, 'start_date' | 'end_date'>,
+  dataThrough: string,
+): DateWindow {
+  const { start, end } = resolveWindow(asked, dataThrough)
+  if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
+  return { start, end }
 }

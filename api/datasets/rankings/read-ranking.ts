@@ -3,13 +3,17 @@ import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import type { RankingsQuery } from './query.ts'
 import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
+import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
 
-// Totals leave as text: they may pass 2^63.
+// Totals leave as text: they may pass 2^63. The windows are counted before they are cut into pages.
 const PAGE = (sort: Sort, schema: 'main' | 'fast') => `
   SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
-    CAST(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'} AS VARCHAR) AS measure
-  FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+    CAST(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'} AS VARCHAR) AS measure, apps
+  FROM (
+    SELECT *, count(*) OVER () AS apps
+    FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+  )
   WHERE rank > $offset AND rank <= $offset + $limit
   ORDER BY rank`
 
@@ -17,44 +21,61 @@ const UPPER_BOUND =
   'SELECT CAST(tokens AS VARCHAR) AS tokens FROM fast.upper_bound($start, $end, $category, $subcategory)'
 
 const digits = z.string().regex(/^\d+$/)
-const pageSchema = z.array(rankingRowSchema.extend({ measure: digits }))
+const pageSchema = z.array(rankingRowSchema.extend({ measure: digits, apps: z.bigint() }))
 const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
 
 type Page = z.infer<typeof pageSchema>
+
+/** One page of a ranking. */
+interface RankingPage<Row> {
+  readonly rows: readonly Row[]
+  /** How many ranks the pages have together; that of an empty page says that it lies beyond them. */
+  readonly total: number
+}
 
 /** Reads one page of a ranking. */
 export async function readRanking(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
-): Promise<readonly RankingRow[]> {
-  const page = await readMeasuredRanking(snapshot, query)
-  return page.map(({ measure: _measure, ...row }) => row)
+): Promise<RankingPage<RankingRow>> {
+  const { rows, total } = await readMeasuredRanking(snapshot, query)
+  return { rows: rows.map(({ measure: _measure, ...row }) => row), total }
 }
 
 /**
  * Reads one page of a ranking with the `measure` that orders it, tokens or excess tokens: from the candidates where they
  * prove it, else from all apps.
  */
-export async function readMeasuredRanking(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<Page> {
-  return (await readCandidates(snapshot, query)) ?? (await readPage(snapshot, query, 'main'))
+export async function readMeasuredRanking(
+  snapshot: ReadableSnapshot,
+  query: RankingsQuery,
+): Promise<RankingPage<RankingRow & { readonly measure: string }>> {
+  const page =
+    (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main'))
+  return {
+    rows: page.map(({ apps: _apps, ...row }) => row),
+    total: Math.min(Number(page[0]?.apps ?? 0), REACHABLE_RANKS),
+  }
 }
 
 /**
  * Reads the page from the candidates alone; undefined unless that proves it. No other app has more tokens than the upper
  * bound, and an excess is a part of an app's tokens. So the page is that of all apps when its last row is above the bound.
+ * @param ranks that there have to be, unless all apps are candidates: more of them make no difference to the reply.
  */
 export async function readCandidates(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
+  ranks: number,
 ): Promise<Page | undefined> {
   if (!snapshot.hasCandidates || isSmall(snapshot, query)) return undefined
   const [page, bound] = await Promise.all([
     readPage(snapshot, query, 'fast'),
     readUpperBound(snapshot, query),
   ])
-  const last = page[query.limit - 1]
   if (bound === undefined) return page
-  return last !== undefined && BigInt(last.measure) > bound ? page : undefined
+  const last = page[query.limit - 1]
+  return last !== undefined && last.apps >= ranks && BigInt(last.measure) > bound ? page : undefined
 }
 
 /**

@@ -8,6 +8,10 @@ export interface Parameter {
   readonly schema: z.ZodType
   /** What is allowed, in words that follow "allowed: ". */
   readonly allowed: string
+  /** How many times it may be given; its schema is that of the list of values then. Once, where nothing is said. */
+  readonly most?: number
+  /** Whether no request can do without it. */
+  readonly required?: boolean
   /** What a request without it means, where that is always the same. */
   readonly default?: string | number
   /** The bounds of a whole number, whose text is read as one. */
@@ -25,7 +29,7 @@ export type Values<Table extends ParameterTable> = {
 /** One thing wrong with one parameter, as told in the metadata of the 400. */
 export interface Fault {
   readonly parameter: string
-  readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid'
+  readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid' | 'missing'
   /** The value as sent, shortened; of a repeated parameter all of them. */
   readonly sent: string
   readonly allowed: string
@@ -57,10 +61,15 @@ export function readParameters(
 ): { readonly values: Readonly<Record<string, unknown>>; readonly faults: Fault[] } {
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
-  for (const [name, sent] of groupByName(query)) {
-    const outcome = readParameter(table, name, sent)
+  const sent = groupByName(query)
+  for (const [name, texts] of sent) {
+    const outcome = readParameter(table, name, texts)
     if ('fault' in outcome) faults.push(outcome.fault)
     else values[name] = outcome.value
+  }
+  for (const [name, { allowed, required }] of Object.entries(table)) {
+    if (required === true && !sent.has(name))
+      faults.push({ parameter: name, problem: 'missing', sent: '', allowed })
   }
   return { values, faults }
 }
@@ -101,12 +110,12 @@ function readParameter(
     const allowed = `the parameters ${Object.keys(table).join(', ')}`
     return { fault: { parameter: shorten(name), problem: 'unknown', sent, allowed } }
   }
-  const { schema, allowed } = parameter
-  if (values.length > 1) {
+  const { schema, allowed, most } = parameter
+  if (most === undefined && values.length > 1) {
     return { fault: { parameter: name, problem: 'repeated', sent, allowed: `${allowed}, given once` } }
   }
-  if (sent === '') return { fault: { parameter: name, problem: 'empty', sent, allowed } }
-  const parsed = schema.safeParse(values[0])
+  if (values.includes('')) return { fault: { parameter: name, problem: 'empty', sent, allowed } }
+  const parsed = schema.safeParse(most === undefined ? values[0] : values)
   return parsed.success ? { value: parsed.data } : { fault: invalid(name, sent, allowed) }
 }
 
@@ -115,6 +124,7 @@ const PROBLEMS: Readonly<Record<Fault['problem'], string>> = {
   repeated: 'is given more than once',
   empty: 'is empty',
   invalid: 'is not valid',
+  missing: 'is missing',
 }
 
 function describe({ parameter, problem, sent, allowed }: Fault): string {

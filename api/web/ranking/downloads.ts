@@ -1,7 +1,8 @@
 import { COMPARABILITY_NOTE, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { FORMAT_NAMES } from '../../datasets/formats/formats.ts'
-import { pinnedAddress } from '../../datasets/rankings/links.ts'
+import { rankingsQuestion } from '../../datasets/rankings/app-rankings.ts'
+import { pinnedAddress } from '../../datasets/rows/links.ts'
 import type { SnapshotFile } from '../../datasets/snapshots/catalogue.ts'
 import { html, type Html } from '../html.ts'
 import { exact } from '../numbers.ts'
@@ -34,7 +35,7 @@ export function downloads({ snapshot, query, entries, bibtex, links }: PageView)
     <p>
       This list from the API, with a key (<code>npm run keys -- create</code> makes one; the operator of this
       service has it):
-      ${FORMAT_NAMES.map((format) => html`<a href="${pinnedAddress({ snapshot, query, format })}">${format}</a> `)}
+      ${FORMAT_NAMES.map((format) => html`<a href="${pinnedAddress({ snapshot, question: rankingsQuestion(query), format })}">${format}</a> `)}
       · <a href="${SNAPSHOTS_PATH}">all snapshots</a>
     </p>
     <h2>Cite it</h2>

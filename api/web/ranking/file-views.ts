@@ -1,8 +1,8 @@
 /** GET /rankings.csv and /rankings.json (CONTRACT 4.6): the rows of the page as a file, without a key. */
 import { FORMATS } from '../../datasets/formats/formats.ts'
 import { resolveQuery } from '../../datasets/rankings/query.ts'
-import { readRanking } from '../../datasets/rankings/read-ranking.ts'
-import { encodeRanking } from '../../datasets/rankings/replies.ts'
+import { rankingsQuestion } from '../../datasets/rankings/app-rankings.ts'
+import { encodeRows } from '../../datasets/rows/answers.ts'
 import { queryString } from '../../http/respond.ts'
 import type { View } from '../views.ts'
 import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
@@ -14,8 +14,9 @@ export function rankingFile(format: 'csv' | 'json'): View<PageParameters> {
     contentType: FORMATS[format].contentType,
     read: (request) => parsePageParameters(queryString(request)),
     async make({ snapshot }, asked) {
-      const query = resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough)
-      return encodeRanking({ snapshot, query, format }, await readRanking(snapshot, query))
+      const question = rankingsQuestion(resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough))
+      const { rows } = await question.read(snapshot)
+      return encodeRows({ snapshot, question, format }, rows)
     },
   }
 }

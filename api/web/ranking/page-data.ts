@@ -74,7 +74,8 @@ const tagList = z.array(z.string())
 
 /** Reads the page of a ranking with all that stands around it. */
 export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
-  const { ranking, hasNext } = await readPageOfRanking(snapshot, query)
+  const { rows: ranking, total: ranks } = await readMeasuredRanking(snapshot, query)
+  const next = query.offset + query.limit
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
   const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
@@ -97,7 +98,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
       recent: recent.get(app.app_id) ?? new Map(),
       daily: daily.get(app.app_id) ?? new Map(),
     })),
-    hasNext,
+    hasNext: next <= MAX_OFFSET && next < ranks,
     apps: totals.apps,
     tokens: totals.tokens,
     daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
@@ -105,14 +106,6 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     earlier,
     recentDays,
   }
-}
-
-/** The rows of a page. One more tells whether ranks follow; it is asked for only where a page could show them. */
-async function readPageOfRanking(snapshot: ReadableSnapshot, query: RankingsQuery) {
-  const { limit, offset } = query
-  const isLast = offset + limit > MAX_OFFSET
-  const rows = await readMeasuredRanking(snapshot, isLast ? query : { ...query, limit: limit + 1 })
-  return { ranking: rows.slice(0, limit), hasNext: rows.length > limit }
 }
 
 function range({ start, end }: RankingsQuery): DateWindow {

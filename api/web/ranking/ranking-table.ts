@@ -1,7 +1,7 @@
 /** The table of a ranking: who, how much, and how that changed. */
 import { baselineOf, daysOf } from '../../datasets/rankings/window.ts'
 import { METHOD_PATH } from '../../paths.ts'
-import { pageBefore } from '../../datasets/rankings/links.ts'
+import { pageBefore } from '../../datasets/rows/links.ts'
 import type { RankingsQuery } from '../../datasets/rankings/query.ts'
 import { sparkline } from '../charts.ts'
 import { html, isolated, type Html } from '../html.ts'

@@ -70,8 +70,8 @@ describe('over apps that gain and lose rank', () => {
   })
 
   it('a page that other apps may reach is read from all apps', async () => {
-    expect(await readCandidates(snapshot, oneDay(LATER))).toBeUndefined()
-    const ids = (await readRanking(snapshot, oneDay(LATER))).map(({ app_id }) => app_id)
+    expect(await readCandidates(snapshot, oneDay(LATER), 5)).toBeUndefined()
+    const ids = (await readRanking(snapshot, oneDay(LATER))).rows.map(({ app_id }) => app_id)
     expect(ids).toEqual([60n, 59n, 58n, 57n, 56n])
   })
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
     dataThrough: DAY,
-    apps: ids.map((id) => ({ id, name: `App ${id}` })),
+    apps: ids.map((id) => ({ id, name: `App ${id}`, tags: id < 20 ? ['game' as const] : [] })),
     daily: ids.map((app) => ({ day: DAY, app, tokens: 10 })),
   })
   api = await startApi(dataDir)
@@ -59,5 +59,25 @@ describe('pages of GET /datasets/app-rankings', () => {
       (await api.get(`/datasets/app-rankings?limit=50&offset=${offset}`, key)).headers.get('Link')
     expect(await linkOf(50)).toMatch(/offset=100>; rel="next"/)
     expect(await linkOf(51)).not.toContain('rel="next"')
+  })
+
+  it('say where the list ends, and never lead to an empty page', async () => {
+    const ask = async (query: string) => {
+      const response = await api.get(`/datasets/app-rankings?${query}`, key)
+      return { link: response.headers.get('Link') ?? '', total: response.headers.get('X-Total-Count') }
+    }
+    const all = await ask('limit=50')
+    expect(all.link).toMatch(/offset=50>; rel="next"/)
+    expect(all.link).toMatch(/offset=100>; rel="last"/)
+    expect(all.total).toBe('200')
+    const games = await ask('limit=10&category=entertainment')
+    expect(games.link).toMatch(/offset=10>; rel="next"/)
+    expect(games.link).toMatch(/offset=10>; rel="last"/)
+    expect(games.total).toBe('20')
+    const end = await ask('limit=10&offset=10&category=entertainment')
+    expect(end.link).not.toContain('rel="next"')
+    expect(end.link).toMatch(/offset=10>; rel="last"/)
+    const beyond = await ask('limit=10&offset=20&category=entertainment')
+    expect(beyond.link).not.toMatch(/rel="(next|last)"/)
   })
 })

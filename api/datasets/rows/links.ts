@@ -1,0 +1,80 @@
+/** Where a reply leads on to: RFC 8288 links, and the address under which it stays the same. */
+import { LICENCE } from '../../../pipeline/contract/dataset.ts'
+import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { DOCUMENT_PATH, STATUS_PATH } from '../../paths.ts'
+import { FORMAT_NAMES, FORMATS } from '../formats/formats.ts'
+import type { Page, Place, Question } from './question.ts'
+
+/**
+ * The address that gives the same bytes for as long as the snapshot is retained: every default is written out,
+ * the snapshot pinned.
+ */
+export function pinnedAddress({ snapshot, question, format }: Place): string {
+  const form = format === 'json' ? [] : ([['format', format]] as const)
+  return address(question.path, [['as_of', snapshot.asOf], ...question.parameters, ...form])
+}
+
+/**
+ * The `Link` field. Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
+ * @param total how much the pages have together; undefined where that is not known (HEAD).
+ */
+export function linkField(place: Place, total: number | undefined): string {
+  const { snapshot, question, format } = place
+  const files = `${SNAPSHOTS_PATH}/${snapshot.id}`
+  return [
+    ...pageLinks(place, total),
+    link(LICENCE.url, 'license'),
+    link(`${files}/datapackage.json`, 'describedby', 'application/json'),
+    link(files, 'cite-as'),
+    link(SNAPSHOTS_PATH, 'version-history'),
+    link(address(question.path, question.parameters), 'latest-version'),
+    ...FORMAT_NAMES.filter((name) => name !== format).map((name) =>
+      link(pinnedAddress({ ...place, format: name }), 'alternate', FORMATS[name].mediaType),
+    ),
+    link(DOCUMENT_PATH, 'service-desc', 'application/json'),
+    link(STATUS_PATH, 'status'),
+  ].join(', ')
+}
+
+function pageLinks(place: Place, total: number | undefined): string[] {
+  const { page } = place.question
+  if (page === undefined) return []
+  const to = (target: PageOfList, relation: string) =>
+    link(pinnedAddress({ ...place, question: turnTo(place.question, target) }), relation)
+  const { limit, offset } = page
+  const links: string[] = []
+  if (offset > 0) links.push(to({ limit, offset: 0 }, 'first'), to(pageBefore(page), 'prev'))
+  const last = total === undefined ? undefined : lastOffset(page, total)
+  if (last === undefined) return links
+  if (last > offset) links.push(to({ limit, offset: offset + limit }, 'next'))
+  return [...links, to({ limit, offset: last }, 'last')]
+}
+
+type PageOfList = Pick<Page, 'limit' | 'offset'>
+
+/** The page that ends where this one begins: shorter, where less comes before it. */
+export function pageBefore({ limit, offset }: PageOfList): PageOfList {
+  return offset < limit ? { limit: offset, offset: 0 } : { limit, offset: offset - limit }
+}
+
+/** Where the last page begins that can be reached by `next`; undefined for a page beyond the end of the list. */
+function lastOffset({ limit, offset, maxOffset }: Page, total: number): number | undefined {
+  if (offset >= total) return undefined
+  return offset + limit * Math.floor((Math.min(maxOffset, total - 1) - offset) / limit)
+}
+
+function turnTo(question: Question, { limit, offset }: PageOfList): Question {
+  const values: Readonly<Record<string, number>> = { limit, offset }
+  const parameters = question.parameters.map(
+    ([name, value]) => [name, String(values[name] ?? value)] as const,
+  )
+  return { ...question, parameters }
+}
+
+function address(path: string, parameters: Question['parameters']): string {
+  return `${path}?${new URLSearchParams(parameters.map(([name, value]) => [name, value])).toString()}`
+}
+
+function link(target: string, relation: string, type?: string): string {
+  return `<${target}>; rel="${relation}"${type === undefined ? '' : `; type="${type}"`}`
+}

@@ -1,0 +1,163 @@
+/** GET /datasets/app-rankings/daily (CONTRACT 4.6). */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { envelopeSchema, startApi, type Api } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+const seriesSchema = z.object({ data: z.array(z.object({ day: z.string() })) })
+const LAST_DAY = '2026-11-19'
+
+const CONTENT: SnapshotContent = {
+  asOf: new Date('2026-11-20T02:00:00Z'),
+  dataThrough: LAST_DAY,
+  firstDay: '2025-01-01',
+  apps: [
+    { id: 1, name: 'One, "quoted"' },
+    { id: 2, name: 'Two' },
+    { id: -3, name: 'Minus three' },
+  ],
+  daily: [
+    { day: LAST_DAY, app: 1, requests: 3, tokens: 2n ** 63n - 1n, completion: 2n ** 63n - 1n },
+    { day: '2026-11-17', app: 1, requests: 2, tokens: 40, completion: 2 },
+    { day: LAST_DAY, app: 2, requests: 1, tokens: 7 },
+    { day: '2025-01-01', app: -3, requests: 1, tokens: 5 },
+  ],
+  missing: ['2026-11-18'],
+}
+
+let api: Api
+let keys = 0
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  await publishSnapshot(dataDir, CONTENT)
+  api = await startApi(dataDir, { clock: () => CONTENT.asOf })
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+/** A request with a key and an account of its own. */
+async function ask(query: string, init: RequestInit = {}): Promise<Response> {
+  keys += 1
+  const key = await api.makeKey('inference', `account ${keys}`)
+  return api.get(`/datasets/app-rankings/daily${query}`, key, init)
+}
+
+function linksOf(response: Response): Record<string, string | undefined> {
+  const links = [...(response.headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g)]
+  return Object.fromEntries(links.map(([, target, relation]) => [relation, target]))
+}
+
+describe('the series of apps by day', () => {
+  it('has these bytes, with a row for each day and app, whether there was usage or data or not', async () => {
+    const response = await ask('?app_id=2&app_id=1&start_date=2026-11-18&end_date=2026-11-19')
+    expect(response.status).toBe(200)
+    const zero =
+      '"requests":0,"prompt_tokens":"0","completion_tokens":"0","total_tokens":"0","coverage":"missing"}'
+    expect(await response.text()).toBe(
+      '{"data":[' +
+        `{"day":"2026-11-18","app_id":1,"app_name":"One, \\"quoted\\"",${zero},` +
+        `{"day":"2026-11-18","app_id":2,"app_name":"Two",${zero},` +
+        '{"day":"2026-11-19","app_id":1,"app_name":"One, \\"quoted\\"","requests":3,"prompt_tokens":"9223372036854775807",' +
+        '"completion_tokens":"9223372036854775807","total_tokens":"18446744073709551614","coverage":"complete"},' +
+        '{"day":"2026-11-19","app_id":2,"app_name":"Two","requests":1,"prompt_tokens":"7","completion_tokens":"0",' +
+        '"total_tokens":"7","coverage":"complete"}' +
+        '],"meta":{"as_of":"2026-11-20T02:00:00Z","start_date":"2026-11-18","end_date":"2026-11-19","version":"v1"}}',
+    )
+  })
+
+  it('is CSV where that is asked for', async () => {
+    const response = await ask('?app_id=-3&start_date=2025-01-01&end_date=2025-01-01&format=csv')
+    expect(await response.text()).toBe(
+      'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
+        '2025-01-01,-3,Minus three,1,5,0,5,complete\n',
+    )
+  })
+
+  it.each(['parquet', 'arrow'])('is %s where that is asked for', async (format) => {
+    const response = await ask(`?app_id=1&app_id=2&format=${format}`)
+    expect(response.status).toBe(200)
+    expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(100)
+  })
+
+  it('spans the 30 days that end with the data where no date is given, and clamps both dates', async () => {
+    expect(await (await ask('?app_id=1')).json()).toMatchObject({
+      data: { length: 30 },
+      meta: { start_date: '2026-10-21', end_date: LAST_DAY },
+    })
+    expect(await (await ask('?app_id=1&start_date=2024-01-01&end_date=2025-01-02')).json()).toMatchObject({
+      data: [{ day: '2025-01-01' }, { day: '2025-01-02' }],
+      meta: { start_date: '2025-01-01', end_date: '2025-01-02' },
+    })
+    expect(await (await ask('?app_id=1&start_date=2026-11-19&end_date=2027-01-01')).json()).toMatchObject({
+      data: [{ day: LAST_DAY }],
+      meta: { end_date: LAST_DAY },
+    })
+  })
+
+  it('comes in pages of 366 days, which links lead through to the last', async () => {
+    const days: string[] = []
+    let response = await ask('?app_id=1&start_date=2025-01-01')
+    expect(response.headers.get('X-Total-Count')).toBe('688')
+    const { last } = linksOf(response)
+    for (;;) {
+      const { data } = seriesSchema.parse(await response.json())
+      expect(data.length).toBeGreaterThan(0)
+      days.push(...data.map(({ day }) => day))
+      const { next } = linksOf(response)
+      if (next === undefined) break
+      response = await ask(next.slice('/api/v1/datasets/app-rankings/daily'.length))
+      expect(linksOf(response)['last']).toBe(last)
+    }
+    expect(new Set(days).size).toBe(688)
+    expect([days[0], days[365], days[366], days.at(-1)]).toEqual([
+      '2025-01-01',
+      '2026-01-01',
+      '2026-01-02',
+      LAST_DAY,
+    ])
+  })
+
+  it('is the same whatever the order of the apps, and 304 to its tag', async () => {
+    const tags = await Promise.all(
+      ['?app_id=1&app_id=2', '?app_id=2&app_id=1&app_id=1'].map(async (query) =>
+        (await ask(query)).headers.get('ETag'),
+      ),
+    )
+    expect(tags[0]).toBe(tags[1])
+    const headers = { 'If-None-Match': tags[0] ?? '' }
+    expect((await ask('?app_id=1&app_id=2', { headers })).status).toBe(304)
+    expect((await ask('?app_id=1', { headers })).status).toBe(200)
+  })
+
+  it.each([
+    ['', 'app_id', 'is missing'],
+    ['?app_id=', 'app_id', 'is empty'],
+    ['?app_id=one', 'app_id', 'sent "one"'],
+    ['?app_id=9223372036854775808', 'app_id', 'is not valid'],
+    ['?app_id=1&app_id=77', 'app_id', 'sent "77"'],
+    [`?${Array.from({ length: 11 }, (_, id) => `app_id=${id}`).join('&')}`, 'app_id', 'at most 10 times'],
+    ['?app_id=1&limit=367', 'limit', 'from 1 to 366'],
+    ['?app_id=1&sort=popular', 'sort', 'is unknown'],
+    ['?app_id=1&end_date=2024-12-31', 'end_date', '2025-01-01'],
+    ['?app_id=1&start_date=2026-11-19&end_date=2026-11-18', 'start_date', 'not after end_date'],
+    ['?app_id=1&start_date=2026-11-20', 'start_date', 'not after the end'],
+    ['?app_id=1&as_of=2020-01-01T00:00:00Z', 'as_of', 'retained'],
+  ])('%s is 400 and names %s', async (query, parameter, message) => {
+    const response = await ask(query)
+    expect(response.status).toBe(400)
+    const { error } = envelopeSchema.parse(await response.json())
+    expect(error.message).toContain(`"${parameter}"`)
+    expect(error.message).toContain(message)
+  })
+
+  it('needs a key, and counts to the limits of the rankings', async () => {
+    expect((await api.get('/datasets/app-rankings/daily?app_id=1')).status).toBe(401)
+    expect((await ask('?app_id=1')).headers.get('RateLimit')).toContain('"per-minute";r=29')
+  })
+})
