@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import type { Log } from '../../process/log.ts'
-import { lease, type Lease } from './handle.ts'
+import { shareSnapshot, type SnapshotHandle } from './handle.ts'
 import { findRetraction } from './retained.ts'
 import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from './open-snapshot.ts'
 
@@ -33,7 +33,7 @@ interface FollowOptions {
 
 interface Holding {
   readonly folder: string
-  readonly lease: Lease
+  readonly handle: SnapshotHandle
 }
 
 // A look costs some microseconds, and whoever has just published wants to see it.
@@ -62,11 +62,11 @@ export async function followSnapshots(
       }
       const snapshot = await openPrepared(folder, prepare)
       const former = holding
-      holding = { folder, lease: lease(snapshot, log) }
+      holding = { folder, handle: shareSnapshot(snapshot, log) }
       lastFault = undefined
       onOpen?.()
       log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
-      void former?.lease.retire()
+      void former?.handle.retire()
     } catch (error) {
       // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
       if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
@@ -82,16 +82,16 @@ export async function followSnapshots(
   }, intervalMs).unref()
 
   return {
-    facts: () => holding?.lease.snapshot,
+    facts: () => holding?.handle.snapshot,
     isFaulty: () => lastFault !== undefined,
-    use: (work) => (holding === undefined ? work(undefined) : holding.lease.use(work)),
+    use: (work) => (holding === undefined ? work(undefined) : holding.handle.use(work)),
     async close() {
       closed = true
       clearInterval(timer)
       await looking
       const last = holding
       holding = undefined
-      await last?.lease.retire()
+      await last?.handle.retire()
     },
   }
 }
@@ -99,9 +99,9 @@ export async function followSnapshots(
 /** What is served while there is no pointer: the same as before, unless it was retracted. */
 function withoutRetracted(dataDir: string, holding: Holding | undefined): Holding | undefined {
   if (holding === undefined) return undefined
-  const { id } = holding.lease.snapshot
+  const { id } = holding.handle.snapshot
   if (findRetraction(join(dataDir, SNAPSHOTS_FOLDER), id) === undefined) return holding
-  void holding.lease.retire()
+  void holding.handle.retire()
   return undefined
 }
 

@@ -2,7 +2,7 @@ import type { Log } from '../../process/log.ts'
 import type { Snapshot } from './open-snapshot.ts'
 
 /** An open snapshot that several requests share: closed once it is retired and the last use has ended. */
-export interface Lease {
+export interface SnapshotHandle {
   readonly snapshot: Snapshot
   use<Result>(work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
   /** No further use will begin. Resolves once the snapshot is closed, at once where it is still used; never rejects. */
@@ -10,7 +10,7 @@ export interface Lease {
 }
 
 /** Shares `snapshot`. */
-export function lease(snapshot: Snapshot, log: Log): Lease {
+export function shareSnapshot(snapshot: Snapshot, log: Log): SnapshotHandle {
   let users = 0
   let retired = false
   const closeIfUnused = async () => {

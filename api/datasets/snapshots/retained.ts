@@ -11,7 +11,7 @@ import {
 } from '../../../pipeline/contract/files.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-import { lease, type Lease } from './handle.ts'
+import { shareSnapshot, type SnapshotHandle } from './handle.ts'
 import { openSnapshot, type Snapshot } from './open-snapshot.ts'
 
 export interface RetainedSnapshots {
@@ -38,7 +38,7 @@ const KEPT_OPEN = 4
 export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   const closing = new Set<Promise<void>>()
-  const open = new LRUCache<string, Promise<Lease>>({
+  const open = new LRUCache<string, Promise<SnapshotHandle>>({
     max: KEPT_OPEN,
     // Nobody waits for its closing, and whoever waits for its opening uses it first.
     dispose: (taken) => {
@@ -48,13 +48,13 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     },
   })
 
-  async function openFolder(id: string): Promise<Lease> {
+  async function openFolder(id: string): Promise<SnapshotHandle> {
     const snapshot = await openSnapshot(join(folder, id))
     log.info({ snapshot: id }, 'snapshot opened')
-    return lease(snapshot, log)
+    return shareSnapshot(snapshot, log)
   }
 
-  function take(id: string): Promise<Lease> {
+  function take(id: string): Promise<SnapshotHandle> {
     const known = open.get(id)
     if (known !== undefined) return known
     const taken = openFolder(id)

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { lease } from '../../../../api/datasets/snapshots/handle.ts'
+import { shareSnapshot } from '../../../../api/datasets/snapshots/handle.ts'
 import { openSnapshot } from '../../../../api/datasets/snapshots/open-snapshot.ts'
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { RETRACTIONS_FOLDER } from '../../../../pipeline/contract/files.ts'
@@ -105,11 +105,11 @@ describe('retainSnapshots', () => {
   })
 })
 
-describe('a lease', () => {
+describe('a shared snapshot', () => {
   it('that ends while a query of a failed use still runs closes the snapshot after it', async () => {
     const { log, messages } = memoryLog()
     const snapshot = await openSnapshot(join(dataDir, 'snapshots', '20261114T020000Z'))
-    const held = lease(snapshot, log)
+    const held = shareSnapshot(snapshot, log)
     const heavy = 'SELECT count(*) AS n FROM range(10_000_000_000_000) AS a (i) WHERE hash(i) % 7 = 3'
     let sibling: Promise<unknown> = Promise.resolve()
     const use = held.use(async ({ query }) => {
