@@ -5,7 +5,7 @@ import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
 import type { DayRange } from './contract/day-ranges.ts'
 
 /** The gates before publishing, in the order they are told; see gate.ts. */
-export const GATES = ['volume', 'rows', 'apps'] as const
+export const GATES = ['volume', 'rows', 'apps', 'conflicts'] as const
 export type GateName = (typeof GATES)[number]
 
 export type RunOptions = {

@@ -21,7 +21,7 @@ export const run: Command = {
   options: {
     '--from DAY, --to DAY':
       'look at the days of this range alone (YYYY-MM-DD, both inclusive), and count each of them again',
-    '--accept GATE': 'let a gate through once: volume, rows or apps; may be repeated',
+    '--accept GATE': 'let a gate through once: volume, rows, apps or conflicts; may be repeated',
     '--as-of TIME':
       'run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
       'and the snapshot states this time; after a TIME to come, later runs are refused until then',

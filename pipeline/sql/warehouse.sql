@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS days (
   tokens_rejected HUGEINT NOT NULL,
   tokens_duplicate HUGEINT NOT NULL
 );
+-- Of the duplicates, the rows that differ from the one that counts in app or tokens.
+ALTER TABLE days ADD COLUMN IF NOT EXISTS rows_conflicting BIGINT DEFAULT 0;
 
 CREATE TABLE IF NOT EXISTS usage_daily (
   day DATE NOT NULL,

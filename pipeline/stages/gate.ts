@@ -11,6 +11,7 @@ import { withPublished } from '../snapshot/attach.ts'
 import { GATES } from '../run-options.ts'
 import type { GateName } from '../run-options.ts'
 import { listSnapshots } from '../snapshot/list.ts'
+import type { DuckDBListValue } from '@duckdb/node-api'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
@@ -34,6 +35,7 @@ const volumeRow = z.object({
 const previousRow = z.object({ published_through: z.string(), gaps: z.array(z.string()) })
 const rowsRow = z.object({ rows_before: wholeNumber, rows_lost: wholeNumber })
 const dayRow = z.object({ day: z.string() })
+const conflictRow = z.object({ day: z.string(), rows_conflicting: z.string(), rows_read: z.string() })
 const appRow = z.object({ app_id: z.string(), app_name: z.string() })
 
 /** A day's tokens or requests beside the median of the same weekday; the median doubled, to be whole. */
@@ -91,24 +93,45 @@ function gatesOf(objections: readonly Objection[]): GateName[] {
 }
 
 async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
-  if (previous === undefined) return judgeVolumes(run, { published_through: null, gaps: [] })
-  const verdicts = await withPublished(run, { id: previous, name: 'previous' }, async () => [
-    await judgeVolumes(run, await readRow(run.connection, 'gates/previous.sql', previousRow)),
-    await judgeRows(run),
-    await judgeApps(run),
-  ])
+  const verdicts =
+    previous === undefined
+      ? await judgeNewDays(run, { published_through: null, gaps: [] })
+      : await withPublished(run, { id: previous, name: 'previous' }, async () => [
+          ...(await judgeNewDays(run, await readRow(run.connection, 'gates/previous.sql', previousRow))),
+          await judgeRows(run),
+          await judgeApps(run),
+        ])
   return {
     objections: verdicts.flatMap(({ objections }) => objections),
     facts: Object.assign({}, ...verdicts.map(({ facts }) => facts)),
   }
 }
 
-async function judgeVolumes(run: Run, { published_through, gaps }: Previous): Promise<Verdict> {
-  const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, {
-    published_through,
-    // An empty list could not be bound: it has no type.
-    gaps: gaps.length === 0 ? null : listValue(gaps),
-  })
+async function judgeNewDays(run: Run, { published_through, gaps }: Previous): Promise<Verdict[]> {
+  // An empty list could not be bound: it has no type.
+  const days = { published_through, gaps: gaps.length === 0 ? null : listValue(gaps) }
+  return [await judgeVolumes(run, days), await judgeConflicts(run, days)]
+}
+
+type NewDays = { readonly published_through: string | null; readonly gaps: DuckDBListValue | null }
+
+/** Rows that share a request_id and differ in app or tokens are no redeliveries: one of them is wrong. */
+async function judgeConflicts(run: Run, newDays: NewDays): Promise<Verdict> {
+  const days = await readRows(run.connection, 'gates/conflicts.sql', conflictRow, newDays)
+  const named = days.map(
+    ({ day, rows_conflicting, rows_read }) => `${day}: ${rows_conflicting} of ${rows_read} rows`,
+  )
+  const reason =
+    `rows that share a request_id and differ in app or tokens, more than one in a thousand: ${listed(named)}. ` +
+    'One file says something else than another; correct or remove it'
+  return {
+    objections: days.length === 0 ? [] : [{ gate: 'conflicts', reason }],
+    facts: { days_conflicting: days.length },
+  }
+}
+
+async function judgeVolumes(run: Run, newDays: NewDays): Promise<Verdict> {
+  const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, newDays)
   const reasons = volumes.flatMap((volume) => objectionTo(volume, run.config.gates) ?? [])
   const named = reasons.slice(0, VOLUMES_TOLD)
   const more =

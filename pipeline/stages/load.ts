@@ -38,6 +38,7 @@ const reportRow = z.object({
   rows_read: countSchema,
   rows_rejected: countSchema,
   rows_duplicate: countSchema,
+  rows_conflicting: countSchema,
   rows_without_tokens: countSchema,
   tokens_read: z.string(),
   tokens_rejected: z.string(),
@@ -132,7 +133,8 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
   return {
     summary:
       `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
-      `${pluralize(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${pluralize(totals.rows_duplicate, 'duplicate')}`,
+      `${pluralize(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${pluralize(totals.rows_duplicate, 'duplicate')}` +
+      (totals.rows_conflicting === 0 ? '' : `, ${totals.rows_conflicting} of them in conflict`),
     facts: {
       days_loaded: days.read.length,
       days_unchanged: days.unchanged,

@@ -6,7 +6,7 @@ import { DataError } from '../errors.ts'
 import { aliasNames, registerNames } from '../registry/register-names.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, returnMemory, transaction } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
 
 /** Violations shown in the message; a broken file may have thousands. */
 const VIOLATIONS_SHOWN = 20
@@ -16,6 +16,10 @@ const ROWS_SHOWN = 5
 
 const UNATTRIBUTED = { unattributed: UNATTRIBUTED_APP_ID }
 
+/** Days of which the run warns at most. */
+const DAYS_SHOWN = 5
+
+const unrankedRow = z.object({ day: z.string(), unranked: z.string(), tokens: z.string() })
 const reportRow = z.object({
   apps_registered: countSchema,
   aliases: countSchema,
@@ -52,6 +56,7 @@ export async function resolve(run: Run): Promise<StageResult> {
     )
   })
   await execute(run.connection, 'resolve/usage.sql')
+  await warnOfUnranked(run)
   const result = await summarise(run)
   // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
   await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows')
@@ -96,6 +101,18 @@ function describeAhead(rows: readonly string[]): string {
     `Warning: ${pluralize(rows.length, 'registry row')} dated after this run outranks every later decision until then: ` +
     `${rows.slice(0, ROWS_SHOWN).join('; ')}${more}. Correct updated_at`
   )
+}
+
+/** A name that is spelled differently, or a file that lost its column, would otherwise be seen by nobody. */
+async function warnOfUnranked({ connection, effects }: Run): Promise<void> {
+  const days = await readRows(connection, 'resolve/unranked-days.sql', unrankedRow)
+  for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
+    effects.progress.note(
+      `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,
+    )
+  }
+  const more = days.length - DAYS_SHOWN
+  if (more > 0) effects.progress.note(`${pluralize(more, 'more day')} like these`)
 }
 
 async function readRegistry(run: Run): Promise<void> {

@@ -19,7 +19,9 @@ SELECT
   r.rows_without_tokens - coalesce(w.rows_without_tokens, 0) AS rows_without_tokens,
   r.requests - coalesce(w.requests, 0) AS requests,
   r.prompt_tokens - coalesce(w.prompt_tokens, 0) AS prompt_tokens,
-  r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens
+  r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens,
+  -- The cluster groups by app: what rows of one request differ in is not seen there.
+  CAST(0 AS BIGINT) AS conflicts
 FROM repeated AS r
 LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id;
 CREATE OR REPLACE TEMP TABLE rejected_rows (

@@ -33,6 +33,17 @@ placed AS (
       ORDER BY precedence(a.ts, a.below_microsecond, a.app_id, a.prompt_tokens, a.completion_tokens, a.requests) DESC
     ) AS place
   FROM alike AS a
+),
+-- A request that is delivered again says the same; a row that differs in app or tokens is in conflict with the one that
+-- counts.
+compared AS (
+  SELECT
+    p.*,
+    (p.app_id, p.prompt_tokens, p.completion_tokens)
+      IS DISTINCT FROM (w.app_id, w.prompt_tokens, w.completion_tokens) AS conflicts
+  FROM placed AS p
+  JOIN placed AS w ON w.day = p.day AND w.request_id = p.request_id AND w.place = 1
+  WHERE p.place > 1
 )
 SELECT
   p.day,
@@ -41,7 +52,7 @@ SELECT
   CAST(count(*) FILTER (p.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
   CAST(sum(p.requests) AS BIGINT) AS requests,
   CAST(coalesce(sum(p.prompt_tokens), 0) AS HUGEINT) AS prompt_tokens,
-  CAST(coalesce(sum(p.completion_tokens), 0) AS HUGEINT) AS completion_tokens
-FROM placed AS p
-WHERE p.place > 1
+  CAST(coalesce(sum(p.completion_tokens), 0) AS HUGEINT) AS completion_tokens,
+  CAST(count(*) FILTER (p.conflicts) AS BIGINT) AS conflicts
+FROM compared AS p
 GROUP BY p.day, p.app_id;

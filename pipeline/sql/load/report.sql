@@ -11,6 +11,7 @@ SELECT
   coalesce(CAST(sum(d.rows_read) AS BIGINT), 0) AS rows_read,
   coalesce(CAST(sum(d.rows_rejected) AS BIGINT), 0) AS rows_rejected,
   coalesce(CAST(sum(d.rows_duplicate) AS BIGINT), 0) AS rows_duplicate,
+  coalesce(CAST(sum(d.rows_conflicting) AS BIGINT), 0) AS rows_conflicting,
   coalesce(CAST(sum(d.rows_without_tokens) AS BIGINT), 0) AS rows_without_tokens,
   CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR) AS tokens_read,
   CAST(coalesce(sum(d.tokens_rejected), 0) AS VARCHAR) AS tokens_rejected,

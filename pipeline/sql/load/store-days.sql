@@ -54,7 +54,8 @@ twice AS (
     d.day,
     sum(d.rows) AS rows,
     sum(d.rows_without_tokens) AS without_tokens,
-    sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
+    sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens,
+    sum(d.conflicts) AS conflicts
   FROM duplicates AS d
   GROUP BY d.day
 )
@@ -69,7 +70,8 @@ SELECT
   coalesce(r.without_tokens, 0) - coalesce(t.without_tokens, 0),
   coalesce(r.tokens, 0),
   coalesce(r.tokens_rejected, 0),
-  coalesce(t.tokens, 0)
+  coalesce(t.tokens, 0),
+  coalesce(t.conflicts, 0)
 FROM accepted AS a
 LEFT JOIN content AS c ON c.day = a.day
 LEFT JOIN read AS r ON r.day = a.day

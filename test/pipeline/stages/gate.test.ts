@@ -294,7 +294,7 @@ describe('several at once', () => {
   it('--accept names gates that exist', async () => {
     const ended = await run('--accept', 'everything')
     expect(ended.code).toBe(2)
-    expect(ended.stderr).toBe('--accept "everything" is no gate: expected volume, rows, apps\n')
+    expect(ended.stderr).toBe('--accept "everything" is no gate: expected volume, rows, apps, conflicts\n')
   })
 })
 

@@ -1,0 +1,65 @@
+/** Rows of one request that say different things are told apart from redeliveries, and block a run. */
+import { afterAll, expect, it } from 'vitest'
+import { BlockedError } from '../../../pipeline/errors.ts'
+import { fact, runAt } from '../../support/in-process.ts'
+import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
+
+/** A day of 2000 requests in one file, and rows of the first ones again in another. */
+function writeDay(dataDir: string, day: string, again: readonly string[]): void {
+  const header = 'ts,app_id,prompt_tokens,completion_tokens,request_id\n'
+  const rows = Array.from({ length: 2000 }, (_, index) => `${day}T10:00:00Z,1,10,1,r${index}\n`)
+  writeRaw(dataDir, `usage/date=${day}/a.csv`, header + rows.join(''))
+  writeRaw(dataDir, `usage/date=${day}/b.csv`, header + again.map((row) => `${day}T${row}\n`).join(''))
+}
+
+it('a redelivery is no conflict, and up to one conflict in a thousand rows is counted and told', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  // Later, or with other figures beside the tokens, it is the same request.
+  writeDay(dataDir, '2026-01-05', [
+    '10:00:00Z,1,10,1,r0',
+    '11:00:00Z,1,10,1,r1',
+    '10:00:00Z,1,12,1,r2',
+    '10:00:00Z,2,10,1,r3',
+  ])
+  const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
+  expect(fact(report, 'load', 'rows_duplicate')).toBe(4)
+  expect(fact(report, 'load', 'rows_conflicting')).toBe(2)
+  expect(fact(report, 'gate', 'days_conflicting')).toBe(0)
+})
+
+it('more of them block the run until they are corrected, or let through by name', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  writeDay(dataDir, '2026-01-05', [])
+  await runAt(dataDir, '2026-01-06T02:00:00Z')
+  writeDay(
+    dataDir,
+    '2026-01-06',
+    ['r0', 'r1', 'r2'].map((id) => `10:00:00Z,1,12,1,${id}`),
+  )
+  const blocked = runAt(dataDir, '2026-01-07T02:00:00Z')
+  await expect(blocked).rejects.toThrow(BlockedError)
+  await expect(blocked).rejects.toThrow(/conflicts: rows that share a request_id.*2026-01-06: 3 of 2003 rows/)
+  // It is not forgotten with the next run, over unchanged files.
+  await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(BlockedError)
+  await runAt(dataDir, '2026-01-07T04:00:00Z', { accepted: ['conflicts'] })
+  expect(await queryCurrent(dataDir, 'SELECT count(*) AS days FROM app_daily')).toEqual([{ days: '2' }])
+})
+
+it('a day most of whose tokens name no registered app is warned of', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const csv =
+    'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,90,0\n2026-01-05,0,4,0\n2026-01-05,77,6,0\n'
+  writeRaw(dataDir, 'usage/date=2026-01-05/a.csv', csv)
+  const ended = await runCommand(dataDir, 'run', '--as-of', '2026-01-06T02:00:00Z')
+  expect(ended.stderr).toContain('2026-01-05: 10 of 100 tokens name no app, or one that is not registered')
+  const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z')
+  expect(again.stderr).not.toContain('name no app')
+})
