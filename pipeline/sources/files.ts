@@ -88,8 +88,8 @@ async function countFiles(
  * @returns whether there is such a file.
  */
 async function markUnnamed(connection: DuckDBConnection): Promise<boolean> {
-  await execute(connection, 'load/mark-unnamed.sql')
   const { named } = await readRow(connection, 'load/staged-names.sql', namedRow)
+  if (named) await execute(connection, 'load/mark-unnamed.sql')
   return named
 }
 
