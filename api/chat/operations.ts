@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, Tag } from '../openapi/operation.ts'
 import { MODELS_PATH } from '../paths.ts'
+import { modelListSchema, modelSchema } from './model-list.ts'
 import { chatRequestSchema } from './protocol/request.ts'
 
 const TAG = 'chat' satisfies Tag
@@ -35,17 +36,13 @@ const completionSchema = z.looseObject({
   usage: usageSchema.describe('As the provider counted; zeros where it told none.'),
 })
 
-const modelsSchema = z.strictObject({
-  object: z.literal('list'),
-  data: z.array(
-    z.strictObject({
-      id: z.string().describe('`author/slug`.'),
-      object: z.literal('model'),
-      created: z.int().describe('When the configuration was written, Unix time in seconds.'),
-      owned_by: z.string().describe('The author.'),
-    }),
-  ),
-})
+const part = (name: string, description: string) =>
+  ({ name, in: 'path', description, schema: { type: 'string' } }) as const
+
+const MODEL_REPLIES = {
+  200: { description: 'The model.', content: { 'application/json': modelSchema } },
+  404: { description: 'No such model is configured.', content: ENVELOPE },
+}
 
 export const CHAT_OPERATIONS = {
   completions: {
@@ -90,7 +87,21 @@ export const CHAT_OPERATIONS = {
     id: 'listModels',
     tag: TAG,
     summary: 'List the models that are configured',
-    replies: { 200: { description: 'The models.', content: { 'application/json': modelsSchema } } },
+    replies: { 200: { description: 'The models.', content: { 'application/json': modelListSchema } } },
     examples: [{ path: MODELS_PATH, withoutKey: true }],
+  },
+  model: {
+    id: 'getModel',
+    tag: TAG,
+    summary: 'Show a model that is configured',
+    parameters: [part('author', 'The author of the model.'), part('slug', 'Its name.')],
+    replies: MODEL_REPLIES,
+  },
+  modelByName: {
+    id: 'getModelByName',
+    tag: TAG,
+    summary: 'Show a model by its name in one piece',
+    parameters: [part('id', '`author/slug`, with its slash encoded.')],
+    replies: MODEL_REPLIES,
   },
 } as const satisfies Readonly<Record<string, Operation>>

@@ -2,6 +2,9 @@
 import type { Handler } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/protocol/json-body.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
+import { ApiError } from '../http/errors.ts'
+import { shorten } from '../untrusted/shorten.ts'
+import { findModel, listModels } from './model-list.ts'
 import { sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import { STATUS_LEFT } from './chat-call.ts'
@@ -26,7 +29,22 @@ export function chatRoutes(chat: Chat): Route[] {
       path: MODELS_PATH,
       access: 'open',
       operation: CHAT_OPERATIONS.models,
-      handle: listModels(chat),
+      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current())),
+    },
+    {
+      method: 'GET',
+      path: `${MODELS_PATH}/:author/:slug`,
+      access: 'open',
+      operation: CHAT_OPERATIONS.model,
+      handle: showModel(chat),
+    },
+    // Clients encode the slash in a name (openai.models.retrieve).
+    {
+      method: 'GET',
+      path: `${MODELS_PATH}/:id`,
+      access: 'open',
+      operation: CHAT_OPERATIONS.modelByName,
+      handle: showModel(chat),
     },
   ]
 }
@@ -57,15 +75,13 @@ function statusOf(error: unknown): number {
   return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
 }
 
-function listModels(chat: Chat): Handler {
-  return (_request, reply) => {
-    const configuration = chat.models.current()
-    const data = [...(configuration?.models.keys() ?? [])].map((id) => ({
-      id,
-      object: 'model',
-      created: configuration?.writtenAt ?? 0,
-      owned_by: id.slice(0, id.indexOf('/')),
-    }))
-    sendJson(reply, 200, { object: 'list', data })
+function showModel(chat: Chat): Handler {
+  return ({ params }, reply) => {
+    const id = [params['author'], params['slug'], params['id']].filter((one) => one !== undefined).join('/')
+    const model = findModel(id, chat.models.current())
+    if (model === undefined) {
+      throw new ApiError(404, `Unknown model: "${shorten(id)}"; ${MODELS_PATH} lists the models there are`)
+    }
+    sendJson(reply, 200, model)
   }
 }

@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { OperatorError } from '../../http/errors.ts'
+import { modelDetailsSchema, type ModelDetails } from './model-details.ts'
 
 /** How long a provider may take, in milliseconds. */
 interface Timeouts {
@@ -34,6 +35,8 @@ export interface Provider {
 export interface Configuration {
   /** Providers that can be asked, by model, in the order of the file. */
   readonly models: ReadonlyMap<string, readonly Provider[]>
+  /** What is told of each model. */
+  readonly details: ReadonlyMap<string, ModelDetails>
   /** How long one request may take with all its attempts, in milliseconds. */
   readonly totalMs: number
   /** How many models a request may name in `models`. */
@@ -100,7 +103,7 @@ const providerSchema = z.strictObject({
 const fileSchema = z.strictObject({
   models: z.record(
     z.string().regex(/^[^\s/]+\/\S+$/, 'must have the form author/slug'),
-    z.strictObject({
+    modelDetailsSchema.extend({
       providers: z
         .array(providerSchema)
         .min(1, 'must name at least one provider')
@@ -145,6 +148,7 @@ export async function readConfiguration(
   })
   return {
     models: new Map(usable),
+    details: new Map(Object.entries(models)),
     totalMs: limits?.total_ms ?? DEFAULT_TOTAL_MS,
     modelsPerRequest: limits?.models_per_request ?? DEFAULT_MODELS_PER_REQUEST,
     writtenAt,

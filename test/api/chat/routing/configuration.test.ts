@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { OpenRouter } from '@openrouter/sdk'
+import OpenAI from 'openai'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfiguration } from '../../../../api/chat/routing/configuration.ts'
 import { OperatorError } from '../../../../api/http/errors.ts'
@@ -22,6 +24,9 @@ function write(content: unknown): string {
 
 const withProvider = (changes: Readonly<Record<string, unknown>>) =>
   write({ models: { 'a/one': { providers: [{ ...ACME, ...changes }] } } })
+
+const withModel = (changes: Readonly<Record<string, unknown>>) =>
+  write({ models: { 'a/one': { providers: [ACME], ...changes } } })
 
 describe('readConfiguration', () => {
   it.each([
@@ -51,6 +56,12 @@ describe('readConfiguration', () => {
     ['a key instead of its variable', () => withProvider({ api_key_env: 'sk-123' }), 'environment variable'],
     ['a header of the connection', () => withProvider({ headers: { Host: 'x' } }), 'set by the service'],
     ['a header with a line break', () => withProvider({ headers: { 'X-A': 'a\r\nb' } }), 'printable'],
+    [
+      'a price that is a number',
+      () => withModel({ pricing: { prompt: 1, completion: 1 } }),
+      'pricing.prompt',
+    ],
+    ['a context of no length', () => withModel({ context_length: 0 }), 'context_length'],
     ['a time of no length', () => withProvider({ timeouts: { idle_ms: 0 } }), 'idle_ms'],
   ])('refuses %s', async (_name, file, named) => {
     const path = file()
@@ -111,7 +122,12 @@ describe('a service', () => {
     const dataDir = folders.make()
     await using api = await startApi(dataDir)
     const key = await api.makeKey('inference')
-    expect(await (await api.get('/models')).json()).toEqual({ object: 'list', data: [] })
+    expect(await (await api.get('/models')).json()).toEqual({
+      object: 'list',
+      data: [],
+      total_count: 0,
+      links: { next: null },
+    })
     const response = await api.get('/chat/completions', key, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
@@ -135,10 +151,49 @@ describe('a service', () => {
 
   it('lists the models in the form of OpenAI', async () => {
     await using api = await startChat(folders, { 'a/one': [{ base_url: 'http://127.0.0.1:9' }] })
-    expect(await (await api.get('/models')).json()).toEqual({
+    expect(await (await api.get('/models')).json()).toMatchObject({
       object: 'list',
       data: [{ id: 'a/one', object: 'model', created: expect.any(Number), owned_by: 'a' }],
     })
+  })
+
+  it('shows what the configuration tells of a model, in the forms of both clients', async () => {
+    const providers = [{ ...ACME, base_url: 'http://127.0.0.1:9' }]
+    const pricing = { prompt: '0.0000025', completion: '0.00001' }
+    const told = { name: 'One', context_length: 128_000, max_completion_tokens: 16_384, pricing, providers }
+    const MODELS_FILE = write({ models: { 'a/one': told, 'a/two:free': { providers } } })
+    await using api = await startApi(folders.make(), { environment: { MODELS_FILE } })
+    const openai = new OpenAI({ baseURL: api.base, apiKey: 'x', maxRetries: 0 })
+    const openrouter = new OpenRouter({ serverURL: api.base, apiKey: 'x', retryConfig: { strategy: 'none' } })
+    const { result } = await openrouter.models.list()
+    expect(result).toMatchObject({
+      totalCount: 2,
+      data: [
+        {
+          id: 'a/one',
+          name: 'One',
+          contextLength: 128_000,
+          pricing,
+          topProvider: { maxCompletionTokens: 16_384 },
+        },
+        {
+          id: 'a/two:free',
+          contextLength: null,
+          pricing: { prompt: '-1' },
+          topProvider: { maxCompletionTokens: null },
+        },
+      ],
+    })
+    expect(await openai.models.retrieve('a/one')).toMatchObject({ id: 'a/one', context_length: 128_000 })
+    expect(await openai.models.retrieve('a/two:free')).toMatchObject({
+      id: 'a/two:free',
+      context_length: null,
+    })
+    expect(await (await api.get('/models/a/one')).json()).toMatchObject({ max_completion_tokens: 16_384 })
+    for (const path of ['/models/a/none', '/models/a', '/models/a%2Fnone']) {
+      expect((await api.get(path)).status).toBe(404)
+    }
+    await expect(openai.models.retrieve('a/none')).rejects.toThrow('Unknown model: "a/none"')
   })
 
   it('answers 503 where no provider of the model has its key', async () => {
