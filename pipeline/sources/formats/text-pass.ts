@@ -66,24 +66,22 @@ export async function stageText(
   files: readonly RawFile[],
   columns: Columns,
 ): Promise<void> {
+  const open = new Map<string, { pass: TextFile[]; bytes: number }>()
   const passes: TextFile[][] = []
   for (const file of files) {
     const text = await format.inspect(file, columns)
-    const pass = text.isClean ? passes.find((others) => isReadWith(text, others)) : undefined
-    if (pass === undefined) passes.push([text])
-    else pass.push(text)
+    const layout = JSON.stringify([file.compression, text.header])
+    const joined = text.isClean ? open.get(layout) : undefined
+    if (joined === undefined || joined.bytes + file.bytes > PASS_BYTES) {
+      const pass = [text]
+      passes.push(pass)
+      if (text.isClean) open.set(layout, { pass, bytes: file.bytes })
+    } else {
+      joined.pass.push(text)
+      joined.bytes += file.bytes
+    }
   }
   for (const pass of passes) await stagePass({ connection, format, columns }, pass)
-}
-
-function isReadWith(text: TextFile, [first, ...others]: readonly TextFile[]): boolean {
-  return (
-    first !== undefined &&
-    first.isClean &&
-    first.file.compression === text.file.compression &&
-    JSON.stringify(first.header) === JSON.stringify(text.header) &&
-    [first, ...others, text].reduce((sum, { file }) => sum + file.bytes, 0) <= PASS_BYTES
-  )
 }
 
 type Reader = {
@@ -181,14 +179,11 @@ function sourceOf(files: readonly RawFile[], options: string): string {
   if (others.length === 0)
     return `SELECT *, ${literal(name)} AS file, row_number() OVER () AS row FROM ${rows})`
   return `
-    SELECT * REPLACE (row - min(row) OVER (PARTITION BY file) + 1 AS row)
-    FROM (
-      SELECT
-        *,
-        getvariable('staged_files')[list_position(getvariable('staged_paths'), filename)] AS file,
-        row_number() OVER () AS row
-      FROM ${rows}, filename = true)
-    )`
+    SELECT r.* EXCLUDE (filename) REPLACE (r.row - min(r.row) OVER (PARTITION BY r.filename) + 1 AS row), f.file
+    FROM (SELECT *, row_number() OVER () AS row FROM ${rows}, filename = true)) AS r
+    JOIN (
+      SELECT unnest(getvariable('staged_paths')) AS filename, unnest(getvariable('staged_files')) AS file
+    ) AS f ON f.filename = r.filename`
 }
 
 /** Lines that the reader could not even split, as rejected rows; DuckDB keeps them in temporary tables of its own. */

@@ -15,8 +15,8 @@ columns AS (
   SELECT
     c.name,
     bool_and(c.known) AS known,
-    min(utc_from_text(c.least)) AS first,
-    max(utc_from_text(c.greatest)) AS last,
+    min(TRY_CAST(c.least AS TIMESTAMPTZ)) AT TIME ZONE 'UTC' AS first,
+    max(TRY_CAST(c.greatest AS TIMESTAMPTZ)) AT TIME ZONE 'UTC' AS last,
     min(TRY_CAST(c.least AS BIGINT)) AS least,
     max(TRY_CAST(c.greatest AS BIGINT)) AS greatest,
     CAST(sum(c.rows) AS BIGINT) AS rows,

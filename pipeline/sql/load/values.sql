@@ -33,20 +33,18 @@ END;
 
 CREATE OR REPLACE TEMP MACRO id_from_number(n) AS CASE WHEN n = floor(n) THEN TRY_CAST(n AS BIGINT) END;
 
--- A time in one of the other forms of ISO 8601, as DuckDB reads it: without seconds, with lower-case t and z, with a comma
--- before the fraction, without separators. NULL where it is none.
-CREATE OR REPLACE TEMP MACRO usual_form(parts) AS CASE
-  WHEN parts.date_1 <> ''
-  THEN concat(
-    parts.date_1, '-', parts.date_2, '-', parts.date_3, 'T', parts.hour, ':',
-    coalesce(nullif(parts.minute, ''), '00'), ':', coalesce(nullif(parts.second, ''), '00'),
-    replace(parts.fraction, ',', '.'), upper(parts.zone)
-  )
-END;
-CREATE OR REPLACE TEMP MACRO usual_form_of(t) AS usual_form(regexp_extract(
-  trim(t),
-  '^(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?([Zz]|[+-]\d\d(?::?\d\d)?)?$',
-  ['date_1', 'date_2', 'date_3', 'hour', 'minute', 'second', 'fraction', 'zone']
+-- A time in one of the other forms of ISO 8601 as DuckDB reads it: without seconds or minutes, with lower-case t and z, with
+-- a comma before the fraction, without separators. Any other text stays what it is.
+CREATE OR REPLACE TEMP MACRO usual_form(t) AS upper(regexp_replace(
+  replace(
+    regexp_replace(
+      replace(trim(t), ',', '.'),
+      '^(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(\.\d+)?)?)?([Zz]|[+-]\d\d(?::?\d\d)?)?$',
+      '\1-\2-\3T\4:\5:\6\7\8'
+    ),
+    '::', ':00:00'
+  ),
+  ':([Zz+-]|$)', ':00\1'
 ));
 
 -- A time with an offset is converted, one without is UTC already; NULL where broken. In DuckDB's cast the name of a zone
@@ -54,7 +52,7 @@ CREATE OR REPLACE TEMP MACRO usual_form_of(t) AS usual_form(regexp_extract(
 -- apart from the rest. It takes a Z for what it is, much faster, and passes over any other offset.
 CREATE OR REPLACE TEMP MACRO instant_from_text(t) AS CASE
   WHEN TRY_CAST(t AS TIMESTAMP) IS NULL
-    THEN coalesce(TRY_CAST(t AS TIMESTAMPTZ), TRY_CAST(usual_form_of(t) AS TIMESTAMPTZ)) AT TIME ZONE 'UTC'
+    THEN coalesce(TRY_CAST(t AS TIMESTAMPTZ), TRY_CAST(usual_form(t) AS TIMESTAMPTZ)) AT TIME ZONE 'UTC'
   WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
   ELSE TRY_CAST(t AS TIMESTAMPTZ) AT TIME ZONE 'UTC'
 END;
