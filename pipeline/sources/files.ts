@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { execute, readRow, readRows, setVariables } from '../duckdb/statements.ts'
 import { allColumns, USAGE_COLUMNS } from './columns.ts'
+import type { Columns } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
 import { proveByFooters, readParquet, readThrough } from './formats/parquet-file.ts'
@@ -23,6 +24,9 @@ const textRow = z.object({ app: z.string() })
 
 /** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
 const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
+
+/** How DuckDB words that a text of a Parquet file is not UTF-8. */
+const NO_TEXT = /Invalid string encoding/
 
 /** Where the day stands in the name of a file, usage/date=YYYY-MM-DD/... */
 const DAY_OF_FILE = 'CAST(substr(file, 12, 10) AS DATE)'
@@ -46,9 +50,14 @@ export function openDropFolder(rawFolder: string): UsageSource {
       const [first, ...others] = days
       // One day alone is a constant, by which nothing needs to be grouped.
       const day = first !== undefined && others.length === 0 ? `DATE '${first.day}'` : DAY_OF_FILE
+      const batch = { files, day, isOne: others.length === 0 }
+      await defineValidation(connection)
       try {
-        await defineValidation(connection)
-        await countFiles(connection, files, { day, isOne: others.length === 0 })
+        await countFiles(connection, batch, USAGE_COLUMNS).catch(async (error: unknown) => {
+          if (!NO_TEXT.test(messageOf(error))) throw error
+          // What describes a request decides nothing: where it is no text, it is unknown.
+          await countFiles(connection, batch, { ...USAGE_COLUMNS, descriptive: [] })
+        })
       } catch (error) {
         // DuckDB seldom names the file whose bytes it could not make sense of.
         const parquet = files.filter(({ format }) => format === 'parquet')
@@ -60,14 +69,22 @@ export function openDropFolder(rawFolder: string): UsageSource {
   }
 }
 
+/** Files that are counted together. */
+type Batch = {
+  readonly files: readonly RawFile[]
+  /** An expression that gives the day of a row's folder. */
+  readonly day: string
+  readonly isOne: boolean
+}
+
 async function countFiles(
   connection: DuckDBConnection,
-  files: readonly RawFile[],
-  { day, isOne }: { day: string; isOne: boolean },
+  { files, day, isOne }: Batch,
+  parquetColumns: Columns,
 ): Promise<void> {
   const staged = files.filter(({ format }) => format !== 'parquet')
   const parquet = files.filter(({ format }) => format === 'parquet')
-  const reading = await readParquet(connection, parquet, day)
+  const reading = await readParquet(connection, parquet, { day, columns: parquetColumns })
   await createStagingTable(connection, USAGE_COLUMNS)
   await stageFiles(connection, staged, USAGE_COLUMNS)
   const isNamed = (staged.length > 0 && (await markUnnamed(connection))) || reading.isNamed

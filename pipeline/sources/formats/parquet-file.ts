@@ -72,9 +72,9 @@ export type ParquetReading = {
 export async function readParquet(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-  day: string,
+  { day, columns }: { readonly day: string; readonly columns: Columns },
 ): Promise<ParquetReading> {
-  const groups = await groupBySchema(connection, files, USAGE_COLUMNS)
+  const groups = await groupBySchema(connection, files, columns)
   for (const { types, files: unfit } of groups) requireFit(types, unfit)
   return {
     selects: groups.map((group) => `SELECT ${day} AS day, * FROM (${selectGroup(group)})`),
