@@ -10,12 +10,15 @@ import type { Answers } from './datasets/rows/answers.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import type { SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
+import type { Log } from './process/log.ts'
 import { serveMetrics } from './process/metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { sendJson } from './http/respond.ts'
 import type { Route } from './http/route.ts'
 import type { SyncJobs } from './scim/jobs/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
+import { readiness } from './readiness.ts'
+import { createRequestStore } from './store/request-store.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
 import type { Views } from './web/views.ts'
@@ -28,6 +31,7 @@ export interface RouteDependencies {
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
+  readonly log: Log
   /** When the nightly run is due. */
   readonly schedule: CronSchedule
   readonly catalogue: SnapshotCatalogue
@@ -37,6 +41,8 @@ export interface RouteDependencies {
   /** The setting PORT. */
   readonly port: number
   readonly metrics: Registry
+  /** Whether the service was told to stop. */
+  readonly isStopping: () => boolean
 }
 
 /** All routes of the service. */
@@ -47,14 +53,17 @@ export function createRoutes({
   chat,
   syncJobs,
   clock,
+  log,
   schedule,
   catalogue,
   views,
   publicUrl,
   port,
   metrics,
+  isStopping,
 }: RouteDependencies): readonly Route[] {
-  const applyLimits = createApplyLimits(createRateLimiter(store), clock)
+  const requestStore = createRequestStore(store, log)
+  const applyLimits = createApplyLimits(createRateLimiter(requestStore), clock)
   const described = [
     ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule }),
     ...chatRoutes(chat),
@@ -69,6 +78,12 @@ export function createRoutes({
       path: '/healthz',
       access: 'open',
       handle: (_request, reply) => sendJson(reply, 200, { status: 'ok' }),
+    },
+    {
+      method: 'GET',
+      path: '/readyz',
+      access: 'open',
+      handle: readiness({ store: requestStore, snapshots, isStopping }),
     },
     { method: 'GET', path: '/metrics', access: 'open', handle: serveMetrics(metrics) },
   ]

@@ -73,6 +73,8 @@ async function open(
   { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits }: ServeEffects,
   opened: AsyncDisposableStack,
 ): Promise<Service> {
+  let stopping = false
+  const isStopping = () => stopping
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
@@ -92,7 +94,7 @@ async function open(
   const syncJobs = startSyncJobs(world, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const datasets = { snapshots, catalogue, views, answers, schedule }
-  const routes = createRoutes({ ...world, ...datasets, chat, syncJobs, publicUrl, port })
+  const routes = createRoutes({ ...world, ...datasets, chat, syncJobs, publicUrl, port, isStopping })
   const app = createApp({ routes, store, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
@@ -105,6 +107,7 @@ async function open(
     routes,
     reload: () => chat.models.reload(),
     async close() {
+      stopping = true
       // A database that is silent is waited for no longer than a request.
       const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()

@@ -14,6 +14,7 @@ import { REFERENCE_PATH } from '../paths.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './route.ts'
 import { shorten } from '../untrusted/shorten.ts'
+import { createRequestStore } from '../store/request-store.ts'
 import type { Store } from '../store/store.ts'
 
 interface AppDependencies {
@@ -35,10 +36,11 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
+  const requestStore = createRequestStore(store, log)
   app.use(beginCall({ log, metrics }))
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    app.route(path).all(answerPath(path, here, { store, clock }))
+    app.route(path).all(answerPath(path, here, { store: requestStore, clock }))
   }
   app.use(unknownPath)
   app.use(answerFault(log))

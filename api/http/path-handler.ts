@@ -2,14 +2,14 @@
 import { authenticate } from '../accounts/keys/authenticate.ts'
 import { fullQuotas } from '../accounts/limits/policies.ts'
 import { quotaHeaders } from '../accounts/limits/quota-headers.ts'
-import type { Store } from '../store/store.ts'
+import type { RequestStore } from '../store/request-store.ts'
 import type { Clock, Handler } from './call.ts'
 import { ApiError } from './errors.ts'
 import { CORS_HEADERS, isApiPath, preflight } from './cors.ts'
 import type { Route } from './route.ts'
 
 interface Dependencies {
-  readonly store: Store
+  readonly store: RequestStore
   readonly clock: Clock
 }
 
@@ -40,7 +40,7 @@ function methodsOf({ method }: Route): readonly string[] {
   return method === 'GET' ? ['GET', 'HEAD'] : [method]
 }
 
-function answerRoute({ access, typedErrors, handle }: Route, store: Store): Handler {
+function answerRoute({ access, typedErrors, handle }: Route, store: RequestStore): Handler {
   return async (request, reply) => {
     if (typedErrors === true) reply.locals.typesErrors = true
     if (access !== 'open') await authenticate(store, access, { request, reply })

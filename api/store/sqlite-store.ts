@@ -1,4 +1,5 @@
 /** The store in one SQLite file, through the SQLite that is built into Node. */
+import { statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
 import { createQueue, type InTurn } from '../process/serial-queue.ts'
@@ -22,16 +23,29 @@ type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
 export async function openSqlite(path: string): Promise<Store> {
   const database = await openDatabase(path)
   const run = createRunStatement(database)
+  const opened = fileAt(path)
+  // The connection would go on with a file that nobody else sees any more.
+  const refuseOther = () => {
+    if (fileAt(path) === opened) return
+    throw new Error(`${path} was replaced or deleted while it was open: restart the service`)
+  }
   const queries: Queries = {
     query: async (sql, values = []) => run(sql, values),
     script: async (sql) => database.exec(sql),
   }
   // One connection, so a query of another request must not slip into a transaction that awaits something.
   const inTurn = createQueue()
-  const transaction: Store['transaction'] = (work) => inTurn(() => runTransaction(database, queries, work))
+  const transaction: Store['transaction'] = (work) =>
+    inTurn(async () => {
+      refuseOther()
+      return await runTransaction(database, queries, work)
+    })
 
   return {
-    query: groupStatements(inTurn, (group) => whenFree(database, async () => runGroup(database, run, group))),
+    query: groupStatements(inTurn, async (group) => {
+      refuseOther()
+      return await whenFree(database, async () => runGroup(database, run, group))
+    }),
     script: (sql) => inTurn(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
@@ -93,6 +107,12 @@ function runGroup(database: DatabaseSync, run: RunStatement, group: readonly Sta
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }
+}
+
+/** Which file is at `path`; undefined where there is none, or only one in memory. */
+function fileAt(path: string): string | undefined {
+  const file = statSync(path, { throwIfNoEntry: false })
+  return file && `${file.dev} ${file.ino}`
 }
 
 async function openDatabase(path: string): Promise<DatabaseSync> {

@@ -2,7 +2,7 @@
 import type { Call } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
-import type { Store } from '../../store/store.ts'
+import type { RequestStore } from '../../store/request-store.ts'
 import { findKey } from './key-store.ts'
 
 /** Which keys a route takes: none needed, any valid one, or one kind. */
@@ -13,7 +13,7 @@ export type Access = 'open' | 'any' | KeyKind
  * @throws {ApiError} 401 for everybody else.
  */
 export async function authenticate(
-  store: Store,
+  store: RequestStore,
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
 ): Promise<void> {

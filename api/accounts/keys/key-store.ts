@@ -63,7 +63,7 @@ async function addKey(queries: Queries, { account, kind, now }: NewKey): Promise
 }
 
 /** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */
-export async function findKey(store: Store, key: string): Promise<StoredKey | undefined> {
+export async function findKey(store: Pick<Queries, 'query'>, key: string): Promise<StoredKey | undefined> {
   const [row] = await store.query(FIND, [hashKey(key)])
   return row === undefined ? undefined : storedKeySchema.parse(row)
 }

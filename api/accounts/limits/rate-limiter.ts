@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { Caller } from '../../http/call.ts'
-import type { Store } from '../../store/store.ts'
+import type { RequestStore } from '../../store/request-store.ts'
 import { decide, latestEnd, POLICIES, type Decision, type Policy, type RateLimiter } from './policies.ts'
 
 /** The places of a policy's values in COUNT, after the time of the request. */
@@ -50,7 +50,7 @@ const windowsSchema = z.array(
 type StoredWindow = z.infer<typeof windowsSchema>[number]
 
 /** The rate limiter over a store. */
-export function createRateLimiter(store: Store): RateLimiter {
+export function createRateLimiter(store: RequestStore): RateLimiter {
   return {
     peek: (caller, now) => peekAll(store, caller, now),
     async consume(caller, now) {
@@ -66,7 +66,7 @@ export function createRateLimiter(store: Store): RateLimiter {
 }
 
 // Undefined when a limit is used up.
-async function countAll(store: Store, caller: Caller, now: Date): Promise<Decision | undefined> {
+async function countAll(store: RequestStore, caller: Caller, now: Date): Promise<Decision | undefined> {
   const places = POLICIES.flatMap((policy) => [
     policy.subject(caller),
     timeText(policy.windowEnd(now.getTime())),
@@ -84,11 +84,16 @@ async function countAll(store: Store, caller: Caller, now: Date): Promise<Decisi
   return undefined
 }
 
-async function giveBack(store: Store, policy: Policy, caller: Caller, window: StoredWindow): Promise<void> {
+async function giveBack(
+  store: RequestStore,
+  policy: Policy,
+  caller: Caller,
+  window: StoredWindow,
+): Promise<void> {
   await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
 }
 
-async function peekAll(store: Store, caller: Caller, now: Date): Promise<Decision> {
+async function peekAll(store: RequestStore, caller: Caller, now: Date): Promise<Decision> {
   const subjects = POLICIES.flatMap((policy) => [policy.subject(caller), latestEndText(policy, now)])
   return decisionOn(windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects])), now)
 }

@@ -251,7 +251,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     for (const { ending } of started) expect(ending).toMatchObject({ code: 0 })
   })
 
-  it('answer 500 while the server is away and recover by themselves', async () => {
+  it('answer 503 while the server is away and recover by themselves', async () => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
     const api = await startServing(settings)
@@ -259,7 +259,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     expect((await api.get(key)).status).toBe(200)
     await server.stop()
     const refused = await api.get(key)
-    expect(refused.status).toBe(500)
+    expect(refused.status).toBe(503)
     expect(await refused.text()).not.toMatch(/127\.0\.0\.1|ECONN|postgres/i)
     await server.start()
     expect((await api.get(key)).status).toBe(200)

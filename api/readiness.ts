@@ -1,0 +1,35 @@
+/** GET /readyz: whether requests can be answered, for balancers and rolling restarts; /healthz is the process alone. */
+import type { Snapshots } from './datasets/snapshots/choose.ts'
+import type { Handler } from './http/call.ts'
+import { ApiError } from './http/errors.ts'
+import { sendJson } from './http/respond.ts'
+import type { RequestStore } from './store/request-store.ts'
+
+interface ReadinessDependencies {
+  readonly store: RequestStore
+  readonly snapshots: Pick<Snapshots, 'current'>
+  /** Whether the service was told to stop. */
+  readonly isStopping: () => boolean
+}
+
+const RETRY_AFTER_SECONDS = 5
+
+/** Answers 200, or 503 with the reasons. */
+export function readiness({ store, snapshots: { current }, isStopping }: ReadinessDependencies): Handler {
+  return async (_request, reply) => {
+    const storeAnswers = await store.query('SELECT 1 AS one').then(
+      () => true,
+      () => false,
+    )
+    const reasons = [
+      ...(isStopping() ? ['the service is stopping'] : []),
+      ...(storeAnswers ? [] : ['the store does not answer']),
+      ...(current.facts() === undefined ? ['no snapshot is open'] : []),
+    ]
+    if (reasons.length === 0) return sendJson(reply, 200, { status: 'ready' })
+    throw new ApiError(503, `Not ready: ${reasons.join(', ')}`, {
+      metadata: { reasons },
+      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+    })
+  }
+}

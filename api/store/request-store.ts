@@ -1,0 +1,46 @@
+/** The store as requests ask it: they get a 503 where it fails or is slow, however long others wait for it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ApiError } from '../http/errors.ts'
+import type { Log } from '../process/log.ts'
+import type { Queries } from './store.ts'
+
+const WAIT_MS = 2000
+const RETRY_AFTER_SECONDS = 2
+
+export type RequestStore = Pick<Queries, 'query'>
+
+/** Asks `store`; what fails is logged once until it answers again. */
+export function createRequestStore(store: RequestStore, log: Log): RequestStore {
+  let isFailing = false
+  return {
+    async query(sql, values) {
+      try {
+        const rows = await withinWait(store.query(sql, values))
+        if (isFailing) log.info('the store answers again')
+        isFailing = false
+        return rows
+      } catch (error) {
+        if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
+        isFailing = true
+        throw new ApiError(
+          503,
+          `Keys and limits cannot be looked up at the moment; try again in ${RETRY_AFTER_SECONDS} seconds`,
+          { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
+        )
+      }
+    },
+  }
+}
+
+async function withinWait<Result>(asked: Promise<Result>): Promise<Result> {
+  const answered = new AbortController()
+  const tooLate = sleep(WAIT_MS, undefined, { signal: answered.signal, ref: false }).then(() => {
+    throw new Error(`The store has not answered for ${WAIT_MS} ms`)
+  })
+  try {
+    return await Promise.race([asked, tooLate])
+  } finally {
+    tooLate.catch(() => undefined)
+    answered.abort()
+  }
+}

@@ -1,0 +1,74 @@
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, expect, it } from 'vitest'
+import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+import { publishSnapshot } from '../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const RANKINGS = '/datasets/app-rankings'
+
+const publish = (dataDir: string) =>
+  publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
+  })
+
+async function reasons(api: Api): Promise<unknown> {
+  const reply = await fetch(`${api.origin}/readyz`)
+  if (reply.status === 200) return await reply.json()
+  expect(reply.status).toBe(503)
+  expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
+  return envelopeSchema.parse(await reply.json()).error.metadata
+}
+
+async function expectUnavailable(api: Api, key: string): Promise<void> {
+  const reply = await api.get(RANKINGS, key)
+  expect(reply.status).toBe(503)
+  expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
+  expect(envelopeSchema.parse(await reply.json()).error.message).not.toContain('sqlite')
+  // What needs no key goes on.
+  expect((await api.get(`${RANKINGS}/snapshots`)).status).toBe(200)
+}
+
+it('the service is ready once a snapshot is open, and says why it is not', async () => {
+  const dataDir = folders.make()
+  await using api = await startApi(dataDir)
+  expect(await reasons(api)).toEqual({ reasons: ['no snapshot is open'] })
+  await publish(dataDir)
+  await until(async () => (await fetch(`${api.origin}/readyz`)).status === 200)
+  expect(await reasons(api)).toEqual({ status: 'ready' })
+})
+
+it('requests that need a key get 503 while another process keeps the store locked', async () => {
+  const dataDir = folders.make()
+  await publish(dataDir)
+  await using api = await startApi(dataDir)
+  const key = await api.makeKey()
+  const other = new DatabaseSync(join(dataDir, 'service.sqlite'))
+  other.exec('BEGIN IMMEDIATE')
+  await expectUnavailable(api, key)
+  other.exec('ROLLBACK')
+  other.close()
+  expect((await api.get(RANKINGS, key)).status).toBe(200)
+})
+
+it('a store that was deleted under the service is noticed, told in the log, and taken again when it is back', async () => {
+  const dataDir = folders.make()
+  await publish(dataDir)
+  await using api = await startApi(dataDir)
+  const key = await api.makeKey()
+  expect((await api.get(RANKINGS, key)).status).toBe(200)
+  const [file, aside] = [join(dataDir, 'service.sqlite'), join(dataDir, 'aside')]
+  renameSync(file, aside)
+  await expectUnavailable(api, key)
+  expect(await reasons(api)).toEqual({ reasons: ['the store does not answer'] })
+  expect(JSON.stringify(api.messages())).toContain('was replaced or deleted while it was open: restart')
+  renameSync(aside, file)
+  expect((await api.get(RANKINGS, key)).status).toBe(200)
+})
