@@ -1,5 +1,5 @@
 /** The store on which a test of stored data runs: SQLite, and PostgreSQL among the system tests. */
-import { it } from 'vitest'
+import { describe, it } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
 import { TemporaryFolders } from './nightly.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
@@ -22,6 +22,11 @@ export class TestStores {
   constructor() {
     this.sqlite = { name: 'SQLite', fresh: async () => ({ DATA_DIR: this.#folders.make() }) }
     this.kinds = process.env['TEST_STORE'] === 'PostgreSQL' ? this.#onPostgres() : [this.sqlite]
+  }
+
+  /** A describe for what does not depend on the kind of store: it runs with SQLite and not once more. */
+  describeOnce(name: string, body: () => void): void {
+    if (this.kinds.includes(this.sqlite)) describe(name, body)
   }
 
   async removeAll(): Promise<void> {

@@ -36,7 +36,7 @@ const TOKEN = ['--token-env', TOKEN_VARIABLE]
 const sync = (settings: StoreSettings, ...more: string[]) =>
   directories(settings, 'sync', '--account', 'acme', ...more)
 
-describe('directories, wrongly used', () => {
+stores.describeOnce('directories, wrongly used', () => {
   it.each([
     { args: ['set'], remedy: '--account NAME' },
     { args: [...SET, ...TOKEN, '--url', 'scim.example.com'], remedy: '--url https://' },
@@ -69,7 +69,7 @@ describe('directories, wrongly used', () => {
   })
 })
 
-describe('directories set --token-env', () => {
+stores.describeOnce('directories set --token-env', () => {
   const set = (name: string) => () => COMMANDS['set']?.prepare([...SET.slice(1), '--token-env', name])
 
   it.each([
@@ -93,7 +93,7 @@ describe('directories set --token-env', () => {
   )
 })
 
-describe('directories --help', () => {
+stores.describeOnce('directories --help', () => {
   it('names every command', async () => {
     const run = await directories({ DATA_DIR: folders.make() }, '--help')
     expect(run.code).toBe(0)

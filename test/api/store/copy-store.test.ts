@@ -159,7 +159,7 @@ describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to 
   })
 })
 
-describe('npm run migrate', () => {
+stores.describeOnce('npm run migrate', () => {
   it.each([
     { args: [], fault: '--from STORE --to STORE' },
     { args: ['--from', 'a.sqlite'], fault: '--from STORE --to STORE' },

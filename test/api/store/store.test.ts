@@ -153,7 +153,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
   })
 })
 
-describe('A store in an SQLite file', () => {
+stores.describeOnce('A store in an SQLite file', () => {
   const { fresh } = stores.sqlite
 
   it('runs the statements of one turn of the event loop as one transaction, each with its own fault', async () => {
