@@ -23,6 +23,7 @@ import {
   listSnapshots,
   removeUnfinished,
 } from './snapshot/list.ts'
+import { recordPublished } from './snapshot/records.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
 import type { Outcome, Run, Stage, StageResult } from './stages/stage.ts'
 import { execute, setVariables } from './duckdb/statements.ts'
@@ -82,6 +83,7 @@ export async function runNightly(
   const warehouse = await openWarehouse(config.dataDir, config.memory)
   try {
     removeUnfinished(config.dataDir)
+    recordPublished(config.dataDir)
     // Files that an earlier version kept between nights.
     rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
     const run = await prepare({ config, effects, options, connection: warehouse.connection })

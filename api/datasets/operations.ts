@@ -12,6 +12,7 @@ import { PARAMETERS } from './rankings/parameters.ts'
 import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
 import { SERIES_PARAMETERS } from './series/parameters.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
+import { LIST_PARAMETERS } from './snapshots/listing.ts'
 import { statusSchema } from './status.ts'
 
 const TAG = 'dataset' satisfies Tag
@@ -46,7 +47,8 @@ const MEANINGS = {
   end_date: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
   limit: 'Rows of the page.',
   offset: 'Ranked apps to skip.',
-  as_of: 'Answer from the retained snapshot computed at this time. Default: the current one.',
+  as_of:
+    'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
   format: 'Form of the reply; without it `Accept` decides.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
@@ -83,7 +85,8 @@ const TO_THE_NEWEST: ReplyDescription = {
   headers: ['Location', 'Cache-Control'],
 }
 const RETRACTED: ReplyDescription = {
-  description: 'The snapshot was retracted; the reason is told.',
+  description:
+    'The snapshot was retracted or pruned; the message says why, and names the nearest retained one.',
   content: ENVELOPE,
 }
 const NO_SUCH_SNAPSHOT = {
@@ -149,7 +152,8 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
       content: ENVELOPE,
     },
     '410': {
-      description: 'The snapshot that `as_of` names was retracted; the reason is told.',
+      description:
+        'The snapshot that `as_of` names was retracted or pruned; the message says why, and names the nearest retained one.',
       content: ENVELOPE,
     },
     '503': {
@@ -193,7 +197,12 @@ export const DATASET_OPERATIONS = {
   snapshots: {
     id: 'listSnapshots',
     tag: TAG,
-    summary: 'The retained snapshots, newest first',
+    summary: 'The snapshots, newest first',
+    parameters: describeParameters(LIST_PARAMETERS, {
+      state:
+        'The retained ones, or all that were ever published: the record of a pruned or retracted one is permanent.',
+      date: 'Only the one in force on this day (UTC), whatever became of it.',
+    }),
     examples: [{ path: SNAPSHOTS_PATH }],
     replies: {
       '200': {
@@ -208,6 +217,7 @@ export const DATASET_OPERATIONS = {
         },
       },
       '304': UNCHANGED,
+      '400': { description: 'Parameters are wrong.', content: ENVELOPE },
     },
   },
   snapshot: {

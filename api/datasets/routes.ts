@@ -12,7 +12,8 @@ import type { Snapshots } from './snapshots/choose.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DATASET_OPERATIONS } from './operations.ts'
 import type { SnapshotCatalogue } from './snapshots/catalogue.ts'
-import { listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
+import { showSnapshot, snapshotFile } from './snapshots/files.ts'
+import { listSnapshots } from './snapshots/listing.ts'
 import { datasetStatus } from './status.ts'
 
 interface DatasetDependencies {
@@ -33,7 +34,6 @@ export function datasetRoutes({
   clock,
   schedule,
 }: DatasetDependencies): Route[] {
-  const { current } = snapshots
   const open = { method: 'GET', access: 'open' } as const
   return [
     ...rowsRoutes({ snapshots, answers, applyLimits }),
@@ -62,7 +62,7 @@ export function datasetRoutes({
       ...open,
       path: STATUS_PATH,
       operation: DATASET_OPERATIONS.status,
-      handle: datasetStatus(current, schedule, clock),
+      handle: datasetStatus(snapshots, schedule, clock),
     },
   ]
 }

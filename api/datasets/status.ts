@@ -1,10 +1,11 @@
 /** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import { retractionSchema } from '../../pipeline/contract/files.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { sendJson } from '../http/respond.ts'
-import type { CurrentSnapshot } from './snapshots/current.ts'
+import type { Snapshots } from './snapshots/choose.ts'
 import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
 const days = z.int().nonnegative()
@@ -31,6 +32,7 @@ export const statusSchema = z.strictObject({
         'Days without data between first_day and data_through; `stale` tells that later ones are due.',
       ),
     days_partial: z.array(daySchema),
+    retracted: z.array(retractionSchema).describe('The snapshots that were withdrawn, newest first.'),
   }),
 })
 type Status = z.infer<typeof statusSchema>
@@ -39,14 +41,19 @@ type Status = z.infer<typeof statusSchema>
 const GRACE_MS = 3_600_000
 
 /** Serves the status of the current snapshot. */
-export function datasetStatus(snapshots: CurrentSnapshot, schedule: CronSchedule, clock: Clock): Handler {
+export function datasetStatus(
+  { current, retained }: Snapshots,
+  schedule: CronSchedule,
+  clock: Clock,
+): Handler {
   return (_request, reply) => {
     const now = clock()
-    const facts = snapshots.facts()
+    const facts = current.facts()
     const nextRun = schedule.next(now)
     const status: Status = {
       data: {
         ...describe(facts),
+        retracted: [...retained.retractions()],
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
         stale: isStale(facts?.dataThrough, schedule, now),
       },
@@ -55,7 +62,7 @@ export function datasetStatus(snapshots: CurrentSnapshot, schedule: CronSchedule
   }
 }
 
-type Described = Omit<Status['data'], 'next_run_expected' | 'stale'>
+type Described = Omit<Status['data'], 'next_run_expected' | 'stale' | 'retracted'>
 
 const NOTHING_YET: Described = {
   as_of: null,

@@ -1,7 +1,8 @@
-/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per restatement. */
+/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot, per restatement and per retraction. */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { SNAPSHOTS_PATH, type Retraction } from '../../pipeline/contract/files.ts'
 import type { Handler } from '../http/call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
@@ -28,7 +29,7 @@ export function feed(
   return (request, reply) => {
     const entries = catalogue.list().slice(0, ENTRIES)
     const at = origin(request)
-    const updated = entries[0]?.as_of ?? '1970-01-01T00:00:00Z'
+    const retractions = catalogue.retractions().slice(0, ENTRIES)
     const document = html`<feed xmlns="http://www.w3.org/2005/Atom">
       <id>${idOrigin}${FEED_PATH}</id>
       <title>App rankings</title>
@@ -36,7 +37,8 @@ export function feed(
       <rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
       <link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}" />
       <link rel="alternate" type="text/html" href="${at}/" />
-      <updated>${updated}</updated>
+      <updated>${lastChange(entries, retractions)}</updated>
+      ${retractions.map((retraction) => retractionEntry(retraction, { id: idOrigin, link: at }))}
       ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
@@ -45,6 +47,27 @@ export function feed(
     if (isNotModified(request.headers, { etag })) reply.status(304).end()
     else sendBody(reply, 200, 'application/atom+xml; charset=utf-8', text)
   }
+}
+
+/** The time of the newest entry. It never goes back: that of a retraction is later than that of what it withdraws. */
+function lastChange(entries: readonly SnapshotEntry[], retractions: readonly Retraction[]): string {
+  const times = [
+    ...entries.map(({ as_of }) => as_of),
+    ...retractions.flatMap(({ as_of, retracted_at }) => [as_of, retracted_at]),
+  ]
+  return times.toSorted().at(-1) ?? '1970-01-01T00:00:00Z'
+}
+
+function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origins: Origins): Html {
+  const url = `${SNAPSHOTS_PATH}/${id}`
+  return html`<entry>
+    <id>${origins.id}${url}#retraction</id>
+    <title>Snapshot of ${as_of} withdrawn</title>
+    <updated>${retracted_at}</updated>
+    <author><name>App rankings</name></author>
+    <link rel="alternate" type="application/json" href="${origins.link}${url}" />
+    <summary>${reason}. Use ${origins.link}${SNAPSHOTS_PATH}/latest instead.</summary>
+  </entry> `
 }
 
 /** What is new with a snapshot: its days, and, in an entry of its own, what it says differently of earlier ones. */

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import type { Retraction } from '../../pipeline/contract/files.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
 import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'
@@ -30,6 +31,8 @@ export interface ViewContext {
   readonly isCurrent: boolean
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
+  /** The withdrawn snapshots, newest first. */
+  readonly retractions: readonly Retraction[]
   readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
 }
 
@@ -94,6 +97,7 @@ export function createViews({ catalogue, schedule, clock }: ViewDependencies): V
       snapshot: snapshot.forPages,
       isCurrent,
       entries: catalogue.list(),
+      retractions: catalogue.retractions(),
       freshness: {
         age: ageOf(snapshot, schedule, now),
         nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
@@ -161,12 +165,12 @@ export function serveView<Asked extends AskedOfView>(
   }
 }
 
-/** Everything that decides what is shown. The newest snapshot and their number stand for the list of snapshots. */
+/** Everything that decides what is shown. The newest snapshot and their numbers stand for the lists of snapshots. */
 function keyOf<Asked extends AskedOfView>(
-  { snapshot, entries, freshness }: ViewContext,
+  { snapshot, entries, retractions, freshness }: ViewContext,
   { view, asked, isCurrent, encoding }: Question<Asked>,
 ): string {
-  const list = [entries[0]?.id, entries.length]
+  const list = [entries[0]?.id, entries.length, retractions.length]
   return JSON.stringify([view.name, encoding, snapshot.id, asked, isCurrent, list, freshness])
 }
 

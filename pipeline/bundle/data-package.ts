@@ -40,6 +40,8 @@ export function dataPackage(description: Description, files: readonly DataFile[]
       days_restated: meta.days_restated,
       publisher: meta.publisher,
       attribution: meta.attribution,
+      total_requests: meta.total_requests,
+      total_tokens: meta.total_tokens,
     },
     resources: files.map(resource),
   }

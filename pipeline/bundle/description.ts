@@ -38,6 +38,8 @@ const metaRow = z.object({
   comparability: z.string(),
   /** Days whose published figures this snapshot changed. */
   days_restated: countSchema,
+  total_requests: z.string(),
+  total_tokens: z.string(),
 })
 
 const rowsRow = z.object({ rows: countSchema })

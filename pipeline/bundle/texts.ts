@@ -11,18 +11,18 @@ export function citationText(description: Description): string {
   return `cff-version: 1.2.0
 type: dataset
 message: ${yamlText('Please cite the snapshot you used, with its time.')}
-title: ${yamlText(description.title)}
+title: ${yamlText(`${description.title}, as of ${meta.as_of}`)}
 abstract: ${yamlText(`${description.summary} ${meta.comparability}`)}
 authors:
   - name: ${yamlText(meta.publisher)}
 license: ${meta.licence}
 version: ${yamlText(description.version)}
 date-released: ${yamlText(meta.as_of.slice(0, 10))}
-url: ${yamlText(description.homepage)}
+url: ${yamlText(description.address)}
 identifiers:
   - type: url
-    value: ${yamlText(description.address)}
-    description: ${yamlText('The files of this snapshot, unchanged for as long as it is retained')}
+    value: ${yamlText(description.homepage)}
+    description: ${yamlText('The home page of the dataset, with the newest snapshot')}
 keywords:
 ${description.keywords.map((keyword) => `  - ${yamlText(keyword)}`).join('\n')}
 `

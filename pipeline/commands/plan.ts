@@ -91,7 +91,7 @@ function describe(days: DayPlan, current: string | null, unit: 'file' | 'part'):
     ...read,
     ...forget,
     nothing
-      ? 'A run would publish only if the counted days, the registry, the publisher or the credit lines are not those of the newest snapshot'
+      ? 'A run would publish only if the registry, the credit lines, PUBLISHER, PUBLIC_URL or this program changed since the newest snapshot'
       : 'A run would publish if the figures of these days, the registry or the credit lines changed',
   ]
 }

@@ -3,6 +3,7 @@ import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
+import { recordPruned, recordPublished } from '../snapshot/records.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -11,7 +12,7 @@ const DEFAULT_KEEP_DAYS = 90
 
 export const prune: Command = {
   usage: 'prune [--keep-days N] [--dry-run] [--json]',
-  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last one of each month and the current one stay for good`,
+  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last one of each month and the current one stay for good, and so does the record of each`,
   prepare(args) {
     const { values } = parseCommandLine({
       args,
@@ -52,7 +53,11 @@ async function pruneSnapshots(
   if (dryRun || superfluous().length === 0) return superfluous()
   return await underLock(dependencies.config, () => {
     const removed = superfluous()
-    for (const id of removed) removeSnapshot(dataDir, id)
+    recordPublished(dataDir)
+    for (const id of removed) {
+      recordPruned(dataDir, id, dependencies.now())
+      removeSnapshot(dataDir, id)
+    }
     return removed
   })
 }

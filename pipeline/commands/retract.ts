@@ -12,6 +12,7 @@ import {
   rightfulCurrent,
   unfinishedRetractions,
 } from '../snapshot/list.ts'
+import { recordPublished } from '../snapshot/records.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -101,6 +102,7 @@ function refuseOnly({ config, now }: Dependencies, id: string): void {
 
 /** The record first: from then on nobody is given the data, and an interrupted removal is made up for. */
 function withdraw(dataDir: string, retraction: Retraction): void {
+  recordPublished(dataDir)
   recordRetraction(dataDir, retraction)
   removeUnfinished(dataDir)
 }

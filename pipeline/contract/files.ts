@@ -16,6 +16,9 @@ export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
 export const SNAPSHOTS_FOLDER = 'snapshots'
 export const CURRENT_POINTER = 'current'
 
+/** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per snapshot ever published (CONTRACT 4.6). */
+export const RECORDS_FOLDER = 'records'
+
 /** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per withdrawn snapshot (CONTRACT 4.6). */
 export const RETRACTIONS_FOLDER = 'retracted'
 

@@ -1,6 +1,6 @@
 /** Runs SQL on a connection: the files of sql/, and the few statements that are put together. */
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { z } from 'zod'
 import { identifier } from './sql-values.ts'
 
@@ -14,6 +14,14 @@ export const countSchema = z.string().transform(Number)
 /** The text of a file under sql/. */
 export function sqlFile(name: string): string {
   return readFileSync(new URL(name, SQL_FOLDER), 'utf8')
+}
+
+/** The texts of a file under sql/, or of all files in a folder there. */
+export function sqlTexts(name: string): string[] {
+  if (name.endsWith('.sql')) return [sqlFile(name)]
+  return readdirSync(new URL(name, SQL_FOLDER))
+    .toSorted()
+    .map((file) => sqlFile(`${name}/${file}`))
 }
 
 /** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */

@@ -8,7 +8,7 @@ import type { Run } from '../stages/stage.ts'
 import { execute, returnMemory } from '../duckdb/statements.ts'
 
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
-const WINDOWS = [1, 7, 30, 90] as const
+export const WINDOWS = [1, 7, 30, 90] as const
 
 /** Fills the table `rankings` of the attached snapshot, which is the current database. */
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {

@@ -7,6 +7,7 @@ import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
 import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
 import { pointAt } from '../snapshot/list.ts'
+import { recordPublished } from '../snapshot/records.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Publishes the snapshot in the build folder. */
@@ -16,6 +17,7 @@ export async function publish(run: Run): Promise<StageResult> {
     syncToDisk(join(run.buildFolder, name))
   }
   putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
+  recordPublished(run.config.dataDir)
   pointAt(run.config.dataDir, id)
   return {
     summary: `${basename(run.snapshotsFolder)}/${id} is current`,

@@ -1,10 +1,11 @@
 /** The stage rank: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { version } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE, wholeSeconds } from '../contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
-import { CATEGORIES, subcategoriesOf } from '../contract/taxonomy.ts'
+import { CATEGORIES, TAXONOMY, subcategoriesOf } from '../contract/taxonomy.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { DataError } from '../errors.ts'
 import { fillFast } from '../ranking/candidates.ts'
@@ -12,14 +13,14 @@ import { createMacros } from '../ranking/macros.ts'
 import { createSnapshot } from '../snapshot/create.ts'
 import type { Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
-import { fillRankings } from '../ranking/precomputed.ts'
+import { WINDOWS, fillRankings } from '../ranking/precomputed.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, readRows, sqlTexts } from '../duckdb/statements.ts'
 
-/** Raised when the shape or the rules of a snapshot change, so that unchanged input is published anew. */
-const SNAPSHOT_RULES = 5
+/** The SQL that makes a snapshot: files and folders of sql/. */
+const SNAPSHOT_SQL = ['snapshot.sql', 'window.sql', 'ranking.sql', 'rank', 'fast', 'bundle'] as const
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
 const ROWS_AT_ONCE = 2_500_000
@@ -99,9 +100,17 @@ function readSources(run: Run): string | null {
   return text === '' ? null : text
 }
 
-async function fingerprintOf(run: Run, sources: string | null): Promise<string> {
-  const rules = JSON.stringify([SNAPSHOT_RULES, run.config.publisher, sources])
-  const row = await readRow(run.connection, 'rank/fingerprint.sql', fingerprintRow, { rules })
+/** Hash of all that decides what is published: the input, and what is made of it. */
+async function fingerprintOf({ connection, config }: Run, sources: string | null): Promise<string> {
+  const rules = JSON.stringify([
+    SNAPSHOT_SQL.flatMap(sqlTexts),
+    TAXONOMY,
+    WINDOWS,
+    [DATASET_VERSION, LICENCE, COMPARABILITY_NOTE],
+    [config.publisher, config.publicUrl, sources],
+    version(),
+  ])
+  const row = await readRow(connection, 'rank/fingerprint.sql', fingerprintRow, { rules })
   return row.input_fingerprint
 }
 

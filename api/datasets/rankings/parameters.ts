@@ -1,6 +1,6 @@
 /** The query parameters of the app rankings (CONTRACT 4.1): read strictly, and all faults told at once. */
 import { z } from 'zod'
-import { daySchema, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
+import { asOfFromId, daySchema, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
 import {
@@ -35,8 +35,9 @@ export const PARAMETERS = {
   limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT),
   offset: wholeNumber(0, MAX_OFFSET, 0),
   as_of: {
-    schema: z.iso.datetime({ offset: true }),
-    allowed: 'the time of a snapshot, ISO 8601, such as 2026-11-20T02:00:00Z',
+    schema: z.iso.datetime({ offset: true }).or(z.string().refine((text) => asOfFromId(text) !== undefined)),
+    allowed:
+      'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
   },
   format: oneOf(FORMAT_NAMES),
 } as const satisfies ParameterTable

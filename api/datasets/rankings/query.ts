@@ -1,6 +1,7 @@
 import type { Sort } from '../../../pipeline/contract/dataset.ts'
 import type { Category, Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
+import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
 import { PARAMETERS, type Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 
@@ -41,4 +42,13 @@ export function requireWindow(
   const { start, end } = resolveWindow(asked, dataThrough)
   if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
   return { start, end }
+}
+
+/** Whether a snapshot knows the filter of a query; no app is in a category that its taxonomy lacks. */
+export function hasFilter(
+  { categories }: Pick<SnapshotFacts, 'categories'>,
+  { category, subcategory }: Pick<RankingsQuery, 'category' | 'subcategory'>,
+): boolean {
+  const wanted = subcategory ?? category
+  return wanted === null || categories.has(wanted)
 }

@@ -1,7 +1,7 @@
 /** One page of a ranking, by the macros of the snapshot. */
 import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
-import type { RankingsQuery } from './query.ts'
+import { hasFilter, type RankingsQuery } from './query.ts'
 import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
 import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
@@ -50,6 +50,7 @@ export async function readMeasuredRanking(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
 ): Promise<RankingPage<RankingRow & { readonly measure: string }>> {
+  if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
   const page =
     (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main'))
   return {

@@ -47,7 +47,7 @@ function prepare(request: Request, asked: RowsRequest | ApiError, snapshot: Snap
   const lastModified = new Date(snapshot.asOf)
   return {
     representation,
-    headers: representationHeaders(representation, asked),
+    headers: representationHeaders(representation),
     isUnchanged: isNotModified(request.headers, { etag: representation.etag, lastModified }),
   }
 }

@@ -12,9 +12,8 @@ import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
 import { pinnedAddress } from './links.ts'
 import type { Place, RowsRequest } from './question.ts'
 
-const SOON_OUT_OF_DATE = 'private, max-age=300, must-revalidate'
-// What a snapshot says never changes, but it may be withdrawn.
-const NEVER_OUT_OF_DATE = 'private, max-age=86400'
+// A pinned answer never changes, but its snapshot may be retracted: nobody shows it for longer without asking again.
+const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
 /** One of the codings of an answer. */
 export interface Representation extends Place {
@@ -45,12 +44,12 @@ export function chooseRepresentation<Snapshot extends SnapshotFacts>(
 }
 
 /** The headers that a representation has, be it sent, unchanged or asked for by HEAD. */
-export function representationHeaders(representation: Representation, { asOf }: RowsRequest): Headers {
+export function representationHeaders(representation: Representation): Headers {
   const { snapshot, etag, encoding } = representation
   return {
     ETag: etag,
     'Last-Modified': new Date(snapshot.asOf).toUTCString(),
-    'Cache-Control': asOf === undefined ? SOON_OUT_OF_DATE : NEVER_OUT_OF_DATE,
+    'Cache-Control': CACHE_CONTROL,
     'Content-Location': pinnedAddress(representation),
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),

@@ -1,10 +1,13 @@
 /** What is known of each retained snapshot from the files beside it, read once: a snapshot never changes. */
-import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { daySchema } from '../../../pipeline/contract/calendar.ts'
-import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { SNAPSHOTS_PATH, type Retraction } from '../../../pipeline/contract/files.ts'
+import {
+  describeFolder,
+  snapshotRecordSchema,
+  type SnapshotRecord,
+} from '../../../pipeline/contract/snapshot-record.ts'
 import type { Log } from '../../process/log.ts'
 import type { RetainedSnapshots } from './retained.ts'
 
@@ -17,41 +20,28 @@ const fileSchema = z.object({
 })
 export type SnapshotFile = z.infer<typeof fileSchema>
 
-/** A snapshot as the list tells it. */
-export const snapshotEntrySchema = z.object({
-  id: z.string(),
-  as_of: z.iso.datetime({ precision: 0 }),
-  first_day: daySchema,
-  data_through: daySchema,
-  version: z.string(),
-  days_restated: z.int().nonnegative().describe('Days whose published figures it changed.'),
-  publisher: z.string(),
-  attribution: z.string().describe('The line to print when the data is reused.'),
+/** What became of a snapshot; only the files of a retained one are there. */
+const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
+
+/** A snapshot as the list has it. */
+export const snapshotEntrySchema = snapshotRecordSchema.extend({
   url: z.string().describe('Path at the origin.'),
-  rows: z.record(z.string(), z.int().nonnegative()).describe('Rows of each table that is handed out.'),
   files: z.array(fileSchema),
+  state: z.enum(SNAPSHOT_STATES),
+  retracted_at: z.iso.datetime({ precision: 0 }).optional(),
+  reason: z.string().optional().describe('Why it was retracted.'),
   current: z.boolean().describe('Whether it is what the rankings answer from.'),
 })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
-const descriptorSchema = z.object({
-  snapshot: z.object({
-    id: z.string(),
-    as_of: z.iso.datetime({ precision: 0 }),
-    first_day: daySchema,
-    data_through: daySchema,
-    schema: z.string(),
-    days_restated: z.int().nonnegative(),
-    publisher: z.string(),
-    attribution: z.string(),
-  }),
-  resources: z.array(z.object({ path: z.string(), rows: z.int().nonnegative().optional() })),
-})
-
 export interface SnapshotCatalogue {
   /** All retained snapshots, newest first. */
   list(): readonly SnapshotEntry[]
-  /** The one with this identifier; undefined for any other text. */
+  /** All snapshots ever published of which there is a record, newest first, with what became of each. */
+  listAll(): readonly SnapshotEntry[]
+  /** The withdrawn snapshots, newest first. */
+  retractions(): readonly Retraction[]
+  /** The retained one with this identifier; undefined for any other text. */
   find(id: string): SnapshotEntry | undefined
   /** How the one with this identifier describes itself to machines. */
   metadata(id: string): SnapshotMetadata | undefined
@@ -82,10 +72,6 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 const CROISSANT = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** The file of checksums, which cannot name its own. */
-const SUMS_FILE = 'SHA256SUMS'
-const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
-
 /** The catalogue of the snapshots on disk; one whose metadata cannot be read is left out, and the log says why. */
 export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
   const known = new Map<string, Known>()
@@ -104,7 +90,7 @@ export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCata
   function readOrTell(id: string): Known | undefined {
     try {
       const folder = retained.folder(id)
-      return { entry: readEntry(id, folder), metadata: readMetadata(folder) }
+      return { entry: entryOf(describeFolder(folder), 'retained'), metadata: readMetadata(folder) }
     } catch (error) {
       // It may pass, so the next request tries again. The same fault comes back then; once in the log is enough.
       if (lastFaults.get(id) !== String(error))
@@ -114,8 +100,34 @@ export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCata
     }
   }
 
+  // What is recorded of a snapshot that is gone does not change any more.
+  const ended = new Map<string, SnapshotEntry>()
+
+  function gone(id: string): SnapshotEntry | undefined {
+    const entry = ended.get(id) ?? readGone(id)
+    if (entry !== undefined) ended.set(id, entry)
+    return entry
+  }
+
+  function readGone(id: string): SnapshotEntry | undefined {
+    const record = retained.record(id)
+    if (record === undefined) return undefined
+    const retraction = retained.retraction(id)
+    if (retraction === undefined) return entryOf(record, 'pruned')
+    const { retracted_at, reason } = retraction
+    return { ...entryOf(record, 'retracted'), retracted_at, reason }
+  }
+
   return {
+    listAll() {
+      const ids = new Set([...retained.ids(), ...retained.recordedIds()])
+      return [...ids]
+        .toSorted()
+        .toReversed()
+        .flatMap((id) => find(id)?.entry ?? gone(id) ?? [])
+    },
     list: () => retained.ids().flatMap((id) => read(id)?.entry ?? []),
+    retractions: () => retained.retractions(),
     find: (id) => find(id)?.entry,
     metadata: (id) => find(id)?.metadata,
   }
@@ -127,53 +139,14 @@ function readMetadata(folder: string): SnapshotMetadata {
   return { citeAs: document.citeAs, structuredData }
 }
 
-function readEntry(id: string, folder: string): SnapshotEntry {
-  const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
-  const { snapshot, resources } = descriptorSchema.parse(JSON.parse(text))
-  return {
-    id,
-    as_of: snapshot.as_of,
-    first_day: snapshot.first_day,
-    data_through: snapshot.data_through,
-    version: snapshot.schema,
-    days_restated: snapshot.days_restated,
-    publisher: snapshot.publisher,
-    url: `${SNAPSHOTS_PATH}/${id}`,
-    attribution: snapshot.attribution,
-    rows: rowsOf(resources),
-    files: readFiles(id, folder),
-  }
-}
-
-/** Rows of each table: those of its one file, the same in every format, or of the files of all months. */
-function rowsOf(resources: readonly { readonly path: string; readonly rows?: number | undefined }[]) {
-  const rows: Record<string, number> = {}
-  for (const { path, rows: count = 0 } of resources.filter((each) => each.rows !== undefined)) {
-    const [folder, month] = path.split('/')
-    const table = folder?.split('.')[0] ?? ''
-    rows[table] = month === undefined ? count : (rows[table] ?? 0) + count
-  }
-  return rows
-}
-
-function readFiles(id: string, folder: string): SnapshotFile[] {
-  const sums = readFileSync(join(folder, SUMS_FILE), 'utf8')
-  const lines = [...sums.split('\n'), `${sha256Of(sums)}  ${SUMS_FILE}`]
-  return lines.flatMap((line) => {
-    const [, sha256, name] = SUMS_LINE.exec(line) ?? []
-    if (sha256 === undefined || name === undefined) return []
-    return {
-      name,
-      media_type: mediaTypeOf(name),
-      bytes: statSync(join(folder, name)).size,
-      sha256,
-      url: `${SNAPSHOTS_PATH}/${id}/${name}`,
-    }
-  })
-}
-
-function sha256Of(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+function entryOf(record: SnapshotRecord, state: SnapshotEntry['state']): SnapshotEntry {
+  const url = `${SNAPSHOTS_PATH}/${record.id}`
+  const files = record.files.map((file) => ({
+    ...file,
+    media_type: mediaTypeOf(file.name),
+    url: `${url}/${file.name}`,
+  }))
+  return { ...record, url, files, state }
 }
 
 function mediaTypeOf(name: string): string {

@@ -1,5 +1,5 @@
-import { snapshotId } from '../../../pipeline/contract/calendar.ts'
-import { SNAPSHOTS_PATH, type Retraction } from '../../../pipeline/contract/files.ts'
+import { asOfFromId, snapshotId } from '../../../pipeline/contract/calendar.ts'
+import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { ApiError } from '../../http/errors.ts'
 import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
 import type { CurrentSnapshot } from './current.ts'
@@ -17,7 +17,8 @@ const RETRY_AFTER_SECONDS = 60
 /**
  * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile;
  * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published or while the only one cannot be
- * opened, 400 for an unknown time, 410 for a retracted one.
+ * opened, 400 for an unknown time, 410 for one that was
+ * retracted or pruned.
  */
 export function useSnapshot<Result>(
   { current, retained }: Snapshots,
@@ -28,16 +29,18 @@ export function useSnapshot<Result>(
   if (asOf === undefined) return ofCurrent()
   const id = idAt(asOf)
   if (id === undefined) return work(unknownSnapshot(asOf))
-  if (id === current.facts()?.id && retained.retraction(id) === undefined) return ofCurrent()
-  const retraction = retained.retraction(id)
-  if (retraction !== undefined) return work(goneSnapshot(retraction))
+  const refusal = goneSnapshot(retained, id)
+  if (refusal !== undefined) return work(refusal)
+  if (id === current.facts()?.id) return ofCurrent()
   return retained.ids().includes(id) ? retained.use(id, work) : work(unknownSnapshot(asOf))
 }
 
 const PART_OF_A_SECOND = /\.\d*[1-9]/
 
-/** The identifier of a snapshot computed at this time, ISO 8601; all of them were computed at whole seconds. */
+/** The identifier of a snapshot computed at this time, ISO 8601, or the text itself where it is an identifier. */
 function idAt(asOf: string): string | undefined {
+  if (asOfFromId(asOf) !== undefined) return asOf
+  // All snapshots were computed at whole seconds.
   return PART_OF_A_SECOND.test(asOf) ? undefined : snapshotId(new Date(asOf))
 }
 
@@ -50,11 +53,41 @@ function noSnapshot(current: CurrentSnapshot): ApiError {
   })
 }
 
-/** The refusal of a snapshot that was withdrawn; it tells why. */
-export function goneSnapshot({ id, reason, retracted_at }: Retraction): ApiError {
-  return new ApiError(410, `Snapshot ${id} was retracted: ${reason}`, {
-    metadata: { snapshot: id, reason, retracted_at },
-  })
+/** The refusal of a snapshot that was retracted or pruned: which, why, and the nearest retained; undefined for others. */
+export function goneSnapshot(retained: RetainedSnapshots, id: string): ApiError | undefined {
+  const retraction = retained.retraction(id)
+  if (retraction !== undefined) {
+    const { reason, retracted_at } = retraction
+    return gone(retained, id, `was retracted: ${reason}`, { state: 'retracted', reason, retracted_at })
+  }
+  if (retained.ids().includes(id)) return undefined
+  const record = retained.record(id)
+  if (record === undefined) return undefined
+  const { pruned_at } = record
+  const ending = pruned_at === undefined ? 'is not retained' : `was pruned on ${pruned_at}`
+  return gone(retained, id, ending, { state: 'pruned', ...(pruned_at && { pruned_at }) })
+}
+
+function gone(
+  retained: RetainedSnapshots,
+  id: string,
+  ending: string,
+  facts: Readonly<Record<string, string>>,
+): ApiError {
+  const nearest = nearestTo(id, retained.ids())
+  const instead = nearest === undefined ? 'None is retained' : `The nearest retained snapshot is ${nearest}`
+  const metadata = { snapshot: id, ...facts, nearest_retained: nearest ?? null }
+  return new ApiError(410, `Snapshot ${id} ${ending}. ${instead}`, { metadata })
+}
+
+/** The identifier nearest in time; of two as near, the newer, which comes first. */
+function nearestTo(id: string, ids: readonly string[]): string | undefined {
+  const distance = (each: string) => Math.abs(timeOf(each) - timeOf(id))
+  return ids.toSorted((one, other) => distance(one) - distance(other))[0]
+}
+
+function timeOf(id: string): number {
+  return asOfFromId(id)?.getTime() ?? Number.NaN
 }
 
 function unknownSnapshot(asOf: string): ApiError {

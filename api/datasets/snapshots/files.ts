@@ -1,78 +1,22 @@
-/** The snapshots over HTTP (CONTRACT 4.6): the list, each one, and its files. Open data: no key is needed. */
-import { createHash } from 'node:crypto'
+/** The snapshots over HTTP (CONTRACT 4.6): each one, and its files. Open data: no key is needed. */
 import type { Request } from 'express'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Handler, Reply } from '../../http/call.ts'
 import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/protocol/conditional.ts'
 import { unlessLong } from '../../http/protocol/long-fields.ts'
-import {
-  encode,
-  encodedTag,
-  encodingHeader,
-  preferredEncoding,
-  type Encoding,
-} from '../../http/protocol/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
-import { jsonText, sendBody } from '../../http/respond.ts'
+import { jsonText } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
-import { createByteCache } from '../../process/byte-cache.ts'
+import { LATEST, SOON_STALE, sendOpen, sha256 } from './open-reply.ts'
 import { goneSnapshot, type Snapshots } from './choose.ts'
 import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
 import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './catalogue.ts'
 
-const JSON_TYPE = 'application/json; charset=utf-8'
-
-/** The name under which the files of the newest snapshot are found, for scripts that fetch them each night. */
-const LATEST = 'latest'
-
-const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
-
-/** The list of the snapshots in some coding. */
-interface Listing {
-  /** The tag of the list itself. */
-  readonly name: string
-  readonly body: Buffer
-}
-
-/** Bytes that the list may take in all its codings, and those of it that a change left behind. */
-const LISTING_BYTES = 16 * 1024 * 1024
-
-/** Lists the retained snapshots, newest first, says which of them is current, and which others were withdrawn. */
-export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
-  // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
-  const keep = createByteCache<Listing>(LISTING_BYTES)
-
-  async function listingIn(encoding: Encoding): Promise<Listing> {
-    const currentId = current.facts()?.id
-    const entries = catalogue.list()
-    const retracted = retained.retractions()
-    const state = JSON.stringify([currentId, entries.map(({ id }) => id), retracted])
-    const plain = () =>
-      keep(state, async () => {
-        const data = entries.map((entry) => ({ ...entry, current: entry.id === currentId }))
-        const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
-        return { name: sha256(body), body }
-      })
-    if (encoding === 'identity') return await plain()
-    return await keep(`${encoding} ${state}`, async () => {
-      const { name, body } = await plain()
-      return { name, body: await encode(body, encoding) }
-    })
-  }
-
-  return async (request, reply) => {
-    const encoding = preferredEncoding(request)
-    const { name, body } = await listingIn(encoding)
-    reply.set('Link', `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version", <${LICENCE.url}>; rel="license"`)
-    reply.set('Vary', 'Accept-Encoding')
-    sendOpen(request, reply, { etag: encodedTag(name, encoding), body, encoding })
-  }
-}
 
 /** Describes one snapshot; `latest` leads to the current one. */
 export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
@@ -175,18 +119,6 @@ function isHangUp(error: Error): boolean {
   return code === 'ECONNABORTED' || code === 'EPIPE'
 }
 
-interface OpenReply {
-  readonly etag: string
-  readonly body: Buffer
-  readonly encoding?: Encoding
-}
-
-function sendOpen(request: Request, reply: Reply, { etag, body, encoding = 'identity' }: OpenReply): void {
-  reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
-  if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBody(reply.set(encodingHeader(encoding)), 200, JSON_TYPE, body)
-}
-
 function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {
   const id = current.facts()?.id
   if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
@@ -196,8 +128,8 @@ function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string):
 }
 
 function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id: string): SnapshotEntry {
-  const retraction = retained.retraction(id)
-  if (retraction !== undefined) throw goneSnapshot(retraction)
+  const gone = goneSnapshot(retained, id)
+  if (gone !== undefined) throw gone
   const entry = catalogue.find(id)
   if (entry !== undefined) return entry
   throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)
@@ -211,8 +143,4 @@ function pathText(part: string): string {
 function pathPart(request: Request, name: string): string {
   const part = request.params[name]
   return typeof part === 'string' ? part : ''
-}
-
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }

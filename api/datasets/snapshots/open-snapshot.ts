@@ -25,6 +25,8 @@ export interface SnapshotFacts {
   readonly daysMissing: readonly string[]
   /** Days of which some rows were rejected. */
   readonly daysPartial: readonly string[]
+  /** The categories and subcategories of its taxonomy, which may be an older one. */
+  readonly categories: ReadonlySet<string>
   /** The line to print when the data is reused. */
   readonly attribution: string
   /** Credit lines of what the data was made from, to be carried on too. */
@@ -67,6 +69,8 @@ const COVERAGE = `
   WHERE c.day BETWEEN m.first_day AND m.data_through
   GROUP BY c.status`
 
+const CATEGORIES = 'SELECT category, subcategory FROM categories'
+
 const metaSchema = z.tuple([
   z.object({
     as_of: z.bigint(),
@@ -78,6 +82,7 @@ const metaSchema = z.tuple([
   }),
 ])
 const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
+const categoriesSchema = z.array(z.object({ category: z.string(), subcategory: z.string() }))
 const daysSchema = z.array(daySchema)
 
 /**
@@ -135,6 +140,7 @@ function refuseWritten(path: string): void {
 async function readFacts(query: Query): Promise<SnapshotFacts & Pick<ReadableSnapshot, 'rowsPerDay'>> {
   const [meta] = metaSchema.parse(await query(META, {}))
   const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
+  const categories = categoriesSchema.parse(await query(CATEGORIES, {}))
   const asOf = new Date(Number(meta.as_of))
   return {
     id: snapshotId(asOf),
@@ -149,6 +155,7 @@ async function readFacts(query: Query): Promise<SnapshotFacts & Pick<ReadableSna
     },
     daysMissing: days('missing'),
     daysPartial: days('partial'),
+    categories: new Set(categories.flatMap(({ category, subcategory }) => [category, subcategory])),
     attribution: meta.attribution,
     sources: meta.sources,
     rowsPerDay: meta.rows_per_day,

@@ -1,14 +1,17 @@
 /** The retained snapshots, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { z } from 'zod'
 import { LRUCache } from 'lru-cache'
 import { asOfFromId } from '../../../pipeline/contract/calendar.ts'
 import {
+  RECORDS_FOLDER,
   retractionSchema,
   RETRACTIONS_FOLDER,
   SNAPSHOTS_FOLDER,
   type Retraction,
 } from '../../../pipeline/contract/files.ts'
+import { snapshotRecordSchema, type SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { shareSnapshot, type SnapshotHandle } from './handle.ts'
@@ -21,6 +24,10 @@ export interface RetainedSnapshots {
   retractions(): readonly Retraction[]
   /** Why the snapshot with this identifier was withdrawn; undefined when it was not. */
   retraction(id: string): Retraction | undefined
+  /** Identifiers of all snapshots of which there is a record, newest first. */
+  recordedIds(): readonly string[]
+  /** What is recorded of the snapshot with this identifier, be it retained or not; undefined when nothing is. */
+  record(id: string): SnapshotRecord | undefined
   /** Path of a snapshot's folder. */
   folder(id: string): string
   /**
@@ -68,6 +75,8 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     ids: () => retainedIds(folder),
     retractions: () => retractionIds(folder).flatMap((id) => findRetraction(folder, id) ?? []),
     retraction: (id) => findRetraction(folder, id),
+    recordedIds: () => jsonNames(join(folder, RECORDS_FOLDER)),
+    record: (id) => readJson(folder, RECORDS_FOLDER, id, snapshotRecordSchema),
     folder: (id) => join(folder, id),
     use: (id, work) => take(id).then((held) => held.use(work)),
     async close() {
@@ -84,7 +93,14 @@ function retainedIds(folder: string): string[] {
 }
 
 function retractionIds(folder: string): string[] {
-  return namesIn(join(folder, RETRACTIONS_FOLDER)).map((name) => name.replace(/\.json$/, ''))
+  return jsonNames(join(folder, RETRACTIONS_FOLDER))
+}
+
+/** The identifiers that name the files in a folder, the newest first. */
+function jsonNames(folder: string): string[] {
+  return namesIn(folder)
+    .map((name) => name.replace(/\.json$/, ''))
+    .filter((name) => asOfFromId(name) !== undefined)
 }
 
 /** Names in a folder, the last in alphabetical order first; none where there is no such folder. */
@@ -94,9 +110,12 @@ function namesIn(folder: string): string[] {
 
 /** Why the snapshot with this identifier was withdrawn, from the record in `folder`, that of the snapshots. */
 export function findRetraction(folder: string, id: string): Retraction | undefined {
+  return readJson(folder, RETRACTIONS_FOLDER, id, retractionSchema)
+}
+
+function readJson<T>(folder: string, inside: string, id: string, schema: z.ZodType<T>): T | undefined {
   // Anything may be asked for; only an identifier names a file.
   if (asOfFromId(id) === undefined) return undefined
-  const path = join(folder, RETRACTIONS_FOLDER, `${id}.json`)
-  const text = unlessAbsent(() => readFileSync(path, 'utf8'))
-  return text === undefined ? undefined : retractionSchema.parse(JSON.parse(text))
+  const text = unlessAbsent(() => readFileSync(join(folder, inside, `${id}.json`), 'utf8'))
+  return text === undefined ? undefined : schema.parse(JSON.parse(text))
 }

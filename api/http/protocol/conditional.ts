@@ -20,11 +20,14 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
 }
 
 /**
- * Whether `If-Match`, where it is sent, names another representation (412; RFC 9110, 13.1.1). A weak tag never matches: it
- * does not say that the bytes are the same.
+ * Whether `If-Match`, or else `If-Unmodified-Since`, names another representation (412; RFC 9110, 13.1.1 and 13.1.4). A weak
+ * tag never matches: it does not say that the bytes are the same.
  */
-export function isMismatch({ 'if-match': wanted }: IncomingHttpHeaders, { etag }: Validators): boolean {
-  return wanted !== undefined && wanted.trim() !== '*' && !strongTags(wanted).includes(etag)
+export function isMismatch(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
+  const wanted = headers['if-match']
+  if (wanted !== undefined) return wanted.trim() !== '*' && !strongTags(wanted).includes(etag)
+  const since = headers['if-unmodified-since']
+  return since !== undefined && httpDate(since) !== undefined && !isTimeOf(since, lastModified)
 }
 
 /** Whether `If-Range`, where it is sent, names this representation (RFC 9110, 13.1.5): its tag or its time. */

@@ -100,7 +100,8 @@ export function search(): Html {
 }
 
 /** Which snapshot is shown, and the others that are kept. */
-export function snapshotPicker({ snapshot, isCurrent, asked, entries, query, links }: PageView): Html {
+export function snapshotPicker(view: PageView): Html {
+  const { snapshot, isCurrent, asked, entries, retractions, query, links } = view
   const hidden = {
     sort: query.sort,
     category: asked.parameters.category,
@@ -122,8 +123,16 @@ export function snapshotPicker({ snapshot, isCurrent, asked, entries, query, lin
         ({ as_of }) =>
           html`<option value="${as_of}" ${as_of === snapshot.asOf ? html`selected` : null}>${as_of}</option>`,
       )}
+      ${retractions.map(({ as_of }) => html`<option disabled>${as_of} (withdrawn)</option>`)}
     </select>
     <button type="submit">Show</button>
     ${isCurrent ? null : html`<a href="${links.page({ as_of: null })}">newest</a>`}
+    ${
+      retractions.length === 0
+        ? null
+        : html`<ul class="quiet">
+            ${retractions.map(({ as_of, reason }) => html`<li>${as_of} was withdrawn: ${reason}</li>`)}
+          </ul>`
+    }
   </form>`
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { MAX_OFFSET } from '../../datasets/rankings/parameters.ts'
-import type { RankingsQuery } from '../../datasets/rankings/query.ts'
+import { hasFilter, type RankingsQuery } from '../../datasets/rankings/query.ts'
 import { readMeasuredRanking } from '../../datasets/rankings/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { daysOf, windowBefore, type DateWindow } from '../../datasets/rankings/window.ts'
@@ -74,11 +74,12 @@ const tagList = z.array(z.string())
 
 /** Reads the page of a ranking with all that stands around it. */
 export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
+  if (!hasFilter(snapshot, query)) return emptyPage(snapshot, query)
   const { rows: ranking, total: ranks } = await readMeasuredRanking(snapshot, query)
   const next = query.offset + query.limit
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const filter = { category: query.category, subcategory: query.subcategory }
-  const recentDays = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
+  const recentDays = recentDaysOf(snapshot)
   const earlier = earlierOf(snapshot, query)
   const [[totals], earlierRanks, recent, daily, total, tags] = await Promise.all([
     snapshot.query(TOTALS, { ...range(query), ...filter }).then((rows) => totalsRows.parse(rows)),
@@ -106,6 +107,23 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     earlier,
     recentDays,
   }
+}
+
+function emptyPage(snapshot: SnapshotFacts, query: RankingsQuery): PageData {
+  return {
+    rows: [],
+    hasNext: false,
+    apps: 0n,
+    tokens: 0n,
+    daily: new Map(),
+    missing: missingDays(snapshot, query),
+    earlier: earlierOf(snapshot, query),
+    recentDays: recentDaysOf(snapshot),
+  }
+}
+
+function recentDaysOf({ dataThrough }: SnapshotFacts): DateWindow {
+  return { start: addDays(dataThrough, 1 - RECENT_DAYS), end: dataThrough }
 }
 
 function range({ start, end }: RankingsQuery): DateWindow {

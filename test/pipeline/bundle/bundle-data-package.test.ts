@@ -125,6 +125,8 @@ describe('datapackage.json', () => {
         days_restated: 1,
         publisher: PUBLISHER,
         attribution: ATTRIBUTION,
+        total_requests: expect.stringMatching(/^\d+$/),
+        total_tokens: expect.stringMatching(/^\d+$/),
       },
     })
   })

@@ -39,18 +39,18 @@ describe('the texts', () => {
     expect(read('CITATION.cff').replace(abstract, '…')).toBe(`cff-version: 1.2.0
 type: dataset
 message: "Please cite the snapshot you used, with its time."
-title: "App rankings"
+title: "App rankings, as of ${AS_OF}"
 abstract: …
 authors:
   - name: ${JSON.stringify(PUBLISHER)}
 license: CC-BY-4.0
 version: "1.0.0+20260107T020000Z"
 date-released: "2026-01-07"
-url: "https://data.example/"
+url: "${ADDRESS}"
 identifiers:
   - type: url
-    value: "${ADDRESS}"
-    description: "The files of this snapshot, unchanged for as long as it is retained"
+    value: "https://data.example/"
+    description: "The home page of the dataset, with the newest snapshot"
 keywords:
   - "large language models"
   - "AI apps"

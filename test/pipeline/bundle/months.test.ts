@@ -78,7 +78,8 @@ function nextNight(): Promise<Report> {
 
 /** The months of the new snapshot that are files of the one before, as the disk shows and the report says. */
 function reused(report: Report): string[] {
-  const [newest, before] = readdirSync(join(dataDir, 'snapshots')).toSorted().toReversed()
+  const snapshots = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
+  const [newest, before] = snapshots.toSorted().toReversed()
   const inode = (id: string | undefined, month: string) =>
     statSync(join(dataDir, 'snapshots', String(id), `app_daily/month=${month}.parquet`), {
       throwIfNoEntry: false,

@@ -53,7 +53,7 @@ it('takes the current snapshot away, and the one before is current again', async
   expect(ended.code).toBe(0)
   expect(JSON.parse(ended.stdout)).toMatchObject({ id: SECOND, reason: 'Counted twice', current: FIRST })
   expect(currentSnapshot(dataDir)).toContain(FIRST)
-  expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([FIRST, 'retracted'])
+  expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([FIRST, 'records', 'retracted'])
   const record = JSON.parse(readFileSync(join(dataDir, 'snapshots/retracted', `${SECOND}.json`), 'utf8'))
   expect(record).toMatchObject({ id: SECOND, as_of: '2026-01-08T02:00:00Z', reason: 'Counted twice' })
 })

@@ -1,5 +1,5 @@
 /** A DATA_DIR that an earlier version left, with app_daily in one file and folders of its own, is carried on. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -81,6 +81,7 @@ it('the next run publishes, writes every month, and removes what the earlier ver
   const files = `FROM '${join(currentSnapshot(dataDir), 'app_daily/*.parquet')}'`
   expect(await queryCurrent(dataDir, files)).toEqual(await queryCurrent(dataDir, 'FROM app_daily'))
   expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
+  expect(readdirSync(join(dataDir, 'snapshots/records')).toSorted()).toEqual([`${OLD}.json`, `${NEW}.json`])
   expect(existsSync(join(dataDir, 'kept'))).toBe(false)
   const tables = await queryWarehouse(
     dataDir,

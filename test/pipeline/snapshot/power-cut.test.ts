@@ -71,11 +71,14 @@ it('a snapshot', async () => {
   const files = readdirSync(currentSnapshot(dataDir), { recursive: true, encoding: 'utf8' }).map(
     (name) => `sync snapshots/.building-${ID}/${name}`,
   )
-  expect(steps.slice(-5 - files.length)).toEqual([
+  expect(steps.slice(-8 - files.length)).toEqual([
     ...files,
     `sync snapshots/.building-${ID}`,
     `rename snapshots/${ID}`,
     'sync snapshots',
+    `sync snapshots/records/.${ID}.json`,
+    `rename snapshots/records/${ID}.json`,
+    'sync snapshots/records',
     'rename current',
     'sync .',
   ])

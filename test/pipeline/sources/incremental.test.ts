@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly, settleAsOf } from '../../../pipeline/run.ts'
 import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
@@ -196,10 +197,25 @@ describe('publish', () => {
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
   })
 
-  it('makes a new snapshot for another publisher', async () => {
-    const config = readConfig({ DATA_DIR: dataDir, PUBLISHER: 'Another' })
-    const effects = { now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
-    expect((await runNightly(config, effects)).outcome).toBe('published')
+  it.each([{ PUBLISHER: 'Another' }, { PUBLIC_URL: 'https://data.example' }])(
+    'makes a new snapshot for %j',
+    async (settings) => {
+      const config = readConfig({ DATA_DIR: dataDir, ...settings })
+      const effects = { now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
+      expect((await runNightly(config, effects)).outcome).toBe('published')
+    },
+  )
+
+  it('makes a new snapshot for another taxonomy', async () => {
+    const { coding } = TAXONOMY
+    Object.assign(TAXONOMY, { coding: [...coding, 'reviewer'] })
+    try {
+      expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
+    } finally {
+      Object.assign(TAXONOMY, { coding })
+    }
+    const added = "FROM categories WHERE subcategory = 'reviewer'"
+    expect(await queryCurrent(dataDir, added)).toEqual([{ category: 'coding', subcategory: 'reviewer' }])
   })
 
   it('brings a run to its end that was killed just before it switched the pointer', async () => {

@@ -97,6 +97,7 @@ describe('catalogueOf', () => {
     expect(entry).toStrictEqual({
       id,
       version: 'v1',
+      state: 'retained',
       url: `${SNAPSHOTS_PATH}/${id}`,
       rows: { apps: 5, app_daily: 11 },
       ...FACTS,

@@ -62,6 +62,9 @@ const entrySchema = z.strictObject({
   attribution: z.string(),
   rows: z.record(z.string(), z.int()),
   files: z.array(fileSchema),
+  total_requests: z.string(),
+  total_tokens: z.string(),
+  state: z.literal('retained'),
   current: z.boolean(),
 })
 
@@ -292,7 +295,7 @@ describe('as_of', () => {
 
   it('may be kept longer than the newest', async () => {
     const pinned = await rankings('?as_of=2026-01-08T02:00:00Z')
-    expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=86400')
+    expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
     expect((await rankings('')).headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
   })
 
@@ -302,7 +305,7 @@ describe('as_of', () => {
       `sent "2026-01-07T02:00:01Z", allowed: the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`,
     ],
     ['2026-01-07T02:00:00.5Z', 'sent "2026-01-07T02:00:00.5Z", allowed: the as_of of a retained snapshot'],
-    ['yesterday', 'allowed: the time of a snapshot, ISO 8601'],
+    ['yesterday', 'allowed: the time of a snapshot, such as 2026-11-20T02:00:00Z'],
   ])('%s is refused with 400', async (time, message) => {
     const response = await rankings(`?as_of=${time}`)
     expect(response.status).toBe(400)
@@ -393,10 +396,10 @@ describe('pages of other origins', () => {
   })
 })
 
-it('a snapshot that was pruned is gone from the list, and its time unknown', async () => {
+it('a snapshot whose files are gone is gone from the list, and its time is 410', async () => {
   rmSync(join(dataDir, 'snapshots', FIRST), { recursive: true })
   expect((await list()).data.map(({ id }) => id)).not.toContain(FIRST)
-  expect((await rankings('?as_of=2026-01-07T02:00:00Z')).status).toBe(400)
+  expect((await rankings('?as_of=2026-01-07T02:00:00Z')).status).toBe(410)
 })
 
 it('a snapshot that was retracted is 410 with the reason, wherever it is asked for', async () => {
@@ -410,7 +413,7 @@ it('a snapshot that was retracted is 410 with the reason, wherever it is asked f
   for (const response of asked) {
     expect(response.status).toBe(410)
     expect(envelopeSchema.parse(await response.json()).error).toMatchObject({
-      message: `Snapshot ${SECOND} was retracted: Counted twice`,
+      message: `Snapshot ${SECOND} was retracted: Counted twice. The nearest retained snapshot is 20260109T020000Z`,
       metadata: { snapshot: SECOND, reason: 'Counted twice' },
     })
   }

@@ -1,0 +1,79 @@
+/** The record of a published snapshot: what it was, for as long as anybody may cite it (CONTRACT 4.6). */
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { daySchema } from './calendar.ts'
+
+const timeSchema = z.iso.datetime({ precision: 0 })
+
+const descriptorSchema = z.object({
+  snapshot: z.object({
+    id: z.string(),
+    as_of: timeSchema,
+    first_day: daySchema,
+    data_through: daySchema,
+    schema: z.string(),
+    days_restated: z.int().nonnegative(),
+    publisher: z.string(),
+    attribution: z.string(),
+    total_requests: z.string().optional(),
+    total_tokens: z.string().optional(),
+  }),
+  resources: z.array(z.object({ path: z.string(), rows: z.int().nonnegative().optional() })),
+})
+
+/** Facts, row counts and checksums of a snapshot. They never change; `pruned_at` is added when its files are removed. */
+export const snapshotRecordSchema = z.object({
+  id: z.string(),
+  as_of: timeSchema,
+  first_day: daySchema,
+  data_through: daySchema,
+  version: z.string(),
+  days_restated: z.int().nonnegative().describe('Days whose published figures it changed.'),
+  publisher: z.string(),
+  attribution: z.string().describe('The line to print when the data is reused.'),
+  total_requests: z.string().optional().describe('Requests of all days; missing in older snapshots.'),
+  total_tokens: z.string().optional().describe('Tokens of all days; missing in older snapshots.'),
+  rows: z.record(z.string(), z.int().nonnegative()).describe('Rows of each table that is handed out.'),
+  files: z.array(z.object({ name: z.string(), bytes: z.int().nonnegative(), sha256: z.string() })),
+  pruned_at: timeSchema.optional(),
+})
+export type SnapshotRecord = z.infer<typeof snapshotRecordSchema>
+
+/** The file of checksums, which cannot name its own. */
+const SUMS_FILE = 'SHA256SUMS'
+const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
+
+/**
+ * The record of a snapshot from the files that describe it in its folder.
+ * @throws when they are missing or damaged.
+ */
+export function describeFolder(folder: string): SnapshotRecord {
+  const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
+  const { snapshot, resources } = descriptorSchema.parse(JSON.parse(text))
+  const { schema, ...facts } = snapshot
+  return { ...facts, version: schema, rows: rowsOf(resources), files: readFiles(folder) }
+}
+
+/** Rows of each table: those of its one file, the same in every format, or of the files of all months. */
+function rowsOf(resources: z.infer<typeof descriptorSchema>['resources']): Record<string, number> {
+  const rows: Record<string, number> = {}
+  for (const { path, rows: count } of resources) {
+    if (count === undefined) continue
+    const [folder, month] = path.split('/')
+    const table = folder?.split('.')[0] ?? ''
+    rows[table] = month === undefined ? count : (rows[table] ?? 0) + count
+  }
+  return rows
+}
+
+function readFiles(folder: string): SnapshotRecord['files'] {
+  const sums = readFileSync(join(folder, SUMS_FILE), 'utf8')
+  const own = createHash('sha256').update(sums).digest('hex')
+  return [...sums.split('\n'), `${own}  ${SUMS_FILE}`].flatMap((line) => {
+    const [, sha256, name] = SUMS_LINE.exec(line) ?? []
+    if (sha256 === undefined || name === undefined) return []
+    return { name, bytes: statSync(join(folder, name)).size, sha256 }
+  })
+}
