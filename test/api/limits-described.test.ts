@@ -19,7 +19,7 @@ it.each([
   `${minute} requests a minute per key`,
   `${day} per UTC day per account`,
   `the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\``,
-  `before ${FLOOR_DATE} clamped to it`,
+  `A \`start_date\` before ${FLOOR_DATE} and an \`end_date\` after the last completed day are clamped`,
   FORMAT_NAMES.map((name) => `\`${name}\``).join(', '),
 ])('the README says "%s"', (sentence) => {
   expect(documents).toContain(sentence)
