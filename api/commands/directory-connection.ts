@@ -2,7 +2,7 @@
 import { OperatorError } from '../http/errors.ts'
 import { AddressRefused, checkLiteralAddress, isWithinReach } from '../scim/directory/addresses.ts'
 import type { Connection, ConnectionWanted } from '../scim/directory/connection-store.ts'
-import { DEFAULT_GATE } from '../scim/directory/gate.ts'
+import { DEFAULT_GATE } from '../scim/directory/connection-options.ts'
 import type { ConnectionChanges } from './directory-options.ts'
 
 type Kept = Pick<Connection, 'members' | 'reach' | 'gate' | 'schedule' | 'nextSyncAt'>

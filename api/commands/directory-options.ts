@@ -5,8 +5,8 @@ import { validate } from 'node-cron'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import type { Connection } from '../scim/directory/connection-store.ts'
-import type { DeletionGate } from '../scim/directory/gate.ts'
-import { MEMBER_MODES, type MemberMode } from '../scim/directory/member-mode.ts'
+import type { DeletionGate } from '../scim/directory/connection-options.ts'
+import { MEMBER_MODES, type MemberMode } from '../scim/directory/connection-options.ts'
 
 /** The options each command knows. */
 const OPTIONS = {

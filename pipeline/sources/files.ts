@@ -15,7 +15,7 @@ import { proveByFooters, readParquet, readThrough } from './formats/parquet-file
 import type { Proof } from './formats/parquet-file.ts'
 import { nameApps } from './named-apps.ts'
 import { incomingColumns } from './readings.ts'
-import type { UsageSource } from './source.ts'
+import type { UsageSource } from './usage-source.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 import { defineValidation } from './validation.ts'
 

@@ -8,7 +8,7 @@ import type { DayRange } from '../contract/day-ranges.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { openSource } from '../sources/source.ts'
-import type { SourceDay, UsageSource } from '../sources/source.ts'
+import type { SourceDay, UsageSource } from '../sources/usage-source.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 

@@ -2,7 +2,7 @@
 import { createDirectoryClient } from '../../api/scim/directory/client.ts'
 import { SyncFailure } from '../../api/scim/failures.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
-import type { MemberMode } from '../../api/scim/directory/member-mode.ts'
+import type { MemberMode } from '../../api/scim/directory/connection-options.ts'
 import { pull } from '../../api/scim/directory/pull.ts'
 import { DIRECTORY_TOKEN, type DirectoryGroup, type Quirk, type startDirectory } from './faulty-directory.ts'
 

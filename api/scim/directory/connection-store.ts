@@ -1,8 +1,8 @@
 /** How accounts reach their directories: one connection per account, without its token. */
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
-import { DEFAULT_GATE } from './gate.ts'
-import { MEMBER_MODES } from './member-mode.ts'
+import { DEFAULT_GATE } from './connection-options.ts'
+import { MEMBER_MODES } from './connection-options.ts'
 
 /** Where the token is found when a sync needs it. */
 const TOKEN_KINDS = ['env', 'file'] as const

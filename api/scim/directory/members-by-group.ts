@@ -1,6 +1,6 @@
 /** The members of groups, requested group by group where the list of groups does not bring them. */
 import { SyncFailure } from '../failures.ts'
-import type { MemberMode } from './member-mode.ts'
+import type { MemberMode } from './connection-options.ts'
 import { inParallel, readGroupById } from './group-by-id.ts'
 import { groupCalled } from './messages.ts'
 import type { RemoteGroups } from './remote-groups.ts'

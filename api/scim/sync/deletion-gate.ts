@@ -1,5 +1,5 @@
 /** The last look before anything is deleted: a directory that lost much at once is more likely half-read. */
-import type { DeletionGate } from '../directory/gate.ts'
+import type { DeletionGate } from '../directory/connection-options.ts'
 import { SyncFailure } from '../failures.ts'
 import type { Plan } from './plan.ts'
 

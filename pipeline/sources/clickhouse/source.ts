@@ -23,7 +23,7 @@ import {
 } from './queries.ts'
 import { inspectTable } from './table.ts'
 import type { ClickHouseTable } from './table.ts'
-import type { SourceDay, UsageSource } from '../source.ts'
+import type { SourceDay, UsageSource } from '../usage-source.ts'
 
 const partRow = z.object({
   partition: z.string(),

@@ -1,6 +1,6 @@
 /** Directories as they are met, most of them known from reports of their users: how one sync with each of them ends. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { MemberMode } from '../../../api/scim/directory/member-mode.ts'
+import type { MemberMode } from '../../../api/scim/directory/connection-options.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import {
   groupsNamed,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_GATE } from '../../../../api/scim/directory/gate.ts'
+import { DEFAULT_GATE } from '../../../../api/scim/directory/connection-options.ts'
 import { deletionFault } from '../../../../api/scim/sync/deletion-gate.ts'
 import type { LocalGroup, Plan } from '../../../../api/scim/sync/plan.ts'
 
