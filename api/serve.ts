@@ -41,8 +41,8 @@ export interface Service {
   close(): Promise<void>
 }
 
-/** What the service needs of the world. */
-export interface ServeEffects {
+/** What the service needs of the dependencies. */
+export interface ServeDependencies {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
@@ -58,10 +58,10 @@ export interface ServeEffects {
  * Opens everything the API stands on and listens.
  * @throws {OperatorError} when the data folder, the database, the routing configuration or the address cannot be had.
  */
-export async function serve(settings: Settings, effects: ServeEffects): Promise<Service> {
+export async function serve(settings: Settings, dependencies: ServeDependencies): Promise<Service> {
   const opened = new AsyncDisposableStack()
   try {
-    return await open(settings, effects, opened)
+    return await open(settings, dependencies, opened)
   } catch (error) {
     await opened.disposeAsync()
     throw error
@@ -70,9 +70,10 @@ export async function serve(settings: Settings, effects: ServeEffects): Promise<
 
 async function open(
   settings: Settings,
-  { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits }: ServeEffects,
+  given: ServeDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Service> {
+  const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits } = given
   let stopping = false
   const isStopping = () => stopping
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
@@ -87,14 +88,14 @@ async function open(
     answers,
     opened,
   })
-  const world = { settings, store, clock, log, metrics, environment }
-  const chat = opened.adopt(await openChat({ ...world, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
+  const shared = { settings, store, clock, log, metrics, environment }
+  const chat = opened.adopt(await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),
   )
-  const syncJobs = startSyncJobs(world, sync)
+  const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const datasets = { snapshots, catalogue, views, answers, schedule }
-  const routes = createRoutes({ ...world, ...datasets, chat, syncJobs, publicUrl, port, isStopping })
+  const routes = createRoutes({ ...shared, ...datasets, chat, syncJobs, publicUrl, port, isStopping })
   const app = createApp({ routes, store, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
@@ -156,7 +157,7 @@ interface SyncWorld extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'e
 
 function startSyncJobs(
   { settings, metrics, store, clock, log, environment }: SyncWorld,
-  sync: ServeEffects['sync'],
+  sync: ServeDependencies['sync'],
 ): SyncJobs {
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const observer = createScimMetrics(metrics)

@@ -7,7 +7,7 @@ import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
-import type { Effects } from './effects.ts'
+import type { Dependencies } from './dependencies.ts'
 import { BlockedError, DataError, explained, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
 import { load } from './stages/load.ts'
@@ -74,7 +74,7 @@ type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: strin
  */
 export async function runNightly(
   config: Config,
-  effects: Effects,
+  dependencies: Dependencies,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
   makeFolders(config.dataDir)
@@ -86,7 +86,7 @@ export async function runNightly(
     recordPublished(config.dataDir)
     // Files that an earlier version kept between nights.
     rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
-    const run = await prepare({ config, effects, options, connection: warehouse.connection })
+    const run = await prepare({ config, dependencies, options, connection: warehouse.connection })
     return await runStages(run)
   } finally {
     warehouse.close()
@@ -103,9 +103,9 @@ export function makeFolders(dataDir: string): void {
   }
 }
 
-async function prepare(given: Pick<Run, 'config' | 'effects' | 'options' | 'connection'>): Promise<Run> {
-  const { config, effects, connection } = given
-  const now = effects.now()
+async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>): Promise<Run> {
+  const { config, dependencies, connection } = given
+  const now = dependencies.now()
   const retracted = listRetractions(config.dataDir).map(({ id }) => id)
   const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1), retracted)
   const lastDay = lastCompletedDay(now)
@@ -150,7 +150,7 @@ function afterNewest(now: Date, newest: string | undefined): Date {
 }
 
 async function runStages(run: Run): Promise<Report> {
-  const startedAt = run.effects.now()
+  const startedAt = run.dependencies.now()
   const done: Done[] = []
   try {
     for (const { name, run: runStage } of STAGES) {
@@ -158,7 +158,7 @@ async function runStages(run: Run): Promise<Report> {
       const result = await runStage(run)
       const ms = Math.round(performance.now() - start)
       done.push({ name, ms, result })
-      run.effects.progress.finished(name, result.summary, ms)
+      run.dependencies.progress.finished(name, result.summary, ms)
       leaveReport(run, report(run, startedAt, done))
       if (result.finished) break
     }
@@ -166,7 +166,7 @@ async function runStages(run: Run): Promise<Report> {
     const told = explained(error, run.config.dataDir)
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
     await abandon(run, startedAt, done, failureOf(told)).catch((second: unknown) =>
-      run.effects.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
+      run.dependencies.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
     )
     throw told
   }
@@ -177,7 +177,7 @@ async function runStages(run: Run): Promise<Report> {
 async function recordEnd(run: Run, startedAt: Date, done: readonly Done[]): Promise<Report> {
   const told = wholeReport(run, startedAt, done)
   await record(run, told).catch((error: unknown) =>
-    run.effects.progress.note(
+    run.dependencies.progress.note(
       `The run came to its end (${told.outcome}), but is missing in the warehouse's table runs: ${firstLineOf(error)}`,
     ),
   )
@@ -200,7 +200,7 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Fail
     as_of: wholeSeconds(run.asOf),
     last_day: run.lastDay,
     started_at: startedAt.toISOString(),
-    finished_at: run.effects.now().toISOString(),
+    finished_at: run.dependencies.now().toISOString(),
     // A snapshot that is read carries the report from just before it was published.
     outcome: failure?.outcome ?? finished?.outcome ?? 'published',
     snapshot: failure === undefined ? (finished?.snapshot ?? snapshotId(run.asOf)) : null,

@@ -97,7 +97,11 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       const onAttributed = (app: number) => nameApp(reply, app)
       const call = new ChatCall({ ...facts, appId, onAttributed }, usage.record)
       const describeApp = () => attribution.describe(headersDistinct)
-      tellOfApp(reply, { call, describeApp, isAsked: headersDistinct[METADATA_HEADER]?.[0] === 'enabled' })
+      describeAppInReply(reply, {
+        call,
+        describeApp,
+        isAsked: headersDistinct[METADATA_HEADER]?.[0] === 'enabled',
+      })
       calls.began(call, reply)
       return call
     },
@@ -116,7 +120,7 @@ function nameApp(reply: Reply, appId: number): void {
   if (!reply.headersSent) reply.set(APP_HEADER, String(appId))
 }
 
-interface AppTold {
+interface DescribedApp {
   readonly call: ChatCall
   readonly describeApp: () => KnownApp
   /** Whether the caller asks for router metadata. */
@@ -124,7 +128,7 @@ interface AppTold {
 }
 
 /** Says what is known of the app by now: a comment may take the head of a stream before a provider serves. */
-function tellOfApp(reply: Reply, { call, describeApp, isAsked }: AppTold): void {
+function describeAppInReply(reply: Reply, { call, describeApp, isAsked }: DescribedApp): void {
   const { app_id: known } = describeApp()
   if (known !== undefined) nameApp(reply, known)
   if (!isAsked) return

@@ -1,8 +1,8 @@
 /** Runs pieces of work one after another, in the order in which they were handed in. */
-export type InTurn = <Result>(work: () => Promise<Result>) => Promise<Result>
+export type SerialQueue = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /** A queue of its own; a piece that fails does not hold up the next. */
-export function createQueue(): InTurn {
+export function createSerialQueue(): SerialQueue {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const result = last.then(work)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
-import { createQueue } from '../process/serial-queue.ts'
+import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Queries, Store } from './store.ts'
 
 // Nothing may hang for ever, whatever happens to the server, the network or another process that holds a lock.
@@ -49,15 +49,15 @@ export function openPostgres(url: string): Store {
   pool.on('error', ignore)
   const queries = postgresQueries(pool)
   // They exclude one another in any case, and so those that wait occupy no connection.
-  const inTurn = createQueue()
+  const enqueue = createSerialQueue()
 
   return {
     ...queries,
-    transaction: (work) => inTurn(() => runTransaction(pool, BEGIN_ALONE, work)),
+    transaction: (work) => enqueue(() => runTransaction(pool, BEGIN_ALONE, work)),
     longTransaction: (work) => runTransaction(pool, BEGIN, work),
     abandon: () => sockets.destroy(),
     async close() {
-      await inTurn(() => pool.end())
+      await enqueue(() => pool.end())
       await Promise.race([sockets.closed(), sleep(HANG_UP_MS, undefined, { ref: false })])
       sockets.destroy()
     },

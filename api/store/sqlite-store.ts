@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
-import { createQueue, type InTurn } from '../process/serial-queue.ts'
+import { createSerialQueue, type SerialQueue } from '../process/serial-queue.ts'
 import type { Queries, Row, Store, Value } from './store.ts'
 
 // How long to wait for another process that is writing, and how often to look.
@@ -34,24 +34,24 @@ export async function openSqlite(path: string): Promise<Store> {
     script: async (sql) => database.exec(sql),
   }
   // One connection, so a query of another request must not slip into a transaction that awaits something.
-  const inTurn = createQueue()
+  const enqueue = createSerialQueue()
   const transaction: Store['transaction'] = (work) =>
-    inTurn(async () => {
+    enqueue(async () => {
       refuseOther()
       return await runTransaction(database, queries, work)
     })
 
   return {
-    query: groupStatements(inTurn, async (group) => {
+    query: groupStatements(enqueue, async (group) => {
       refuseOther()
       return await whenFree(database, async () => runGroup(database, run, group))
     }),
-    script: (sql) => inTurn(() => whenFree(database, () => queries.script(sql))),
+    script: (sql) => enqueue(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
     // Nothing here waits for another machine.
     abandon: () => undefined,
-    close: () => inTurn(async () => database.close()),
+    close: () => enqueue(async () => database.close()),
   }
 }
 
@@ -65,7 +65,7 @@ type Outcome = { readonly rows: readonly Row[] } | { readonly fault: unknown }
 type RunGroup = (group: readonly Statement[]) => Promise<readonly Outcome[]>
 
 /** Gathers the statements of one turn of the event loop, and those that come while others hold the queue. */
-function groupStatements(inTurn: InTurn, runGrouped: RunGroup): Store['query'] {
+function groupStatements(enqueue: SerialQueue, runGrouped: RunGroup): Store['query'] {
   let group: Statement[] = []
   let outcomes: Promise<readonly Outcome[]> | undefined
   const runNext = async () => {
@@ -77,7 +77,7 @@ function groupStatements(inTurn: InTurn, runGrouped: RunGroup): Store['query'] {
   }
   return async (sql, values = []) => {
     const place = group.push({ sql, values }) - 1
-    outcomes ??= inTurn(runNext)
+    outcomes ??= enqueue(runNext)
     const outcome = (await outcomes)[place]
     if (outcome !== undefined && 'rows' in outcome) return outcome.rows
     throw outcome?.fault

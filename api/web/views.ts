@@ -20,7 +20,7 @@ import type { Encoding } from '../http/protocol/encodings.ts'
 import { sendBody } from '../http/respond.ts'
 import { createByteCache } from '../process/byte-cache.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { createQueue } from '../process/serial-queue.ts'
+import { createSerialQueue } from '../process/serial-queue.ts'
 import { ageOf, type Age } from './age.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './document.ts'
 import { sendErrorPage, wantsPage } from './error-page.ts'
@@ -88,7 +88,7 @@ const KEPT_BYTES = 32 * 1024 * 1024
 export function createViews({ catalogue, schedule, clock }: ViewDependencies): Views {
   const keep = createByteCache<Made>(KEPT_BYTES)
   // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
-  const inLine = createQueue()
+  const inLine = createSerialQueue()
 
   function contextOf(snapshot: Snapshot, isCurrent: boolean): ViewContext {
     const now = clock()

@@ -22,7 +22,7 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
       await execute(connection, 'rank/lists.sql', { window_days: days, ...window, sort })
     }
     await returnMemory(connection)
-    run.effects.progress.step('rank', index + 1, WINDOWS.length)
+    run.dependencies.progress.step('rank', index + 1, WINDOWS.length)
   }
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
 }

@@ -41,7 +41,7 @@ export const list: RegistryCommand = {
       withRegistry(dependencies.config, async (connection) => {
         const apps = await readRows(connection, 'apps/list.sql', listRow, { text })
         printResult(dependencies, values.json, apps, table(Object.keys(listRow.shape), apps))
-        await tellFaults(dependencies, connection)
+        await reportFaults(dependencies, connection)
       })
   },
 }
@@ -63,7 +63,7 @@ export const history: RegistryCommand = {
   },
 }
 
-async function tellFaults(dependencies: RegistryDependencies, connection: DuckDBConnection): Promise<void> {
+async function reportFaults(dependencies: RegistryDependencies, connection: DuckDBConnection): Promise<void> {
   const faults = await findFaults(connection)
   if (faults.length === 0) return
   dependencies.note(

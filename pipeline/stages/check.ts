@@ -22,7 +22,7 @@ export async function check(run: Run): Promise<StageResult> {
     const reader = await run.connection.runAndReadAll(sql)
     const offending = reader.getRowObjectsJson()
     if (offending.length > 0) broken.push(describeBroken(name, sql, offending))
-    run.effects.progress.step('check', index + 1, names.length)
+    run.dependencies.progress.step('check', index + 1, names.length)
   }
   if (broken.length > 0) {
     throw new DataError(

@@ -19,7 +19,7 @@ import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
 /** Fewer earlier weekdays than this say nothing about what is usual. */
 const FEWEST_WEEKS = 4
 
-/** Days and apps named per objection: the message fits on one screen. */
+/** Days and apps named per finding: the message fits on one screen. */
 const NAMED = 20
 const VOLUMES_TOLD = 6
 
@@ -45,78 +45,78 @@ export type Volume = z.infer<typeof volumeRow>
 type Previous = { readonly published_through: string | null; readonly gaps: readonly string[] }
 
 /** Why a gate would not let the snapshot through. */
-type Objection = { readonly gate: GateName; readonly reason: string }
+type Finding = { readonly gate: GateName; readonly reason: string }
 
-type Verdict = {
-  readonly objections: readonly Objection[]
+type GateResult = {
+  readonly findings: readonly Finding[]
   readonly facts: Readonly<Record<string, unknown>>
 }
 
 /**
  * Lets the snapshot through when its volume is usual, no rows or days are lost and no app is gone without a trace.
- * While nothing is published, objections are told and block nothing: there is no snapshot that could stay.
- * @throws BlockedError that tells each gate's objection with its figures, and how to let it through once.
+ * While nothing is published, findings are told and block nothing: there is no snapshot that could stay.
+ * @throws BlockedError that tells each gate's finding with its figures, and how to let it through once.
  */
 export async function gate(run: Run): Promise<StageResult> {
   const previous = listSnapshots(run.config.dataDir).at(-1)
-  const { objections, facts } = await judge(run, previous)
-  const isAccepted = (objection: Objection) => run.options.accepted.includes(objection.gate)
-  const others = objections.filter((objection) => !isAccepted(objection))
+  const { findings, facts } = await compare(run, previous)
+  const isAccepted = (finding: Finding) => run.options.accepted.includes(finding.gate)
+  const others = findings.filter((finding) => !isAccepted(finding))
   if (previous !== undefined && others.length > 0)
     throw new BlockedError(describeBlocked(run, others, previous))
-  for (const objection of objections) {
-    const why = isAccepted(objection) ? ' by --accept' : ', since nothing is published yet'
-    run.effects.progress.note(`Let through${why}, ${told(objection)}`)
+  for (const finding of findings) {
+    const why = isAccepted(finding) ? ' by --accept' : ', since nothing is published yet'
+    run.dependencies.progress.note(`Let through${why}, ${told(finding)}`)
   }
   return {
     summary:
-      objections.length === 0
+      findings.length === 0
         ? `nothing unusual beside ${previous ?? 'its own history'}`
-        : `objections let through: ${objections.length}`,
+        : `findings let through: ${findings.length}`,
     facts: {
       compared_with: previous ?? null,
       ...facts,
-      accepted: gatesOf(objections.filter(isAccepted)),
+      accepted: gatesOf(findings.filter(isAccepted)),
       as_first: gatesOf(others),
     },
     // The reasons may name an app that was removed so that it is not named any more.
-    privateFacts: { let_through: objections.map(told) },
+    privateFacts: { let_through: findings.map(told) },
   }
 }
 
-function told({ gate: name, reason }: Objection): string {
+function told({ gate: name, reason }: Finding): string {
   return `${name}: ${reason}`
 }
 
-function gatesOf(objections: readonly Objection[]): GateName[] {
-  return GATES.filter((name) => objections.some((objection) => objection.gate === name))
+function gatesOf(findings: readonly Finding[]): GateName[] {
+  return GATES.filter((name) => findings.some((finding) => finding.gate === name))
 }
 
-async function judge(run: Run, previous: string | undefined): Promise<Verdict> {
+async function compare(run: Run, previous: string | undefined): Promise<GateResult> {
   const verdicts =
     previous === undefined
-      ? await judgeNewDays(run, { published_through: null, gaps: [] })
+      ? await compareNewDays(run, { published_through: null, gaps: [] })
       : await withPublished(run, { id: previous, name: 'previous' }, async () => [
-          ...(await judgeNewDays(run, await readRow(run.connection, 'gates/previous.sql', previousRow))),
-          await judgeRows(run),
-          await judgeApps(run),
+          ...(await compareNewDays(run, await readRow(run.connection, 'gates/previous.sql', previousRow))),
+          await compareRows(run),
+          await compareApps(run),
         ])
   return {
-    objections: verdicts.flatMap(({ objections }) => objections),
+    findings: verdicts.flatMap(({ findings }) => findings),
     facts: Object.assign({}, ...verdicts.map(({ facts }) => facts)),
   }
 }
 
-async function judgeNewDays(run: Run, { published_through, gaps }: Previous): Promise<Verdict[]> {
+async function compareNewDays(run: Run, { published_through, gaps }: Previous): Promise<GateResult[]> {
   // An empty list could not be bound: it has no type.
   const days = { published_through, gaps: gaps.length === 0 ? null : listValue(gaps) }
-  return [await judgeVolumes(run, days), await judgeConflicts(run, days)]
+  return [await compareVolumes(run, days), await compareConflicts(run, days)]
 }
 
 type NewDays = { readonly published_through: string | null; readonly gaps: DuckDBListValue | null }
 
 /** Rows that share a request_id and differ in app or tokens are no redeliveries: one of them is wrong. */
-async function judgeConflicts(run: Run, newDays: NewDays): Promise<Verdict> {
+async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult> {
   const days = await readRows(run.connection, 'gates/conflicts.sql', conflictRow, newDays)
   const named = days.map(
     ({ day, rows_conflicting, rows_read }) => `${day}: ${rows_conflicting} of ${rows_read} rows`,
@@ -125,14 +125,14 @@ async function judgeConflicts(run: Run, newDays: NewDays): Promise<Verdict> {
     `rows that share a request_id and differ in app or tokens, more than one in a thousand: ${listed(named)}. ` +
     'One file says something else than another; correct or remove it'
   return {
-    objections: days.length === 0 ? [] : [{ gate: 'conflicts', reason }],
+    findings: days.length === 0 ? [] : [{ gate: 'conflicts', reason }],
     facts: { days_conflicting: days.length },
   }
 }
 
-async function judgeVolumes(run: Run, newDays: NewDays): Promise<Verdict> {
+async function compareVolumes(run: Run, newDays: NewDays): Promise<GateResult> {
   const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, newDays)
-  const reasons = volumes.flatMap((volume) => objectionTo(volume, run.config.gates) ?? [])
+  const reasons = volumes.flatMap((volume) => volumeFinding(volume, run.config.gates) ?? [])
   const named = reasons.slice(0, VOLUMES_TOLD)
   const more =
     reasons.length > named.length
@@ -141,7 +141,7 @@ async function judgeVolumes(run: Run, newDays: NewDays): Promise<Verdict> {
   const days = new Set(volumes.map(({ day }) => day))
   const judged = new Set(volumes.filter(hasHistory).map(({ day }) => day))
   return {
-    objections: [...named, ...more].map((reason) => ({ gate: 'volume', reason })),
+    findings: [...named, ...more].map((reason) => ({ gate: 'volume', reason })),
     facts: { days_judged: judged.size, days_without_history: days.size - judged.size },
   }
 }
@@ -155,7 +155,7 @@ function hasHistory({ weeks, median_doubled }: Volume): boolean {
  * What is unusual about a volume; undefined when it is usual or has no history to be compared with. Compared in
  * whole numbers; a volume exactly at a threshold is usual.
  */
-export function objectionTo(volume: Volume, { volumeLow, volumeHigh }: GateSettings): string | undefined {
+export function volumeFinding(volume: Volume, { volumeLow, volumeHigh }: GateSettings): string | undefined {
   if (!hasHistory(volume)) return undefined
   const { day, weekday, measure, measured, weeks, median_doubled } = volume
   const low = fractionOf(volumeLow)
@@ -173,35 +173,35 @@ export function objectionTo(volume: Volume, { volumeLow, volumeHigh }: GateSetti
 
 /**
  * A percentage alone would never see one lost day among hundreds, and a correction replaces a day, it does not
- * remove it: so any published day that is missing now is an objection of its own.
+ * remove it: so any published day that is missing now is an finding of its own.
  */
-async function judgeRows(run: Run): Promise<Verdict> {
+async function compareRows(run: Run): Promise<GateResult> {
   const { rowsLost } = run.config.gates
   const { rows_before, rows_lost } = await readRow(run.connection, 'gates/rows.sql', rowsRow)
   const days = (await readRows(run.connection, 'gates/days.sql', dayRow)).map(({ day }) => day)
   const allowed = fractionOf(rowsLost)
-  const objections: Objection[] = []
+  const findings: Finding[] = []
   if (days.length > 0) {
     const reason = `published days that have no usage any more: ${days.length} (${listed(days)})`
-    objections.push({ gate: 'rows', reason })
+    findings.push({ gate: 'rows', reason })
   }
   if (100n * rows_lost * allowed.denominator > rows_before * allowed.numerator) {
     const percent = thousandths(100n * rows_lost, rows_before)
     const reason =
       `${rows_lost} of ${rows_before} published rows (a day of an app) are gone, ${percent} %; ` +
       `allowed are ${rowsLost} %`
-    objections.push({ gate: 'rows', reason })
+    findings.push({ gate: 'rows', reason })
   }
   const facts = { rows_before: Number(rows_before), rows_lost: Number(rows_lost), days_vanished: days.length }
-  return { objections, facts }
+  return { findings, facts }
 }
 
-async function judgeApps(run: Run): Promise<Verdict> {
+async function compareApps(run: Run): Promise<GateResult> {
   const apps = await readRows(run.connection, 'gates/apps.sql', appRow)
   const named = apps.map(({ app_id, app_name }) => `${app_id} "${app_name}"`)
   const reason = `published apps that have no row left in the registry: ${apps.length} (${listed(named)})`
   return {
-    objections: apps.length === 0 ? [] : [{ gate: 'apps', reason }],
+    findings: apps.length === 0 ? [] : [{ gate: 'apps', reason }],
     facts: { apps_vanished: apps.length },
   }
 }
@@ -211,11 +211,11 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, NAMED).join(', ')}${more}`
 }
 
-function describeBlocked(run: Run, objections: readonly Objection[], previous: string): string {
-  const accept = gatesOf(objections).concat(run.options.accepted)
+function describeBlocked(run: Run, findings: readonly Finding[], previous: string): string {
+  const accept = gatesOf(findings).concat(run.options.accepted)
   return [
     `Blocked before publishing; ${previous} stays the newest snapshot:`,
-    ...objections.map((objection) => `  ${told(objection)}`),
+    ...findings.map((finding) => `  ${told(finding)}`),
     'Correct the input and run again. If the figures are right, let them through once:',
     `  npm run nightly -- run --accept ${GATES.filter((name) => accept.includes(name)).join(',')}`,
   ].join('\n')

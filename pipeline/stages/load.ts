@@ -174,7 +174,7 @@ async function countDays(run: Run, source: UsageSource, days: readonly SourceDay
   for (const batch of inBatches(days)) {
     faults.push(...(await countBatch(run, source, batch)))
     done += batch.length
-    run.effects.progress.step('load', done, days.length)
+    run.dependencies.progress.step('load', done, days.length)
   }
   if (faults.length > 0) throw new DataError(faults.join('\n'))
 }
@@ -238,7 +238,7 @@ async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
   await setDays(run, days)
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),
-    counted_at: timeValue(run.effects.now()),
+    counted_at: timeValue(run.dependencies.now()),
   })
   await execute(run.connection, 'load/store-days.sql')
 }

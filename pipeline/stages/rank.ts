@@ -57,7 +57,7 @@ export async function rank(run: Run): Promise<StageResult> {
     const { input_fingerprint, days_restated } = await readNewest(run, newest)
     if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
   }
-  await tellRetracted(run, fingerprint)
+  await reportRetracted(run, fingerprint)
   await createSnapshot(run, extent)
   await createMacros(run.connection, extent.days.to)
   await fillTables(run, extent, newest)
@@ -121,7 +121,7 @@ async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRo
 }
 
 /** What was wrong with a retracted snapshot comes again from the same input: no fault of the run, but worth a word. */
-async function tellRetracted(run: Run, fingerprint: string): Promise<void> {
+async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
   const retractions = listRetractions(run.config.dataDir)
   if (retractions.length === 0) return
   const retracted = listValue(retractions.map(({ id }) => id))
@@ -131,7 +131,7 @@ async function tellRetracted(run: Run, fingerprint: string): Promise<void> {
   })
   if (twin === undefined) return
   const reason = retractions.find(({ id }) => id === twin.id)?.reason
-  run.effects.progress.note(
+  run.dependencies.progress.note(
     `The input is what ${twin.id} was made from, which was retracted (${reason}): the same figures come again`,
   )
 }

@@ -40,8 +40,8 @@ const reportRow = z.object({
  * @throws DataError that names file and row of a broken entry, or the ids of a broken alias chain.
  */
 export async function resolve(run: Run): Promise<StageResult> {
-  const { config, connection, rawFolder, effects } = run
-  await registerNames(connection, { rawFolder, visibility: config.newApps, now: effects.now() })
+  const { config, connection, rawFolder, dependencies } = run
+  await registerNames(connection, { rawFolder, visibility: config.newApps, now: dependencies.now() })
   await readRegistry(run)
   await transaction(run.connection, async () => {
     await decodeRegistry(run.connection)
@@ -64,7 +64,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   return result
 }
 
-async function summarise({ connection, rawFolder, effects: { progress } }: Run): Promise<StageResult> {
+async function summarise({ connection, rawFolder, dependencies: { progress } }: Run): Promise<StageResult> {
   const {
     tokens_hidden,
     tokens_unregistered,
@@ -104,15 +104,15 @@ function describeAhead(rows: readonly string[]): string {
 }
 
 /** A name that is spelled differently, or a file that lost its column, would otherwise be seen by nobody. */
-async function warnOfUnranked({ connection, effects }: Run): Promise<void> {
+async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> {
   const days = await readRows(connection, 'resolve/unranked-days.sql', unrankedRow)
   for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
-    effects.progress.note(
+    dependencies.progress.note(
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,
     )
   }
   const more = days.length - DAYS_SHOWN
-  if (more > 0) effects.progress.note(`${pluralize(more, 'more day')} like these`)
+  if (more > 0) dependencies.progress.note(`${pluralize(more, 'more day')} like these`)
 }
 
 async function readRegistry(run: Run): Promise<void> {

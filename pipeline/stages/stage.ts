@@ -1,13 +1,13 @@
 /** What every stage of a run is given and what it gives back. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import type { Effects } from '../effects.ts'
+import type { Dependencies } from '../dependencies.ts'
 import type { RunOptions } from '../run-options.ts'
 
 /** A run in progress. Stages hand each other nothing in memory: each reads what the earlier ones wrote. */
 export type Run = {
   readonly config: Config
-  readonly effects: Effects
+  readonly dependencies: Dependencies
   readonly options: RunOptions
   /** To the warehouse; DuckDB's lock on it is the lock of the run. */
   readonly connection: DuckDBConnection

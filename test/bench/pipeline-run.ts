@@ -34,7 +34,7 @@ export async function prepareRun(folder: string, time: Date): Promise<Run> {
   return {
     config,
     connection,
-    effects: { now: () => time, progress: silent },
+    dependencies: { now: () => time, progress: silent },
     options: USUAL_RUN,
     asOf: time,
     lastDay,

@@ -11,7 +11,7 @@ import { HTTP_LIMITS, type HttpLimits } from '../../api/http/server/http-server.
 import { createLog } from '../../api/process/log.ts'
 import { BASE_PATH } from '../../api/paths.ts'
 import { readSettings } from '../../api/config.ts'
-import { serve, type ServeEffects } from '../../api/serve.ts'
+import { serve, type ServeDependencies } from '../../api/serve.ts'
 import { REPOSITORY, startProcess } from './processes.ts'
 
 /** The body of a rankings reply as a strict client reads it (CONTRACT 4.3). */
@@ -57,8 +57,8 @@ interface ApiOptions {
   readonly clock?: () => Date
   readonly limits?: Partial<HttpLimits>
   readonly environment?: Readonly<Record<string, string>>
-  readonly sync?: NonNullable<ServeEffects['sync']>
-  readonly chat?: NonNullable<ServeEffects['chat']>
+  readonly sync?: NonNullable<ServeDependencies['sync']>
+  readonly chat?: NonNullable<ServeDependencies['chat']>
 }
 
 /** A running service over `dataDir` on a free port, with a request in short form and its log in memory. */

@@ -12,8 +12,8 @@ export const SILENT = { step: () => undefined, finished: () => undefined, note: 
 
 /** One run at the given time; rejects as the pipeline does. */
 export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
-  const effects = { now: () => new Date(asOf), progress: SILENT }
-  return runNightly(readConfig({ DATA_DIR: dataDir }), effects, { ...USUAL_RUN, ...options })
+  const dependencies = { now: () => new Date(asOf), progress: SILENT }
+  return runNightly(readConfig({ DATA_DIR: dataDir }), dependencies, { ...USUAL_RUN, ...options })
 }
 
 /** Asks the private warehouse; every value comes as text. */

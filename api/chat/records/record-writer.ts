@@ -7,7 +7,7 @@
  * what is left at the end, goes into the log as it is.
  */
 import type { Clock } from '../../http/call.ts'
-import { createQueue, type InTurn } from '../../process/serial-queue.ts'
+import { createSerialQueue, type SerialQueue } from '../../process/serial-queue.ts'
 import type { Log } from '../../process/log.ts'
 import { createDayFiles, type DayFiles } from './day-files.ts'
 import type { RecordUsage, UsageRecord } from './usage-record.ts'
@@ -58,12 +58,12 @@ interface Batch {
 export function createRecordWriter(folder: string, { log, clock, limits }: WriterOptions): RecordWriter {
   const files = createDayFiles(folder, clock)
   const waiting = createWaitingRecords(log, limits.waitingBytes)
-  const inTurn = createQueue()
-  const batches = createBatches(files, waiting, inTurn)
-  const tellSyncFault = createOnceTeller(log)
+  const enqueue = createSerialQueue()
+  const batches = createBatches(files, waiting, enqueue)
+  const reportSyncFault = createOnceReporter(log)
   const timers = [
     setInterval(() => batches.tryAgain(), limits.retryMs).unref(),
-    setInterval(() => void files.sync().catch(tellSyncFault), limits.syncMs).unref(),
+    setInterval(() => void files.sync().catch(reportSyncFault), limits.syncMs).unref(),
   ]
 
   return {
@@ -72,11 +72,11 @@ export function createRecordWriter(folder: string, { log, clock, limits }: Write
     async close() {
       timers.forEach(clearInterval)
       batches.tryAgain()
-      await inTurn(async () => {
-        await files.sync().catch(tellSyncFault)
+      await enqueue(async () => {
+        await files.sync().catch(reportSyncFault)
         await files.close()
       })
-      waiting.tellAll()
+      waiting.reportAll()
     },
   }
 }
@@ -89,7 +89,7 @@ interface Batches {
 }
 
 /** Writes one batch at a time: while one is under way, all lines that come gather in the next. */
-function createBatches(files: DayFiles, waiting: WaitingRecords, inTurn: InTurn): Batches {
+function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: SerialQueue): Batches {
   let next: Batch | undefined
 
   async function writeNew(days: ReadonlyMap<string, readonly string[]>): Promise<void> {
@@ -110,7 +110,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, inTurn: InTurn)
 
   function startBatch(): Batch {
     const lines: Line[] = []
-    const written = inTurn(async () => {
+    const written = enqueue(async () => {
       // Whoever comes from here on waits for the next write.
       next = undefined
       await writeNew(byDay(lines))
@@ -126,12 +126,12 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, inTurn: InTurn)
       next.lines.push(line)
       await next.written
     },
-    tryAgain: () => void inTurn(writeWaiting),
+    tryAgain: () => void enqueue(writeWaiting),
   }
 }
 
 /** Tells a fault in the log, unless it is the same as the one before. */
-function createOnceTeller(log: Log): (error: unknown) => void {
+function createOnceReporter(log: Log): (error: unknown) => void {
   let told: string | undefined
   return (error) => {
     if (String(error) !== told) log.error({ err: error }, 'usage records may not survive a power cut')

@@ -17,7 +17,7 @@ export interface WaitingRecords {
   succeeded(day: string, written: number): void
   count(): number
   /** Puts all lines into the log. */
-  tellAll(): void
+  reportAll(): void
 }
 
 /** An empty waiting room for at most `maxBytes` of lines. */
@@ -60,7 +60,7 @@ export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords
       log.info({ day, records: gone.length }, 'usage records are written again')
     },
     count: () => [...days.values()].reduce((sum, lines) => sum + lines.length, 0),
-    tellAll() {
+    reportAll() {
       for (const lines of days.values()) lines.forEach(tell)
       days.clear()
     },

@@ -30,7 +30,7 @@ export const BREAKER_RULES: BreakerRules = {
 }
 
 /** How an attempt ended, for the breaker: `neutral` says nothing of the provider. */
-export type Verdict = 'served' | 'failed' | 'neutral'
+export type AttemptResult = 'served' | 'failed' | 'neutral'
 
 /** An attempt, as the breaker of its candidate knows it. */
 export interface Trial {
@@ -45,7 +45,7 @@ export interface Breakers {
   /** An attempt begins; gives what `ended` takes. */
   began(candidate: Candidate): Trial
   /** It ended. `retryAfterSeconds` is what the provider asked for. */
-  ended(trial: Trial, verdict: Verdict, retryAfterSeconds?: number): void
+  ended(trial: Trial, result: AttemptResult, retryAfterSeconds?: number): void
   /** Forgets all other candidates, which are no longer configured; what was open of them is told to be closed. */
   keepOnly(candidates: readonly Candidate[]): void
 }
@@ -79,11 +79,11 @@ export function createBreakers(
       ])
     },
     began: (candidate) => breakerOf(candidate).began(candidate, now()),
-    ended(trial, verdict, retryAfterSeconds) {
+    ended(trial, result, retryAfterSeconds) {
       const breaker = breakers.get(keyOf(trial.candidate))
       if (breaker === undefined) return
       const wasOpen = breaker.isOpen
-      breaker.ended(trial, now(), { verdict, retryAfterSeconds })
+      breaker.ended(trial, now(), { result, retryAfterSeconds })
       if (breaker.isOpen !== wasOpen) tell(breaker.candidate, breaker.isOpen)
     },
     keepOnly(candidates) {
@@ -111,7 +111,7 @@ interface Second {
 
 /** How an attempt ended. */
 interface Outcome {
-  readonly verdict: Verdict
+  readonly result: AttemptResult
   readonly retryAfterSeconds: number | undefined
 }
 
@@ -145,16 +145,16 @@ class Breaker {
     return trial
   }
 
-  ended(trial: Trial, now: number, { verdict, retryAfterSeconds }: Outcome): void {
+  ended(trial: Trial, now: number, { result, retryAfterSeconds }: Outcome): void {
     if (trial === this.#probe) this.#probe = undefined
-    if (verdict === 'neutral') return
-    if (verdict === 'failed' && retryAfterSeconds !== undefined) {
+    if (result === 'neutral') return
+    if (result === 'failed' && retryAfterSeconds !== undefined) {
       return this.#open(now, retryAfterSeconds * 1000)
     }
     // What began before it opened, a long stream for instance, tells of a provider as it was then.
     if (trial.openings !== this.#openings) return
-    this.#count(now, verdict)
-    if (verdict === 'served') this.#openUntil = undefined
+    this.#count(now, result)
+    if (result === 'served') this.#openUntil = undefined
     else if (this.isOpen || this.#isFailing) this.#open(now, this.#rules.openMs)
   }
 
@@ -164,14 +164,14 @@ class Breaker {
     this.#seconds = []
   }
 
-  #count(now: number, verdict: 'served' | 'failed'): void {
+  #count(now: number, result: 'served' | 'failed'): void {
     const second = Math.floor(now / 1000)
     const last = this.#seconds.at(-1)
-    if (last?.second === second) last[verdict] += 1
-    else this.#seconds.push({ second, served: 0, failed: 0, [verdict]: 1 })
+    if (last?.second === second) last[result] += 1
+    else this.#seconds.push({ second, served: 0, failed: 0, [result]: 1 })
     const oldest = second - Math.ceil(this.#rules.windowMs / 1000)
     while ((this.#seconds[0]?.second ?? second) < oldest) this.#seconds.shift()
-    this.#failedInARow = verdict === 'failed' ? this.#failedInARow + 1 : 0
+    this.#failedInARow = result === 'failed' ? this.#failedInARow + 1 : 0
   }
 
   get #isFailing(): boolean {

@@ -5,7 +5,7 @@ import type { Breakers } from './breaker.ts'
 import type { ChatCall } from '../chat-call.ts'
 import type { Target } from './candidates.ts'
 import type { AttemptFailure } from './failure.ts'
-import { noneServed, type FailedAttempt } from './no-provider.ts'
+import { noProviderAvailable, type FailedAttempt } from './no-provider.ts'
 import { redact } from './redact.ts'
 import type { ChatObserver } from '../observer.ts'
 import type { AttemptRecord } from '../records/usage-record.ts'
@@ -43,8 +43,8 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
   function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
     const { model, provider } = attempt.target
     const record = call.ended(attempt, failure)
-    const verdict = failure === undefined ? 'served' : failure.rule.harmless ? 'neutral' : 'failed'
-    breakers.ended(attempt.trial, verdict, failure?.retryAfterSeconds)
+    const result = failure === undefined ? 'served' : failure.rule.harmless ? 'neutral' : 'failed'
+    breakers.ended(attempt.trial, result, failure?.retryAfterSeconds)
     observer.attemptFinished({
       model,
       provider,
@@ -82,7 +82,7 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
           if (open.length > 0) observer.fellBack({ model, provider })
         }
       }
-      throw noneServed(failed)
+      throw noProviderAvailable(failed)
     },
   }
 }

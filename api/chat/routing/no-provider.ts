@@ -26,7 +26,7 @@ const REFUSALS: readonly ErrorType[] = [
  * The error for attempts of which none served: 400 when each refused the request itself, 429 when all were rate-limited,
  * 408 when all took too long or there was no time for any, 502 otherwise. Providers' own 401, 402 and bodies stay inside.
  */
-export function noneServed(attempts: readonly FailedAttempt[]): ApiError {
+export function noProviderAvailable(attempts: readonly FailedAttempt[]): ApiError {
   if (attempts.length === 0) return noTimeLeft()
   const status = statusOf(attempts)
   return new ApiError(status, describe(attempts), {

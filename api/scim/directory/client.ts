@@ -12,7 +12,7 @@ import type { Patience, SyncLimits } from './limits.ts'
 import { readJsonBody, type BodyOptions } from './reply-body.ts'
 import { UNOBSERVED, type SyncObserver } from '../observer.ts'
 
-/** A reply that the caller may judge: a success with its JSON, or a refusal such as 400, 404 or 501. */
+/** A reply that the caller may assess: a success with its JSON, or a refusal such as 400, 404 or 501. */
 export interface Answer {
   readonly status: number
   /** The parsed body; undefined where a refusal had none that is JSON. */
@@ -24,10 +24,10 @@ export type Query = Readonly<Record<string, string>>
 export interface DirectoryClient {
   /**
    * GET of a path below the directory's address.
-   * @throws {SyncFailure} when there is no answer to judge: refused token, redirect, no JSON, no connection.
+   * @throws {SyncFailure} when there is no answer to assess: refused token, redirect, no JSON, no connection.
    */
   get(path: string, query?: Query): Promise<Answer>
-  /** GET of something that a sync can do without; undefined where there is no answer to judge. */
+  /** GET of something that a sync can do without; undefined where there is no answer to assess. */
   getOptional(path: string): Promise<Answer | undefined>
   close(): Promise<void>
 }
@@ -136,7 +136,7 @@ async function ask(agent: Agent, options: ClientOptions, { path, what }: Request
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
     })
-    return await judge(reply, { what, limits, token })
+    return await assess(reply, { what, limits, token })
   } catch (error) {
     if (signal.aborted) throw signal.reason
     return asOutcome(error, what, token)
@@ -157,7 +157,7 @@ async function observed(
   }
 }
 
-async function judge(reply: Dispatcher.ResponseData, options: BodyOptions): Promise<Outcome> {
+async function assess(reply: Dispatcher.ResponseData, options: BodyOptions): Promise<Outcome> {
   const { what } = options
   const { statusCode: status } = reply
   if (status === 200) return { kind: 'answer', answer: { status, body: await readJsonBody(reply, options) } }

@@ -20,7 +20,7 @@ interface ByIdOptions {
 /** Requests one group by its id, with all patience: a sync needs its members. */
 export async function readGroupById({ client, warnings }: ByIdOptions, scimId: string): Promise<GroupById> {
   try {
-    return judge(scimId, await client.get(pathOf(scimId)), warnings)
+    return assess(scimId, await client.get(pathOf(scimId)), warnings)
   } catch (error) {
     // One that is too large ends the sync: it would be stored as it was for good.
     if (isOfReply(error) && error.failure !== 'directory_too_large') return { unknown: error }
@@ -42,7 +42,7 @@ export async function lookUpGroups(
   await inParallel(scimIds, parallel, async (scimId) => {
     if (!isKnown) return
     const answer = await client.getOptional(pathOf(scimId))
-    const group = answer === undefined ? undefined : judge(scimId, answer, warnings)
+    const group = answer === undefined ? undefined : assess(scimId, answer, warnings)
     if (group === 'gone') return
     if (group !== undefined && 'found' in group) existing.add(scimId)
     else isKnown = false
@@ -55,7 +55,7 @@ function pathOf(scimId: string): string {
 }
 
 // A directory may know lists alone, and answer any other path with whatever it has: that says nothing of the group.
-function judge(scimId: string, { status, body }: Answer, warnings: Warnings): GroupById {
+function assess(scimId: string, { status, body }: Answer, warnings: Warnings): GroupById {
   if (status === 404 || status === 410) return 'gone'
   if (status !== 200) return unknown(scimId, `is answered with status ${status}`)
   const group = readGroup(body, warnings)

@@ -15,7 +15,7 @@ import { pull } from '../directory/pull.ts'
 import { readToken, type Environment } from '../directory/token.ts'
 import type { Progress } from '../directory/walk.ts'
 
-/** What a sync needs of the world. */
+/** What a sync is handed. */
 export interface SyncDependencies {
   readonly environment: Environment
   readonly limits: SyncLimits

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
-import { objectionTo } from '../../../pipeline/stages/gate.ts'
+import { volumeFinding } from '../../../pipeline/stages/gate.ts'
 import type { Volume } from '../../../pipeline/stages/gate.ts'
 import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
 import {
@@ -166,7 +166,7 @@ describe('volume', () => {
       `Let through, since nothing is published yet, volume: ${LAST} has 2 tokens, 0.01 times 200, the median of the ` +
         '8 Tuesdays before it; allowed are 0.5 to 5 times',
     ])
-    expect(ended.stderr).toContain('objections let through: 1')
+    expect(ended.stderr).toContain('findings let through: 1')
     expect(JSON.parse(ended.stdout)).toMatchObject({
       outcome: 'published',
       stages: expect.arrayContaining([
@@ -206,7 +206,7 @@ describe('volume', () => {
   })
 })
 
-describe('objectionTo', () => {
+describe('volumeFinding', () => {
   const { gates } = readConfig({})
   const volume: Volume = {
     day: LAST,
@@ -220,14 +220,14 @@ describe('objectionTo', () => {
   it('compares in whole numbers, far beyond what floating point can tell apart', () => {
     const median_doubled = 2n * 10n ** 30n
     const half = 10n ** 30n / 2n
-    expect(objectionTo({ ...volume, median_doubled, measured: half }, gates)).toBeUndefined()
-    expect(objectionTo({ ...volume, median_doubled, measured: half - 1n }, gates)).toContain('0.499 times')
+    expect(volumeFinding({ ...volume, median_doubled, measured: half }, gates)).toBeUndefined()
+    expect(volumeFinding({ ...volume, median_doubled, measured: half - 1n }, gates)).toContain('0.499 times')
   })
 
   it('tells a median between two numbers, and judges nothing with fewer than four weeks or a median of 0', () => {
-    expect(objectionTo(volume, gates)).toContain('0 times 1.5, the median of the 4 Tuesdays')
-    expect(objectionTo({ ...volume, weeks: 3 }, gates)).toBeUndefined()
-    expect(objectionTo({ ...volume, median_doubled: 0n }, gates)).toBeUndefined()
+    expect(volumeFinding(volume, gates)).toContain('0 times 1.5, the median of the 4 Tuesdays')
+    expect(volumeFinding({ ...volume, weeks: 3 }, gates)).toBeUndefined()
+    expect(volumeFinding({ ...volume, median_doubled: 0n }, gates)).toBeUndefined()
   })
 })
 

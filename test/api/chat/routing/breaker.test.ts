@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { BREAKER_RULES, createBreakers, type Verdict } from '../../../../api/chat/routing/breaker.ts'
+import { BREAKER_RULES, createBreakers, type AttemptResult } from '../../../../api/chat/routing/breaker.ts'
 
 const A = { model: 'm/a', provider: 'alpha' }
 const B = { model: 'm/a', provider: 'beta' }
@@ -20,8 +20,8 @@ function start() {
     breakers,
     pass: (ms: number) => void (now += ms),
     first: () => breakers.order([A, B])[0],
-    attempt: (verdict: Verdict, retryAfterSeconds?: number) => {
-      breakers.ended(breakers.began(A), verdict, retryAfterSeconds)
+    attempt: (result: AttemptResult, retryAfterSeconds?: number) => {
+      breakers.ended(breakers.began(A), result, retryAfterSeconds)
     },
   }
 }
@@ -39,13 +39,13 @@ it('opens after three failures in a row: the candidate is tried last, never left
 
 it('opens when half of at least five attempts fail within its window', () => {
   const five = start()
-  for (const verdict of ['failed', 'served', 'failed', 'served'] as const) five.attempt(verdict)
+  for (const result of ['failed', 'served', 'failed', 'served'] as const) five.attempt(result)
   expect(five.first()).toBe(A)
   five.attempt('failed')
   expect(five.first()).toBe(B)
 
   const { attempt, first, pass } = start()
-  for (const verdict of ['served', 'failed', 'served', 'failed'] as const) attempt(verdict)
+  for (const result of ['served', 'failed', 'served', 'failed'] as const) attempt(result)
   expect(first()).toBe(A)
   attempt('served')
   expect(first()).toBe(A)
@@ -58,7 +58,7 @@ it('opens when half of at least five attempts fail within its window', () => {
 
 it('forgets what is older than its window', () => {
   const { attempt, first, pass } = start()
-  for (const verdict of ['failed', 'served', 'failed', 'served'] as const) attempt(verdict)
+  for (const result of ['failed', 'served', 'failed', 'served'] as const) attempt(result)
   pass(BREAKER_RULES.windowMs + 2000)
   attempt('failed')
   expect(first()).toBe(A)
@@ -66,7 +66,7 @@ it('forgets what is older than its window', () => {
 
 it('counts failures in a row from the last attempt that served', () => {
   const { attempt, first } = start()
-  for (const verdict of ['failed', 'failed', 'served', 'failed'] as const) attempt(verdict)
+  for (const result of ['failed', 'failed', 'served', 'failed'] as const) attempt(result)
   expect(first()).toBe(A)
 })
 
@@ -75,7 +75,7 @@ it('begins anew once it has closed', () => {
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   attempt('failed', 1)
   pass(1000)
-  for (const verdict of ['served', 'failed', 'failed'] as const) attempt(verdict)
+  for (const result of ['served', 'failed', 'failed'] as const) attempt(result)
   expect(first()).toBe(A)
 })
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
-import { noneServed } from '../../../../api/chat/routing/no-provider.ts'
+import { noProviderAvailable } from '../../../../api/chat/routing/no-provider.ts'
 import { MESSAGES, startChat, writeModels } from '../../../support/chat.ts'
 import { envelopeSchema } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/nightly.ts'
@@ -316,7 +316,7 @@ it.each([201, 204, 302])('a %i is told as a reply that cannot be used', async (c
 })
 
 it('a request whose time is over before a provider is asked is told so', () => {
-  const error = noneServed([])
+  const error = noProviderAvailable([])
   expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
   expect(error.message).toContain('limits.total_ms')
 })

@@ -199,12 +199,12 @@ describe('a stream of which every choice is over', () => {
       ...chunk({}),
       choices: [{ index: 1, delta, finish_reason: finish }],
     })
-    const inTurn: Behaviour = async (response) => {
+    const enqueue: Behaviour = async (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(sse(over, false))
       await new Promise((resolve) => setTimeout(resolve, 1500))
       response.end(sse([second({ content: 'second' }, null), second({}, 'length')]))
     }
-    chat.script(inTurn)
+    chat.script(enqueue)
     const response = await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: true, n: 2 })
     const text = await response.text()
     expect(text).toContain('second')

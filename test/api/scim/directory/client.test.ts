@@ -43,7 +43,7 @@ async function failureOf(request: Promise<unknown>): Promise<[Failure, string]> 
 }
 
 /** A quirk that gives these replies one after the other, and then leaves the directory to itself. */
-function inTurn(...replies: readonly Reply[]): Quirk {
+function enqueue(...replies: readonly Reply[]): Quirk {
   return ({ before }) => replies[before]
 }
 
@@ -123,7 +123,7 @@ describe('DirectoryClient.get', () => {
   })
 
   it('tries again when the directory fails, with growing pauses', async () => {
-    const quirk = inTurn(status(500), hangUp, status(408))
+    const quirk = enqueue(status(500), hangUp, status(408))
     await using directory = await startDirectory([], { quirk })
     await using client = clientOf(directory.url, { limits: { backoffMs: 100 } })
     expect((await client.get('/Groups')).status).toBe(200)
@@ -160,7 +160,7 @@ describe('DirectoryClient.get', () => {
 
   it('waits as long as the directory asks for, in seconds or until a time', async () => {
     const until = new Date(Date.now() + 60_000).toUTCString()
-    const quirk = inTurn(
+    const quirk = enqueue(
       status(429, { 'Retry-After': '7' }),
       status(503, { 'Retry-After': until }),
       status(429),

@@ -64,8 +64,8 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
       renameSync(path, path.replace('_shipped-', '_shipping-'))
     }
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: cluster.address })
-    const effects = { now: () => new Date('2026-03-12T02:00:00Z'), progress: SILENT }
-    const report = await runNightly(config, effects, USUAL_RUN)
+    const dependencies = { now: () => new Date('2026-03-12T02:00:00Z'), progress: SILENT }
+    const report = await runNightly(config, dependencies, USUAL_RUN)
     expect(fact(report, 'load', 'records_shipped')).toBe(504)
     expect(await cluster.run('SELECT count() FROM usage')).toBe('1008\n')
     expect(

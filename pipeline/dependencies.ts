@@ -1,7 +1,7 @@
-/** What a run may do to the world besides its files: read the clock and tell the operator. */
+/** What a run is handed besides its files: the clock, and where it reports to the operator. */
 import type { Progress } from './terminal/progress.ts'
 
-export type Effects = {
+export type Dependencies = {
   /** The present; tests and `--as-of` set it. */
   readonly now: () => Date
   readonly progress: Progress
