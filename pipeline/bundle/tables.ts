@@ -26,7 +26,7 @@ export const BUNDLED_TABLES: readonly BundledTable[] = [
   },
   { name: 'apps', title: 'Apps', formats: ['parquet', 'csv'], primaryKey: ['app_id'] },
   { name: 'coverage', title: 'Coverage', formats: ['csv'], primaryKey: ['day'] },
-  { name: 'restatements', title: 'Restatements', formats: ['csv'], primaryKey: ['as_of', 'day'] },
+  { name: 'restatements', title: 'Restatements', formats: ['csv'], primaryKey: ['as_of', 'day', 'cause'] },
 ]
 
 /** Name of the file a table is written to, or the pattern of its names where each month has one. */

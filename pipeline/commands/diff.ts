@@ -25,6 +25,8 @@ const dayRow = z.object({
   tokens_before: z.string(),
   tokens_after: z.string(),
   apps_changed: countSchema,
+  /** Why, as the later snapshot says. */
+  causes: z.array(z.string()),
 })
 const rankRow = z.object({
   sort: z.string(),
@@ -72,8 +74,8 @@ async function printDiff(
     ...section(
       'days that changed',
       result.days.map(
-        ({ day, tokens_before, tokens_after, apps_changed }) =>
-          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${pluralize(apps_changed, 'app')}`,
+        ({ day, tokens_before, tokens_after, apps_changed, causes }) =>
+          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${pluralize(apps_changed, 'app')}${causes.length === 0 ? '' : ` (${causes.join(', ')})`}`,
       ),
     ),
     ...section(

@@ -93,7 +93,7 @@ CREATE TABLE coverage (
 );
 COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is never mistaken for zero.';
 COMMENT ON COLUMN coverage.day IS 'UTC day.';
-COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected; it may be restated as well); restated (changed after it was first published, see restatements); missing (no usage was delivered).';
+COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected; it may be restated as well); restated (its figures changed after it was first published, see restatements); missing (no usage was delivered).';
 COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day; 0 where it is missing.';
 COMMENT ON COLUMN coverage.total_tokens IS 'Published tokens of the day; 0 where it is missing.';
 
@@ -101,17 +101,19 @@ CREATE TABLE restatements (
   as_of TIMESTAMPTZ NOT NULL,
   previous_as_of TIMESTAMPTZ NOT NULL,
   day DATE NOT NULL,
+  cause VARCHAR NOT NULL DEFAULT 'figures',
   apps_changed BIGINT NOT NULL,
   requests_before BIGINT NOT NULL,
   requests_after BIGINT NOT NULL,
   tokens_before DECIMAL(38, 0) NOT NULL,
   tokens_after DECIMAL(38, 0) NOT NULL
 );
-COMMENT ON TABLE restatements IS 'Days whose published figures changed after they were first published; one row per snapshot and day.';
+COMMENT ON TABLE restatements IS 'Days whose published figures changed after they were first published; one row per snapshot, day and cause.';
 COMMENT ON COLUMN restatements.as_of IS 'The snapshot that first showed the new figures.';
 COMMENT ON COLUMN restatements.previous_as_of IS 'The snapshot before it, the last to show the old figures.';
 COMMENT ON COLUMN restatements.day IS 'UTC day that changed.';
-COMMENT ON COLUMN restatements.apps_changed IS 'Public apps whose figures of the day changed, came or went.';
+COMMENT ON COLUMN restatements.cause IS 'figures (usage was counted anew), visibility (an app was hidden or shown), alias (usage counts for another app), added or removed (an app came into the registry or left it). Older snapshots do not say; their rows have figures.';
+COMMENT ON COLUMN restatements.apps_changed IS 'Public apps whose figures of the day changed, came or went by this cause.';
 COMMENT ON COLUMN restatements.requests_before IS 'Published requests of the day before.';
 COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day after.';
 COMMENT ON COLUMN restatements.tokens_before IS 'Published tokens of the day before.';

@@ -70,6 +70,14 @@ CREATE TABLE IF NOT EXISTS runs (
   report JSON NOT NULL
 );
 
+-- Where the usage of each app counted in a published snapshot, the newest: why the next one differs follows from it.
+CREATE TABLE IF NOT EXISTS published_apps (
+  snapshot VARCHAR NOT NULL,
+  app_id BIGINT NOT NULL,
+  canonical_id BIGINT NOT NULL,
+  published BOOLEAN NOT NULL
+);
+
 -- What an earlier version kept between nights.
 DROP TABLE IF EXISTS kept_files;
 DROP TABLE IF EXISTS kept_days;

@@ -6,7 +6,8 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
 import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
-import { pointAt } from '../snapshot/list.ts'
+import { execute, transaction } from '../duckdb/statements.ts'
+import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
 import type { Run, StageResult } from './stage.ts'
 
@@ -16,6 +17,7 @@ export async function publish(run: Run): Promise<StageResult> {
   for (const name of readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' })) {
     syncToDisk(join(run.buildFolder, name))
   }
+  await rememberApps(run, id)
   putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
   recordPublished(run.config.dataDir)
   pointAt(run.config.dataDir, id)
@@ -24,4 +26,13 @@ export async function publish(run: Run): Promise<StageResult> {
     facts: { snapshot: id },
     finished: { outcome: 'published', snapshot: id },
   }
+}
+
+/** Also those of the newest snapshot stay: it is what the next run compares with, should this one be stopped here. */
+async function rememberApps({ connection, config }: Run, snapshot: string): Promise<void> {
+  const newest = listSnapshots(config.dataDir).at(-1) ?? ''
+  await transaction(connection, async () => {
+    await connection.run('DELETE FROM published_apps WHERE snapshot <> $1', [newest])
+    await execute(connection, 'rank/published-apps.sql', { snapshot })
+  })
 }

@@ -17,7 +17,7 @@ import { WINDOWS, fillRankings } from '../ranking/precomputed.ts'
 import { currentSnapshot, listRetractions, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, sqlTexts } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, readRows, setVariables, sqlTexts } from '../duckdb/statements.ts'
 
 /** The SQL that makes a snapshot: files and folders of sql/. */
 const SNAPSHOT_SQL = ['snapshot.sql', 'window.sql', 'ranking.sql', 'rank', 'fast', 'bundle'] as const
@@ -167,6 +167,8 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
   if (newest !== undefined) {
     await withPublished(run, { id: newest, name: 'previous' }, async () => {
       await execute(connection, 'rank/earlier-restatements.sql')
+      await setVariables(connection, { previous: newest })
+      await execute(connection, 'rank/earlier-apps.sql')
       await execute(connection, 'rank/restatements.sql')
     })
   }

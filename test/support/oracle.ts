@@ -62,10 +62,19 @@ export function publicDays(dataset: Dataset): (Volume & { readonly day: string; 
     )
 }
 
-/** The table `coverage`; `before` is the dataset of the snapshot that was published before, where there was one. */
-export function coverage(dataset: Dataset, before?: Dataset) {
+/** What tells corrected figures from a changed registry. */
+export interface Correction {
+  /** The dataset of the snapshot that was published before. */
+  readonly before: Dataset
+  /** The usage of now with the registry of then. */
+  readonly recounted: Dataset
+}
+
+/** The table `coverage`; a day is restated where the figures changed, whatever the registry says. */
+export function coverage(dataset: Dataset, correction?: Correction) {
   const published = publicDays(dataset)
-  const restated = new Set(before && restatements(dataset, before).map((row) => row.day))
+  const changed = correction && restatements(correction.recounted, correction.before)
+  const restated = new Set(changed?.map((row) => row.day))
   return daysBetween(FLOOR, dataset.dataThrough).map((day) => {
     const volumes = published.filter((row) => row.day === day)
     return {

@@ -24,13 +24,22 @@ apps AS (
   WHERE (b.requests, b.prompt_tokens, b.completion_tokens)
     IS DISTINCT FROM (a.requests, a.prompt_tokens, a.completion_tokens)
   GROUP BY 1
+),
+-- Through JSON, since older snapshots have no column cause.
+causes AS (
+  SELECT r.day, list_sort(list(DISTINCT json_extract_string(to_json(r), '$.cause'))) AS causes
+  FROM after.restatements AS r
+  WHERE r.as_of > (SELECT m.as_of FROM before.meta AS m)
+  GROUP BY r.day
 )
 SELECT
   CAST(p.day AS VARCHAR) AS day,
   CAST(coalesce(b.total_tokens, 0) AS VARCHAR) AS tokens_before,
   CAST(coalesce(a.total_tokens, 0) AS VARCHAR) AS tokens_after,
-  CAST(p.changed AS VARCHAR) AS apps_changed
+  CAST(p.changed AS VARCHAR) AS apps_changed,
+  coalesce(c.causes, []) AS causes
 FROM apps AS p
 LEFT JOIN before.coverage AS b ON b.day = p.day
 LEFT JOIN after.coverage AS a ON a.day = p.day
+LEFT JOIN causes AS c ON c.day = p.day
 ORDER BY p.day DESC;

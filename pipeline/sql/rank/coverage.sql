@@ -13,7 +13,7 @@ SELECT
   CASE
     WHEN w.day IS NULL THEN 'missing'
     WHEN w.rows_rejected > 0 THEN 'partial'
-    WHEN EXISTS (SELECT 1 FROM snapshot.restatements AS r WHERE r.day = c.day) THEN 'restated'
+    WHEN EXISTS (SELECT 1 FROM snapshot.restatements AS r WHERE r.day = c.day AND r.cause = 'figures') THEN 'restated'
     ELSE 'complete'
   END,
   coalesce(p.requests, 0),

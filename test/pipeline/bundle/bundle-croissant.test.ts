@@ -164,7 +164,12 @@ describe('croissant.json', () => {
       ['app_daily', ['app_daily-months'], ['app_daily/day', 'app_daily/app_id'], appId],
       ['apps', ['apps.parquet'], ['apps/app_id'], none],
       ['coverage', ['coverage.csv'], ['coverage/day'], none],
-      ['restatements', ['restatements.csv'], ['restatements/as_of', 'restatements/day'], none],
+      [
+        'restatements',
+        ['restatements.csv'],
+        ['restatements/as_of', 'restatements/day', 'restatements/cause'],
+        none,
+      ],
     ])
     expect(records.map(({ name }) => name)).toEqual(records.map(({ id }) => id))
   })

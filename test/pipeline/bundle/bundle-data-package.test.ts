@@ -206,7 +206,7 @@ describe('datapackage.json', () => {
       ['apps.parquet', ['app_id'], undefined],
       ['apps.csv', ['app_id'], undefined],
       ['coverage.csv', ['day'], undefined],
-      ['restatements.csv', ['as_of', 'day'], undefined],
+      ['restatements.csv', ['as_of', 'day', 'cause'], undefined],
     ])
   })
 

@@ -164,8 +164,8 @@ describe('CSV', () => {
   it('has times in ISO 8601, days that were restated with both figures', () => {
     const [first, second, third] = Object.keys(NIGHTS)
     expect(read('restatements.csv').split('\n').slice(1)).toEqual([
-      `${second},${first},${FIRST_DAY},1,1,1,8,9`,
-      `${third},${second},${FIRST_DAY},1,1,1,9,10`,
+      `${second},${first},${FIRST_DAY},figures,1,1,1,8,9`,
+      `${third},${second},${FIRST_DAY},figures,1,1,1,9,10`,
       '',
     ])
   })

@@ -37,9 +37,21 @@ it('tells totals, changed days, new and gone apps, and moved ranks', async () =>
       },
     ],
     days: [
-      { day: '2026-01-07', tokens_before: '0', tokens_after: '300', apps_changed: 2 },
-      { day: '2026-01-06', tokens_before: '60', tokens_after: '200', apps_changed: 2 },
-      { day: '2026-01-04', tokens_before: '30', tokens_after: '100', apps_changed: 2 },
+      { day: '2026-01-07', tokens_before: '0', tokens_after: '300', apps_changed: 2, causes: [] },
+      {
+        day: '2026-01-06',
+        tokens_before: '60',
+        tokens_after: '200',
+        apps_changed: 2,
+        causes: ['added', 'visibility'],
+      },
+      {
+        day: '2026-01-04',
+        tokens_before: '30',
+        tokens_after: '100',
+        apps_changed: 2,
+        causes: ['added', 'visibility'],
+      },
     ],
     apps: [
       { change: 'gone', app_id: '2', app_name: 'Two' },
@@ -78,7 +90,7 @@ it('tells a day of which the requests alone changed', async () => {
   deliverWith(3)
   await runAt(recounted, '2026-01-08T02:00:00Z')
   const { stdout } = await runCommand(recounted, 'diff', FIRST, SECOND)
-  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 1 app\n')
+  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 1 app (figures)\n')
 })
 
 it('tells a day on which traffic moved from one app to another, though its total is the same', async () => {
@@ -94,7 +106,7 @@ it('tells a day on which traffic moved from one app to another, though its total
   writeRaw(moved, 'apps/one.csv', `${header}1,Uno\u001B[2J,public,game,2025-01-01\n`)
   await runAt(moved, '2026-01-08T02:00:00Z')
   const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
-  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps\n')
+  expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps (figures)\n')
   // In the list of its tag the app has another rank, which is no move.
   // A terminal would obey what stands in the name.
   expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')

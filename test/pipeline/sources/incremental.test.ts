@@ -279,7 +279,7 @@ describe('restatements', () => {
       '2026-01-09 02:00:00+00 | 2026-01-07 | 1 | 60 | 30',
     ])
     expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day >= '2026-01-04'")).toEqual(
-      ['missing', 'restated', 'restated', 'restated'].map((status) => ({ status })),
+      ['missing', 'restated', 'complete', 'complete'].map((status) => ({ status })),
     )
   })
 

@@ -1,0 +1,156 @@
+/** A changed day says why: the figures, or what the registry says about an app. Only figures make it restated. */
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { diff } from '../../../pipeline/commands/diff.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { GATES } from '../../../pipeline/run-options.ts'
+import { runAt, SILENT } from '../../support/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+
+const DAY = '2026-01-05'
+const OTHER_DAY = '2026-01-06'
+
+/** App 4 has usage and is not registered. */
+const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
+1,One,public,,,2025-01-01
+2,Two,public,,,2025-01-01
+3,Of two,public,,2,2025-01-01
+6,Hidden,hidden,,,2025-01-01
+7,Seven,public,,,2025-01-01
+`
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const template = folders.make()
+let dataDir = ''
+
+beforeAll(async () => {
+  dataDir = template
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  for (const day of [DAY, OTHER_DAY]) deliver(day)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+})
+
+beforeEach(() => {
+  dataDir = folders.copy(template)
+})
+
+function deliver(day: string, file = 'rows.csv', tokens = 100): void {
+  // Seven has no usage on the other day.
+  const apps = day === DAY ? [1, 2, 3, 4, 6, 7] : [1, 2, 3, 4, 6]
+  const rows = apps.map((app) => `${day},${app},${tokens * app},${app}`)
+  writeRaw(
+    dataDir,
+    `usage/date=${day}/${file}`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+  )
+}
+
+function decide(row: string): void {
+  appendFileSync(join(dataDir, 'raw/apps/registry.csv'), `${row}\n`)
+}
+
+function run() {
+  return runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: [...GATES] })
+}
+
+async function causes(): Promise<string[]> {
+  const rows = await queryCurrent(
+    dataDir,
+    `SELECT day, cause, apps_changed FROM restatements
+     WHERE as_of = (SELECT as_of FROM meta) ORDER BY day, cause`,
+  )
+  return rows.map(({ day, cause, apps_changed }) => `${day} ${cause} ${apps_changed}`)
+}
+
+const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
+  ['a late file', () => deliver(DAY, 'late.csv', 1), [`${DAY} figures 3`]],
+  ['an app is hidden', () => decide('7,Seven,hidden,,,2026-01-07'), [`${DAY} visibility 1`]],
+  [
+    'a hidden app is shown',
+    () => decide('6,Hidden,public,,,2026-01-07'),
+    [`${DAY} visibility 1`, `${OTHER_DAY} visibility 1`],
+  ],
+  ['an app becomes an alias', () => decide('7,,public,,1,2026-01-07'), [`${DAY} alias 2`]],
+  [
+    'an alias counts for another app',
+    () => decide('3,,public,,1,2026-01-07'),
+    [`${DAY} alias 2`, `${OTHER_DAY} alias 2`],
+  ],
+  [
+    'an alias becomes an app of its own',
+    () => decide('3,Three,public,,,2026-01-07'),
+    [`${DAY} alias 2`, `${OTHER_DAY} alias 2`],
+  ],
+  [
+    'an app is registered',
+    () => decide('4,Four,public,,,2026-01-07'),
+    [`${DAY} added 1`, `${OTHER_DAY} added 1`],
+  ],
+  [
+    'an app leaves the registry',
+    () =>
+      writeFileSync(
+        join(dataDir, 'raw/apps/registry.csv'),
+        REGISTRY.replace('7,Seven,public,,,2025-01-01\n', ''),
+      ),
+    [`${DAY} removed 1`],
+  ],
+  [
+    'figures change and an app is hidden',
+    () => {
+      deliver(OTHER_DAY, 'late.csv', 1)
+      decide('7,Seven,hidden,,,2026-01-07')
+    },
+    [`${DAY} visibility 1`, `${OTHER_DAY} figures 2`],
+  ],
+  [
+    'both on one day',
+    () => {
+      deliver(DAY, 'late.csv', 1)
+      decide('7,Seven,hidden,,,2026-01-07')
+    },
+    [`${DAY} figures 3`, `${DAY} visibility 1`],
+  ],
+  ['another name', () => decide('1,Renamed,public,,,2026-01-07'), []],
+]
+
+it.each(CHANGES)('%s: each day says why, and only figures restate it', async (_, change, expected) => {
+  change()
+  await run()
+  expect(await causes()).toEqual(expected)
+  const restated = await queryCurrent(
+    dataDir,
+    "SELECT day FROM coverage WHERE status = 'restated' ORDER BY day",
+  )
+  const corrected = expected.filter((each) => each.includes('figures')).map((each) => each.split(' ')[0])
+  expect(restated.map(({ day }) => day)).toEqual(corrected)
+})
+
+it('a warehouse that does not know the snapshot before tells hidden apps by its public ones', async () => {
+  const warehouse = await openWarehouse(dataDir, '1GB')
+  await warehouse.connection.run('DELETE FROM published_apps')
+  warehouse.close()
+  decide('7,Seven,hidden,,,2026-01-07')
+  await run()
+  expect(await causes()).toEqual([`${DAY} visibility 1`])
+})
+
+it('diff names the causes', async () => {
+  deliver(OTHER_DAY, 'late.csv', 1)
+  decide('7,Seven,hidden,,,2026-01-07')
+  await run()
+  const printed: string[] = []
+  await diff.prepare(['20260107T020000Z', '20260108T020000Z'])({
+    config: readConfig({ DATA_DIR: dataDir }),
+    progress: SILENT,
+    now: () => new Date(),
+    print: (text) => void printed.push(text),
+    send: async () => undefined,
+  })
+  expect(printed.join('\n')).toMatch(new RegExp(`${OTHER_DAY}: .* \\(figures\\)`))
+  expect(printed.join('\n')).toMatch(new RegExp(`${DAY}: .* \\(visibility\\)`))
+})
