@@ -46,9 +46,12 @@ export async function readBody(
   })
   source.on('end', () => resolve(Buffer.concat(parts)))
   source.on('error', (error) => reject(damaged(error)))
-  request.on('close', () => {
-    if (!request.complete) reject(new ApiError(400, 'The body is not whole: the client has left'))
-  })
+  const refuseLeft = () => {
+    if (!request.readableEnded) reject(new ApiError(400, 'The body is not whole: the client has left'))
+  }
+  request.on('close', refuseLeft)
+  // A client may leave before its body is read, and nothing more is heard of it then.
+  if (request.destroyed) refuseLeft()
   try {
     return await promise
   } finally {
