@@ -9,7 +9,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { ProgramError, parseCommandLine } from './contract/program.ts'
-import { note, print } from './contract/terminal.ts'
+import { EXIT_USAGE, note, print } from './contract/terminal.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 import { readConfig } from './config.ts'
 import { messageOf, stackOf } from './errors.ts'
@@ -27,39 +27,65 @@ Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 /** How often the clock is looked at: a timer that waits for the hour itself stands still while the machine sleeps. */
 const LOOK_MS = 1000
 
-let running: ChildProcess | undefined
+/** Minutes after which a run that met a held lock or crashed is tried again: these, then the last of them each time. */
+const RETRY_MINUTES = [1, 2, 5, 10, 15] as const
 
-function tell(text: string): void {
+/** How a run ends that another time may end well: another process held the lock, or the run crashed. */
+const EXIT_LOCKED = 75
+
+let running: ChildProcess | undefined
+let failures = 0
+let retryAt: Date | undefined
+
+function report(text: string): void {
   note(`schedule: ${text}`)
 }
 
 async function runOnce(): Promise<void> {
-  if (running !== undefined) return tell('the last run is still under way; this one is left out')
+  if (running !== undefined) return report('the last run is still under way; this one is left out')
+  retryAt = undefined
   const run = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
   running = run
   try {
     await once(run, 'exit')
-    if (run.exitCode !== 0) tell(`the run ended with ${run.signalCode ?? `exit code ${run.exitCode}`}`)
+    if (run.exitCode !== 0) report(`the run ended with ${run.signalCode ?? `exit code ${run.exitCode}`}`)
+    planRetry(run.signalCode !== null || run.exitCode === EXIT_USAGE || run.exitCode === EXIT_LOCKED)
   } catch (error) {
-    tell(`the run could not be started, the next is tried at its hour: ${messageOf(error)}`)
+    report(`the run could not be started: ${messageOf(error)}`)
+    planRetry(true)
   } finally {
     running = undefined
   }
 }
 
+/** No night is lost to a lock that somebody held at the hour: the run is tried again until the next one is due. */
+function planRetry(hasFailed: boolean): void {
+  if (!hasFailed) {
+    failures = 0
+    return
+  }
+  const minutes = RETRY_MINUTES[Math.min(failures, RETRY_MINUTES.length - 1)] ?? 0
+  failures += 1
+  retryAt = new Date(Date.now() + minutes * 60_000)
+  report(`it is tried again at ${retryAt.toISOString()}, unless the next run is due before`)
+}
+
 function startSchedule(expression: string): void {
   const task = createTask(expression, () => undefined, { timezone: 'UTC' })
   let [next] = task.getNextRuns(1)
+  let lookedAt = new Date()
   setInterval(() => {
-    const isDue = next !== undefined && new Date() >= next
-    // Asked for each time: a clock that was ahead may have been set back.
-    ;[next] = task.getNextRuns(1)
+    const now = new Date()
+    const isDue = (next !== undefined && now >= next) || (retryAt !== undefined && now >= retryAt)
+    // Searched for once per firing, which takes a while for rare ones, and when a clock that was ahead is set back.
+    if (isDue || now < lookedAt) [next] = task.getNextRuns(1)
+    lookedAt = now
     if (isDue) void runOnce()
   }, LOOK_MS)
   onStopSignal(() => running?.kill('SIGTERM'))
   // Started by another program: its end, even by SIGKILL, is ours.
   if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-  tell(`the next nightly run is at ${next?.toISOString() ?? 'no time'}`)
+  report(`the next nightly run is at ${next?.toISOString() ?? 'no time'}`)
 }
 
 async function main(): Promise<void> {
@@ -81,6 +107,6 @@ async function main(): Promise<void> {
 try {
   await main()
 } catch (error) {
-  tell(error instanceof ProgramError ? error.message : stackOf(error))
+  report(error instanceof ProgramError ? error.message : stackOf(error))
   process.exitCode = 2
 }

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, copyFileSync, existsSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'
 import { until } from '../support/api.ts'
 import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
@@ -105,6 +106,19 @@ describe('npm run schedule', () => {
     // One may be under way, and one more may have been due.
     const before = endedRuns()
     await until(() => endedRuns() > before + 2)
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  it('tries again a minute after somebody held the lock at the hour', async () => {
+    const dataDir = folder()
+    const warehouse = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
+    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, dataDir, NEVER)
+    await until(() => output.stderr.includes('it is tried again at'))
+    expect(output.stderr).toContain('the run ended with exit code 75')
+    warehouse.closeSync()
+    child.send(61_000)
+    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
     child.kill('SIGTERM')
     await ended
   })
