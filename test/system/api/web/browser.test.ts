@@ -74,7 +74,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await page.getByRole('link', { name: 'coding', exact: true }).click()
     await page.getByRole('link', { name: 'ide-extension', exact: true }).click()
     const shown = await names(page)
-    expect(page.url()).toContain('sort=trending&category=coding&subcategory=ide-extension&days=30')
+    expect(page.url()).toContain('sort=trending&category=coding&subcategory=ide-extension')
     const again = await open(new URL(page.url()).search.replace(/^/, '/'))
     expect(await names(again.page)).toEqual(shown)
     await Promise.all([close(), again.close()])
