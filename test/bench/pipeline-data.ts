@@ -111,7 +111,7 @@ export async function makeWarehouse(
     await connection.run(
       `INSERT INTO days
        SELECT day, 'made', CAST(sum(prompt_tokens) AS VARCHAR), now(), count(*), 0, 0, 0,
-         sum(prompt_tokens) + sum(completion_tokens), 0, 0
+         sum(prompt_tokens) + sum(completion_tokens), 0, 0, 0
        FROM usage_daily GROUP BY day`,
     )
   } finally {

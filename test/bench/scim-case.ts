@@ -39,12 +39,14 @@ async function bare(url: string): Promise<Record<string, number>> {
     const { body } = await agent.request({ origin, path: `${pathname}${path}`, method: 'GET' })
     return await body.json()
   }
-  const pageSchema = z.object({ Resources: z.array(z.unknown()) })
+  const pageSchema = z.object({ totalResults: z.int(), Resources: z.array(z.unknown()).min(1) })
   const ms = await timed(async () => {
     await get('/ServiceProviderConfig')
-    for (let first = 1, length = Infinity; length > 0; first += length) {
+    for (let first = 1, total = 1; first <= total;) {
       const page = await get(`/Groups?startIndex=${first}&count=${SYNC_LIMITS.pageSize}`)
-      length = pageSchema.parse(page).Resources.length
+      const { totalResults, Resources } = pageSchema.parse(page)
+      total = totalResults
+      first += Resources.length
     }
   })
   await agent.close()

@@ -33,7 +33,7 @@ const ADD_DAY = `
 const ADD_LEDGER = `
   INSERT INTO days
   SELECT day, 'made', CAST(sum(prompt_tokens) AS VARCHAR), now(), count(*), 0, 0, 0,
-    sum(prompt_tokens) + sum(completion_tokens), 0, 0
+    sum(prompt_tokens) + sum(completion_tokens), 0, 0, 0
   FROM usage_daily GROUP BY day`
 
 /** Fills the warehouse without raw files, and writes the registry of its apps: all public. */
