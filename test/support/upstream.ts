@@ -153,7 +153,7 @@ export function stream(body: string, { pieces = Infinity, ending = 'end' }: Stre
     if (ending === 'end') response.end()
     if (ending === 'cut') {
       // What was written must arrive before the connection breaks.
-      await sleep(250)
+      await sleep(20)
       response.destroy()
     }
   }

@@ -269,9 +269,13 @@ describe('a stream', () => {
   ])(
     'that is cut %s is not whole, though the provider gives each chunk an empty finish',
     async (_name, begun, hasBegun) => {
-      const response = await post(stream(sse(begun, false), { ending: 'cut' }))
+      // A service of its own: a comment in the silence before the cut would take the status.
+      const other = await startScriptedChat({ wire: (provider) => ({ 'a/one': [provider] }) })
+      other.script(stream(sse(begun, false), { ending: 'cut' }))
+      const response = await other.api.post({ model: 'a/one', messages: MESSAGES, stream: true })
       expect(response.status).toBe(hasBegun ? 200 : 502)
       expect(await response.text()).toContain('ended its reply before it was whole')
+      await other.stop()
     },
   )
 
