@@ -30,7 +30,7 @@ const LOOK_MS = 1000
 /** Minutes after which a run that met a held lock or crashed is tried again: these, then the last of them each time. */
 const RETRY_MINUTES = [1, 2, 5, 10, 15] as const
 
-/** How a run ends that another time may end well: another process held the lock, or the run crashed. */
+/** Exit code of a run that met a held lock (CONTRACT 9). */
 const EXIT_LOCKED = 75
 
 let running: ChildProcess | undefined
