@@ -18,21 +18,30 @@ SELECT DISTINCT n.high, n.low
 FROM neighbours AS n
 WHERE n.high = n.high_above AND n.low = n.low_above;
 
+-- Of these, the ids that repeat themselves: other columns need not be read for it.
+CREATE OR REPLACE TEMP TABLE repeated_ids AS
+SELECT i.day, i.request_id
+FROM incoming AS i
+SEMI JOIN hash_collisions AS c ON c.high = id_high(i.request_id) AND c.low = id_low(i.request_id)
+WHERE i.request_id IS NOT NULL
+GROUP BY i.day, i.request_id
+HAVING count(*) > 1;
+
 CREATE OR REPLACE TEMP TABLE duplicates AS
-WITH alike AS (
+WITH repeated AS (
   SELECT v.*
   FROM validated AS v
-  SEMI JOIN hash_collisions AS c ON c.high = id_high(v.request_id) AND c.low = id_low(v.request_id)
-  WHERE v.request_id IS NOT NULL AND v.violation IS NULL
+  SEMI JOIN repeated_ids AS r ON r.day = v.day AND r.request_id = v.request_id
+  WHERE v.violation IS NULL
 ),
 placed AS (
   SELECT
-    a.*,
+    r.*,
     row_number() OVER (
-      PARTITION BY a.day, a.request_id
-      ORDER BY precedence(a.ts, a.below_microsecond, a.app_id, a.prompt_tokens, a.completion_tokens, a.requests) DESC
+      PARTITION BY r.day, r.request_id
+      ORDER BY precedence(r.ts, r.below_microsecond, r.app_id, r.prompt_tokens, r.completion_tokens, r.requests) DESC
     ) AS place
-  FROM alike AS a
+  FROM repeated AS r
 ),
 -- A request that is delivered again says the same; a row that differs in app or tokens is in conflict with the one that
 -- counts.
