@@ -6,9 +6,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import { FIRST_APP_ID } from '../contract/app-identity.ts'
 import type { NewAppVisibility } from '../contract/app-identity.ts'
-import { execute, readRows, setVariables, transaction } from '../duckdb/statements.ts'
+import { execute, readRows, transaction } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
 import { decodeRegistry, stageRegistry } from './registry.ts'
 
@@ -62,8 +61,7 @@ export async function registerNames(
   writeInOneStep(path, `${before}${lines.map((line) => `${line}\n`).join('')}`)
 }
 
-/** Makes names of apps that the registry has under other ids aliases of them, in the table `registry`. */
+/** Makes names of apps that a decoded registry has under other ids aliases of them, in the table `registry`. */
 export async function aliasNames(connection: DuckDBConnection): Promise<void> {
-  await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
   await execute(connection, 'resolve/named-aliases.sql')
 }

@@ -1,10 +1,11 @@
 /** The app registry, raw/apps: brought into DuckDB and judged. The nightly run and `npm run apps` share it. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
+import { FIRST_APP_ID } from '../contract/app-identity.ts'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
-import { execute, readRows } from '../duckdb/statements.ts'
+import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
 import { REPLACEMENT } from '../sources/formats/text-file.ts'
@@ -43,6 +44,7 @@ export async function stageRegistry(
 
 /** Decodes `staged` into the temporary table `registry_rows`, and its winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
+  await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
   const named = await readRows(connection, 'resolve/app-texts.sql', textRow)
   await nameApps(
     connection,

@@ -6,7 +6,7 @@ import type { RawFile } from './drop-folder.ts'
 export type Columns = {
   readonly required: readonly string[]
   readonly optional: readonly string[]
-  /** Required columns with the one that may stand in a file instead. */
+  /** Required columns with the one that may stand in a file instead. Where a row leaves it empty, it names nothing. */
   readonly instead?: Readonly<Record<string, string>>
   /** Read where a value is there; whatever stands in them decides nothing about a row or a file. */
   readonly descriptive?: readonly string[]
@@ -29,6 +29,11 @@ export function allColumns({ required, optional, descriptive = [] }: Columns): r
 /** Whether a value in the column decides about its row, so that it must be readable. */
 export function isDecisive({ required, optional }: Columns, column: string): boolean {
   return required.includes(column) || optional.includes(column)
+}
+
+/** Whether the column may stand instead of another one: of a file that has it, no row is without a text in it. */
+export function isInstead({ instead = {} }: Columns, column: string): boolean {
+  return Object.values(instead).includes(column)
 }
 
 /** A name as it is compared: capitals and spaces around it do not count. */

@@ -87,7 +87,7 @@ async function countFiles(
   const reading = await readParquet(connection, parquet, { day, columns: parquetColumns })
   await createStagingTable(connection, USAGE_COLUMNS)
   await stageFiles(connection, staged, USAGE_COLUMNS)
-  const isNamed = (staged.length > 0 && (await markUnnamed(connection))) || reading.isNamed
+  const isNamed = (staged.length > 0 && (await areStagedNamed(connection))) || reading.isNamed
   const selects = staged.length > 0 ? [selectStaged(day), ...reading.selects] : reading.selects
   const rows = selects.join(' UNION ALL ')
   if (isNamed) await nameIncoming(connection, rows)
@@ -100,13 +100,9 @@ async function countFiles(
   await execute(connection, 'load/duplicates.sql')
 }
 
-/**
- * Marks the staged rows that name no app, by an empty text, in the files of which some row does.
- * @returns whether there is such a file.
- */
-async function markUnnamed(connection: DuckDBConnection): Promise<boolean> {
+/** Whether a staged row names its app, or says that it names none. */
+async function areStagedNamed(connection: DuckDBConnection): Promise<boolean> {
   const { named } = await readRow(connection, 'load/staged-names.sql', namedRow)
-  if (named) await execute(connection, 'load/mark-unnamed.sql')
   return named
 }
 

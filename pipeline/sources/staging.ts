@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { DataError } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/appender.ts'
-import { allColumns, isDecisive } from './columns.ts'
+import { allColumns, isDecisive, isInstead } from './columns.ts'
 import type { Columns } from './columns.ts'
 import { requireReadable } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
@@ -93,5 +93,5 @@ function textOf(file: RawFile, column: string, types: TypedColumns, columns: Col
   if (text === undefined && isDecisive(columns, column)) {
     throw new DataError(`${file.name}: the column ${column} is of type ${typed.type}, which cannot hold it`)
   }
-  return text ?? 'NULL'
+  return isInstead(columns, column) ? `coalesce(${text}, '')` : (text ?? 'NULL')
 }

@@ -12,7 +12,7 @@ import { decompressFrameSync } from 'lz4-napi'
 import { readFile } from 'node:fs/promises'
 import { zstdDecompressSync } from 'node:zlib'
 import { DataError, messageOf } from '../../errors.ts'
-import { allColumns, isDecisive, matchColumns } from '../columns.ts'
+import { allColumns, isDecisive, isInstead, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { readMessages } from './arrow-messages.ts'
@@ -128,9 +128,10 @@ function columnReaders(
         `${file.name}: the column ${name} is of type ${nameOf(column.type)}, which cannot hold it`,
       )
     }
+    const missing = isInstead(columns, name) ? '' : null
     return (index) => {
       const value: unknown = toText === undefined ? null : column.at(index)
-      return toText === undefined || value === null || value === undefined ? null : toText(value)
+      return toText === undefined || value === null || value === undefined ? missing : toText(value)
     }
   })
 }

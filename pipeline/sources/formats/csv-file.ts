@@ -1,7 +1,7 @@
 /** CSV files: which columns the header names, whether the quotes close, and how DuckDB reads the rows. */
 import { isUtf8 } from 'node:buffer'
 import { DataError } from '../../errors.ts'
-import { allColumns, matchColumns } from '../columns.ts'
+import { allColumns, isInstead, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { countFilledLines, countRecords } from './csv-records.ts'
@@ -73,7 +73,9 @@ function selectCsv({ file, header = [] }: TextFile, source: TextSource, columns:
   const positions = matchColumns(file, header, columns)
   const values = allColumns(columns).map((column) => {
     const position = positions.get(column)
-    return position === undefined ? 'NULL' : fieldName(position)
+    if (position === undefined) return 'NULL'
+    const field = fieldName(position)
+    return isInstead(columns, column) ? `coalesce(${field}, '')` : field
   })
   const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
   const options = `columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"'`

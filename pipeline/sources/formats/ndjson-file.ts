@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
-import { allColumns, isDecisive, namesFor } from '../columns.ts'
+import { allColumns, isDecisive, isInstead, namesFor } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { CARRIAGE_RETURN, LINE_FEED, mendUtf8, readLines } from './text-file.ts'
@@ -117,7 +117,7 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
     ),
     valued AS (
       SELECT *, named_twice(names, [${decisive.map(literal).join(', ')}]) AS twice,
-        ${names.map((name) => `json_value(object, keys, names, ${literal(name)}) AS value_${name}`).join(', ')}
+        ${names.map((name) => `${jsonValue(columns, name)} AS value_${name}`).join(', ')}
       FROM named
     ),
     validated AS (
@@ -133,4 +133,10 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
     SELECT file, row, 1, fault, CASE WHEN fault IS NOT NULL THEN object END,
       ${names.map((name) => `value_${name}`).join(', ')}
     FROM validated`
+}
+
+function jsonValue(columns: Columns, name: string): string {
+  const value = `json_value(object, keys, names, ${literal(name)})`
+  if (!isInstead(columns, name)) return value
+  return `CASE WHEN list_contains(names, ${literal(name)}) THEN coalesce(${value}, '') END`
 }

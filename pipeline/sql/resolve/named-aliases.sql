@@ -1,5 +1,5 @@
 -- Usage that names an app which the registry has under another id counts for that app: the one with this address, or the
--- only one with this name among those whose ids do not follow from names.
+-- one meant by this name among those whose ids do not follow from names.
 INSERT INTO registry
 WITH owners AS (
   SELECT r.identity, min(r.app_id) AS app_id
@@ -8,11 +8,10 @@ WITH owners AS (
   GROUP BY r.identity
 ),
 names AS (
-  SELECT 'local:' || lower(r.app_name) AS identity, min(r.app_id) AS app_id
+  SELECT 'local:' || lower(r.app_name) AS identity, app_meant(r.app_id, r.alias_of) AS app_id
   FROM registry AS r
-  WHERE r.app_id < getvariable('first_app_id') AND r.alias_of IS NULL
-  GROUP BY 1
-  HAVING count(*) = 1
+  WHERE r.app_id < getvariable('first_app_id')
+  GROUP BY identity
 )
 SELECT a.app_id, NULL, 'hidden', [], coalesce(o.app_id, n.app_id), TIMESTAMP '1970-01-01', 'app_names', 0
 FROM app_names AS a

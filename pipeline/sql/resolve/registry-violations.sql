@@ -14,7 +14,10 @@ WITH validated AS (
       WHEN NOT r.wins THEN NULL
       WHEN coalesce(r.visibility NOT IN ('public', 'hidden', 'private'), true)
         THEN 'visibility "' || coalesce(r.visibility, '') || '" is none of public, hidden, private'
-      WHEN r.alias_text IS NOT NULL AND r.alias_of IS NULL THEN 'alias_of "' || r.alias_text || '" is not an integer'
+      WHEN r.alias_text IS NOT NULL AND r.alias_of IS NULL
+        THEN 'alias_of "' || r.alias_text || '" is neither an integer nor the name or address of an app'
+      WHEN r.is_alias_named AND r.alias_of NOT IN (SELECT a.app_id FROM registry AS a)
+        THEN 'alias_of "' || r.alias_text || '" names no app of the registry'
       WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty, or holds nothing that can be seen'
       WHEN contains(r.app_name, $replacement) THEN 'app_name holds bytes that are no text in UTF-8'
       WHEN r.subcategories IS NULL THEN 'subcategories is not a list'

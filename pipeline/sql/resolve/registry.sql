@@ -7,9 +7,16 @@ CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
     || '\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]*'
 );
 
+-- Of the apps with one name: the only one that is no alias, else the only one. NULL where nobody can tell which is meant.
+CREATE OR REPLACE TEMP MACRO app_meant(app_id, alias_of) AS CASE
+  WHEN count(*) FILTER (alias_of IS NULL) = 1 THEN min(app_id) FILTER (alias_of IS NULL)
+  WHEN count(*) = 1 THEN min(app_id)
+END;
+
 -- Registry rows with their values decoded, the winning row of each app marked: the newest updated_at counts, and
--- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`. A row that names its
--- app instead of an id is about the app that has this address or name in any row, else about the one that gets its id by it.
+-- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`. An app that
+-- is named instead of given by its id is the one that has this address or name in any row with an id, else the one meant
+-- by this app_name among those whose ids do not follow from names, else the one whose id follows from it.
 CREATE OR REPLACE TEMP TABLE registry_rows AS
 WITH named AS (
   SELECT
@@ -27,13 +34,30 @@ owners AS (
   WHERE o.identity IS NOT NULL AND o.given_id IS NOT NULL
   GROUP BY o.identity
 ),
+newest AS (
+  SELECT n.given_id, n.app_name, nullif(trim(n.alias_of), '') AS alias_text
+  FROM named AS n
+  WHERE n.given_id < getvariable('first_app_id')
+  QUALIFY row_number() OVER (
+    PARTITION BY n.given_id ORDER BY utc_from_text(n.updated_at) DESC NULLS LAST, n.file DESC, n.row DESC
+  ) = 1
+),
+known AS (
+  FROM owners
+  UNION ALL
+  SELECT 'local:' || lower(n.app_name) AS identity, app_meant(n.given_id, n.alias_text) AS app_id
+  FROM newest AS n
+  WHERE n.app_name IS NOT NULL
+  GROUP BY identity
+  HAVING identity NOT IN (SELECT o.identity FROM owners AS o)
+),
 decoded AS (
   SELECT
     s.file,
     s.row,
     s.fault,
     s.identity,
-    CASE WHEN s.app_id IS NULL THEN coalesce(o.app_id, s.named_id) ELSE s.given_id END AS app_id,
+    CASE WHEN s.app_id IS NULL THEN coalesce(k.app_id, s.named_id) ELSE s.given_id END AS app_id,
     -- A byte order mark is no part of a name, and some readers would drop it.
     CASE
       WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
@@ -45,11 +69,14 @@ decoded AS (
       ELSE string_split(coalesce(s.subcategories, ''), '|')
     END AS tags,
     nullif(trim(s.alias_of), '') AS alias_text,
-    id_from_text(s.alias_of) AS alias_of,
+    coalesce(id_from_text(s.alias_of), a.app_id, m.app_id) AS alias_of,
+    m.app_id IS NOT NULL AS is_alias_named,
     utc_from_text(s.updated_at) AS updated_at,
     utc_from_text(s.registered_at) AS registered_at
   FROM named AS s
-  LEFT JOIN owners AS o ON o.identity = s.identity
+  LEFT JOIN known AS k ON k.identity = s.identity
+  LEFT JOIN named_apps AS m ON m.text = s.alias_of AND id_from_text(s.alias_of) IS NULL
+  LEFT JOIN known AS a ON a.identity = m.identity
 ),
 -- Rows that the service wrote by itself date from when it first met the app, so that no later one outranks a decision.
 dated AS (

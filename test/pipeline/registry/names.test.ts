@@ -9,8 +9,10 @@ import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { USUAL_RUN } from '../../../pipeline/run-options.ts'
 import { memoryLog } from '../../support/api.ts'
-import { runAt, SILENT } from '../../support/in-process.ts'
+import { queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { rawFile } from '../../support/raw-files.ts'
+import type { RawFormat } from '../../support/raw-files.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -96,6 +98,68 @@ describe('usage that names its apps', () => {
     expect(await published()).toEqual([
       { app_id: '1', app_name: 'One', tokens: '101' },
       { app_id: String(CLINE), app_name: 'Cline', tokens: '10' },
+    ])
+  })
+})
+
+it.each([
+  ['csv', 'ts,app,prompt_tokens,completion_tokens\n2026-11-17,,5,0\n2026-11-17,"",5,0\n'],
+  [
+    'ndjson',
+    '{"ts":"2026-11-17","app":null,"prompt_tokens":5,"completion_tokens":0}\n{"ts":"2026-11-17","APP":"","prompt_tokens":5,"completion_tokens":0}\n',
+  ],
+  ['parquet', unnamed('parquet')],
+  ['arrow', unnamed('arrow')],
+])(
+  'rows that leave the column app empty name no app, in a file of %s in which no row does',
+  async (format, content) => {
+    writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    writeUsage('ts,app_id,prompt_tokens,completion_tokens\n2026-11-17,1,1,0\n')
+    writeRaw(dataDir, `usage/date=2026-11-17/b.${format}`, content)
+    await runAt(dataDir, FIRST_RUN)
+    expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily ORDER BY app_id')).toEqual(
+      [
+        { app_id: '0', requests: '2' },
+        { app_id: '1', requests: '1' },
+      ],
+    )
+  },
+)
+
+function unnamed(format: RawFormat): Uint8Array {
+  return rawFile(format, [
+    ['ts', ['2026-11-17T10:00:00Z', '2026-11-17T11:00:00Z']],
+    ['app', ['', '']],
+    ['prompt_tokens', [5n, 5n]],
+    ['completion_tokens', [0n, 0n]],
+  ])
+}
+
+describe('a registry row may name, by a name or an address,', () => {
+  const names = 'app_id,app,app_name,visibility,alias_of,updated_at\n'
+
+  it('the app that another row gives an id', async () => {
+    writeRegistry(
+      `${names}1,,Cline,public,,2025-01-01\n2,https://two.example,Two,public,,2025-01-01\n` +
+        ',CLINE,Cline 2,public,,2025-02-01\n,http://www.two.example/,,hidden,,2025-02-01\n',
+    )
+    writeUsage(usageCsv('Cline,1,0', 'https://two.example,10,0'))
+    await runAt(dataDir, FIRST_RUN)
+    expect(await published()).toEqual([{ app_id: '1', app_name: 'Cline 2', tokens: '1' }])
+  })
+
+  it('the app whose alias it is', async () => {
+    writeRegistry(
+      `${names}1,,One,public,,2025-01-01\n2,https://two.example,Two,public,,2025-01-01\n` +
+        '3,,Three,public,one,2025-01-01\n,Four,Four,public,https://two.example/,2025-01-01\n' +
+        ',Five,Five,public,,2025-01-01\n6,,Six,public,five,2025-01-01\n',
+    )
+    writeUsage(usageCsv('Three,1,0', 'four,10,0', 'six,100,0'))
+    await runAt(dataDir, FIRST_RUN)
+    expect(await published()).toEqual([
+      { app_id: '1', app_name: 'One', tokens: '1' },
+      { app_id: '2', app_name: 'Two', tokens: '10' },
+      { app_id: String(appIdOf('local:five')), app_name: 'Five', tokens: '100' },
     ])
   })
 })

@@ -53,7 +53,7 @@ describe('broken registries', () => {
       ['0,A,public,,,2025-01-01'],
       /row 2: app_id 0 stands for requests that name no app/,
     ],
-    ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" is not an integer/],
+    ['a broken alias', ['1,A,public,,two,2025-01-01'], /row 2: alias_of "two" names no app of the registry/],
     ['a broken list', ['1,A,public,[game,,2025-01-01'], /row 2: subcategories is not a list/],
     [
       'two faults, in their order',
