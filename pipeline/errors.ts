@@ -57,14 +57,17 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
-/** DuckDB has no error code for a held lock, only this sentence. */
-const LOCK_HELD = /Could not set lock on file.*?(?:\(PID (\d+)\)|$)/s
+/** DuckDB has no error code for a held lock, only this sentence; it names the process where the system does. */
+const LOCK_HELD = /Could not set lock on file/
+const LOCK_HOLDER = /Conflicting lock is held in (.*?) \(PID (\d+)\)(?: by user ([^\s.]+))?/
 
 /** Who holds the lock on a DuckDB file that could not be opened for it, at the begin of a sentence; undefined for any other error. */
 export function lockHolder(error: unknown): string | undefined {
-  const held = LOCK_HELD.exec(messageOf(error))
-  if (held === null) return undefined
-  return held[1] === undefined ? 'Another process' : `Process ${held[1]}`
+  const message = messageOf(error)
+  if (!LOCK_HELD.test(message)) return undefined
+  const [, program, pid, user] = LOCK_HOLDER.exec(message) ?? []
+  if (pid === undefined) return 'Another process'
+  return `Process ${pid} (${user === undefined ? program : `${program}, user ${user}`})`
 }
 
 /** Whether memory or disk ran out, whatever was read meanwhile. */

@@ -10,11 +10,12 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { ship } from './commands/ship.ts'
 import { status } from './commands/status.ts'
+import { verify } from './commands/verify.ts'
 import { pipelineSettings, readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
 import { settingsHelp } from './contract/settings.ts'
+import { sendOverHttp } from './contract/webhook.ts'
 import { explained } from './errors.ts'
-import { sendOverHttp } from './notices.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 
@@ -28,6 +29,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   diff,
   retract,
   prune,
+  verify,
   rebuild,
 }
 

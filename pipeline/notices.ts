@@ -2,47 +2,22 @@
  * Tells the outside world how a run ended: a webhook when somebody should look, a ping when all is well, for
  * monitors that raise the alarm when the ping stays away. A notice never fails a run.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { ProgramError } from './contract/program.ts'
+import type { Send } from './contract/webhook.ts'
 import type { Config } from './config.ts'
 import { BlockedError, messageOf } from './errors.ts'
 import type { Progress } from './terminal/progress.ts'
 import type { Report } from './run.ts'
 
-/** What is worth a look: no new snapshot, changed history, or data that ends before the last completed day. */
+/**
+ * What is worth a look: no new snapshot, changed history, a run or data that is late, or a published file that is not
+ * what was published.
+ */
 export type Notice = {
-  readonly event: 'failed' | 'blocked' | 'restated' | 'late'
+  readonly event: 'failed' | 'blocked' | 'restated' | 'late' | 'broken'
   readonly message: string
   readonly snapshot: string | null
-}
-
-/** Sends one request; rejects when it was not taken. */
-export type Send = (url: string, body?: unknown) => Promise<void>
-
-const ATTEMPTS = 3
-const TIMEOUT_MS = 10_000
-const FIRST_PAUSE_MS = 1_000
-
-/** POSTs a body as JSON, or asks with GET where there is none; tries three times. */
-export const sendOverHttp: Send = async (url, body) => {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const response = await fetch(url, {
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-        ...(body === undefined
-          ? {}
-          : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
-      })
-      // The body is of no interest; left open it would hold the process up.
-      await response.body?.cancel()
-      if (response.ok) return
-      throw new Error(`HTTP status ${response.status}`)
-    } catch (error) {
-      if (attempt === ATTEMPTS) throw error
-      await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1))
-    }
-  }
 }
 
 const rankFacts = z.object({ data_through: z.string(), days_restated: z.number() })
@@ -78,7 +53,11 @@ function causeOf(error: unknown): string {
 export async function sendNotices(
   { webhook, successPing, publisher }: Config,
   notices: readonly Notice[],
-  { well, send, progress }: { readonly well: boolean; readonly send: Send; readonly progress: Progress },
+  {
+    well,
+    send,
+    progress,
+  }: { readonly well: boolean; readonly send: Send; readonly progress: Pick<Progress, 'note'> },
 ): Promise<void> {
   const attempt = async (what: string, url: string, body?: unknown) => {
     try {

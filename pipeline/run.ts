@@ -6,7 +6,8 @@ import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
-import { SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
+import { CURRENT_POINTER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
+import type { Outcome } from './contract/last-run.ts'
 import type { Dependencies } from './dependencies.ts'
 import { BlockedError, DataError, explained, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
@@ -19,13 +20,17 @@ import type { RunOptions } from './run-options.ts'
 import {
   BUILD_PREFIX,
   currentSnapshot,
-  listRetractions,
   listSnapshots,
+  mendPointer,
   removeUnfinished,
+  retractedIds,
+  unreadableRecords,
 } from './snapshot/list.ts'
 import { recordPublished } from './snapshot/records.ts'
+import { isWhole } from './snapshot/verify.ts'
+import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
-import type { Outcome, Run, Stage, StageResult } from './stages/stage.ts'
+import type { Run, Stage, StageResult } from './stages/stage.ts'
 import { execute, setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 
@@ -84,6 +89,7 @@ export async function runNightly(
   try {
     removeUnfinished(config.dataDir)
     recordPublished(config.dataDir)
+    reportMended(config.dataDir, dependencies.progress)
     // Files that an earlier version kept between nights.
     rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
     const run = await prepare({ config, dependencies, options, connection: warehouse.connection })
@@ -91,6 +97,16 @@ export async function runNightly(
   } finally {
     warehouse.close()
   }
+}
+
+/** Reports what is found broken beside the snapshots, and a pointer that was missing. */
+function reportMended(dataDir: string, progress: Progress): void {
+  for (const path of unreadableRecords(dataDir)) {
+    progress.note(`${path} cannot be read and is left out. Restore it from a backup`)
+  }
+  const current = mendPointer(dataDir, (id) => isWhole(dataDir, id))
+  if (current !== undefined)
+    progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)
 }
 
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */
@@ -106,8 +122,7 @@ export function makeFolders(dataDir: string): void {
 async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>): Promise<Run> {
   const { config, dependencies, connection } = given
   const now = dependencies.now()
-  const retracted = listRetractions(config.dataDir).map(({ id }) => id)
-  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1), retracted)
+  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1), retractedIds(config.dataDir))
   const lastDay = lastCompletedDay(now)
   await setVariables(connection, {
     as_of: timeValue(asOf),

@@ -10,9 +10,16 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { ProgramError, parseCommandLine } from './contract/program.ts'
 import { EXIT_USAGE, note, print } from './contract/terminal.ts'
+import { utcDay } from './contract/calendar.ts'
+import { readVerification } from './contract/verification.ts'
+import { sendOverHttp } from './contract/webhook.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 import { readConfig } from './config.ts'
+import type { Config } from './config.ts'
+import { underLock } from './duckdb/warehouse.ts'
 import { messageOf, stackOf } from './errors.ts'
+import { leaveLastRun } from './last-run.ts'
+import { sendNotices } from './notices.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
@@ -34,6 +41,7 @@ const RETRY_MINUTES = [1, 2, 5, 10, 15] as const
 const EXIT_LOCKED = 75
 
 let running: ChildProcess | undefined
+let verifying: ChildProcess | undefined
 let failures = 0
 let retryAt: Date | undefined
 
@@ -41,37 +49,76 @@ function report(text: string): void {
   note(`schedule: ${text}`)
 }
 
-async function runOnce(): Promise<void> {
+async function runOnce(config: Config): Promise<void> {
   if (running !== undefined) return report('the last run is still under way; this one is left out')
   retryAt = undefined
   const run = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
   running = run
   try {
     await once(run, 'exit')
-    if (run.exitCode !== 0) report(`the run ended with ${run.signalCode ?? `exit code ${run.exitCode}`}`)
-    planRetry(run.signalCode !== null || run.exitCode === EXIT_USAGE || run.exitCode === EXIT_LOCKED)
+    if (run.exitCode !== 0) report(`the run ended with ${endingOf(run)}`)
+    if (run.exitCode === EXIT_USAGE) planRetry()
+    else if (run.exitCode === EXIT_LOCKED) await reportLate(config, await lockReason(config))
+    else if (run.signalCode !== null) await reportLate(config, `The run ended with ${endingOf(run)}`)
+    else failures = 0
   } catch (error) {
     report(`the run could not be started: ${messageOf(error)}`)
-    planRetry(true)
+    planRetry()
   } finally {
     running = undefined
   }
+  await verifyDaily(config)
+}
+
+function endingOf({ signalCode, exitCode }: ChildProcess): string {
+  return signalCode ?? `exit code ${exitCode}`
 }
 
 /** No night is lost to a lock that somebody held at the hour: the run is tried again until the next one is due. */
-function planRetry(hasFailed: boolean): void {
-  if (!hasFailed) {
-    failures = 0
-    return
-  }
+function planRetry(): Date {
   const minutes = RETRY_MINUTES[Math.min(failures, RETRY_MINUTES.length - 1)] ?? 0
   failures += 1
   retryAt = new Date(Date.now() + minutes * 60_000)
   report(`it is tried again at ${retryAt.toISOString()}, unless the next run is due before`)
+  return retryAt
 }
 
-function startSchedule(expression: string): void {
-  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
+/** A run that did not begin, or was killed, leaves no word itself. */
+async function reportLate(config: Config, reason: string): Promise<void> {
+  const message = `${reason}. The schedule tries again at ${planRetry().toISOString()}`
+  leaveLastRun(config.dataDir, { outcome: 'late', snapshot: null, message })
+  const notice = { event: 'late', message, snapshot: null } as const
+  await sendNotices(config, [notice], { well: false, send: sendOverHttp, progress: { note: report } })
+}
+
+/** Who holds the lock: the run has written it to the log alone. */
+async function lockReason(config: Config): Promise<string> {
+  try {
+    await underLock(config, () => undefined)
+    return 'The lock of the run was held at its hour'
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+/** Verifies all published files once a UTC day, beside the runs of later hours. */
+async function verifyDaily({ dataDir }: Config): Promise<void> {
+  const { verified_at } = readVerification(dataDir)
+  if (verifying !== undefined || verified_at?.startsWith(utcDay(new Date())) === true) return
+  verifying = spawn(process.execPath, [NIGHTLY, 'verify', '--all'], { stdio: ['ignore', 2, 2] })
+  const verification = verifying
+  try {
+    await once(verification, 'exit')
+    if (verification.exitCode !== 0) report(`the verification ended with ${endingOf(verification)}`)
+  } catch (error) {
+    report(`the verification could not be started: ${messageOf(error)}`)
+  } finally {
+    verifying = undefined
+  }
+}
+
+function startSchedule(config: Config): void {
+  const task = createTask(config.schedule, () => undefined, { timezone: 'UTC' })
   let [next] = task.getNextRuns(1)
   let lookedAt = new Date()
   setInterval(() => {
@@ -80,9 +127,12 @@ function startSchedule(expression: string): void {
     // Searched for once per firing, which takes a while for rare ones, and when a clock that was ahead is set back.
     if (isDue || now < lookedAt) [next] = task.getNextRuns(1)
     lookedAt = now
-    if (isDue) void runOnce()
+    if (isDue) void runOnce(config)
   }, LOOK_MS)
-  onStopSignal(() => running?.kill('SIGTERM'))
+  onStopSignal(() => {
+    running?.kill('SIGTERM')
+    verifying?.kill('SIGTERM')
+  })
   // Started by another program: its end, even by SIGKILL, is ours.
   if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   report(`the next nightly run is at ${next?.toISOString() ?? 'no time'}`)
@@ -100,8 +150,8 @@ async function main(): Promise<void> {
   if (values.help === true) return print(HELP.trimEnd())
   const config = readConfig(process.env)
   if (values.check === true) return
-  startSchedule(config.schedule)
-  if (values['catch-up']) await runOnce()
+  startSchedule(config)
+  if (values['catch-up']) await runOnce(config)
 }
 
 try {

@@ -33,9 +33,6 @@ function* piecesOf(path: string): Generator<Uint8Array> {
   }
 }
 
-/** Lists the files of a snapshot with their checksums. */
-export const SUMS_FILE = 'SHA256SUMS'
-
 /** The text of SHA256SUMS, as `sha256sum -c` takes it. */
 export function sumsText(files: readonly FileFacts[]): string {
   return files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')

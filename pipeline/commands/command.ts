@@ -1,8 +1,8 @@
 /** What the commands of `npm run nightly` have in common. */
 import type { Config } from '../config.ts'
 import type { Command as ProgramCommand } from '../contract/program.ts'
-import type { Send } from '../notices.ts'
 import { printable } from '../contract/terminal.ts'
+import type { Send } from '../contract/webhook.ts'
 import type { Progress } from '../terminal/progress.ts'
 
 /** What the commands work with. */

@@ -2,7 +2,7 @@
 import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import type { Retraction } from '../contract/files.ts'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
-import { isWhole } from '../snapshot/attach.ts'
+import { isWhole } from '../snapshot/verify.ts'
 import {
   listRetractions,
   listSnapshots,

@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../contract/program.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
+import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
+import type { LastRun } from '../contract/last-run.ts'
+import { readVerification } from '../contract/verification.ts'
 import { pluralize } from '../contract/terminal.ts'
-import { readLastRun } from '../last-run.ts'
-import type { LastRun } from '../last-run.ts'
-import { currentSnapshot, listRetractions, listSnapshots } from '../snapshot/list.ts'
+import { currentSnapshot, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -42,11 +43,14 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     snapshots: snapshots.length,
     bytes: bytesOf(dataDir, snapshots),
     retracted: listRetractions(dataDir),
-    last_run: readLastRun(dataDir) ?? null,
+    ...readVerification(dataDir),
+    unreadable: unreadableRecords(dataDir),
+    last_run: lastRunOf(dependencies),
   }
   if (current === undefined) {
     printResult(dependencies, json, { current: null, ...rest }, [
       'Nothing is published yet',
+      ...unreadable(rest.unreadable),
       ...ended(rest.last_run),
     ])
     return
@@ -61,9 +65,25 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
     `kept          ${pluralize(rest.snapshots, 'snapshot')}, ${(rest.bytes / 1e6).toFixed(1)} MB`,
+    `verified      ${rest.verified_at ?? 'never: npm run nightly -- verify --all'}`,
+    ...rest.broken.map(({ snapshot, file, fault }) => `broken        ${snapshot}/${file} ${fault}`),
     ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
+    ...unreadable(rest.unreadable),
     ...ended(rest.last_run),
   ])
+}
+
+function lastRunOf({ config: { dataDir }, progress }: Dependencies): LastRun | null {
+  try {
+    return readLastRun(dataDir) ?? null
+  } catch {
+    progress.note(`${join(dataDir, LAST_RUN_FILE)} cannot be read and is left out; the next run replaces it`)
+    return null
+  }
+}
+
+function unreadable(paths: readonly string[]): string[] {
+  return paths.map((path) => `unreadable    ${path}; restore it from a backup`)
 }
 
 /** How the last run ended; further lines of its message stand under the first. */

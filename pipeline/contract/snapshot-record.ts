@@ -1,9 +1,10 @@
 /** The record of a published snapshot: what it was, for as long as anybody may cite it (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { daySchema } from './calendar.ts'
+import { RECORDS_FOLDER } from './files.ts'
 
 const timeSchema = z.iso.datetime({ precision: 0 })
 
@@ -41,8 +42,33 @@ export const snapshotRecordSchema = z.object({
 })
 export type SnapshotRecord = z.infer<typeof snapshotRecordSchema>
 
+/** A published file as the record has it. */
+export type PublishedFile = SnapshotRecord['files'][number]
+
+/** Where the record of a snapshot lies. */
+export function recordPath(snapshotsFolder: string, id: string): string {
+  return join(snapshotsFolder, RECORDS_FOLDER, `${id}.json`)
+}
+
+/**
+ * The record of a snapshot; undefined where there is none.
+ * @throws when it cannot be read.
+ */
+export function readRecord(snapshotsFolder: string, id: string): SnapshotRecord | undefined {
+  const path = recordPath(snapshotsFolder, id)
+  if (!existsSync(path)) return undefined
+  return snapshotRecordSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+}
+
+/** What is wrong with a published file by its size alone, as words after its name; undefined where nothing is. */
+export function sizeFault(folder: string, { name, bytes }: PublishedFile): string | undefined {
+  const found = statSync(join(folder, name), { throwIfNoEntry: false })?.size
+  if (found === bytes) return undefined
+  return found === undefined ? 'is missing' : `has ${found} bytes, but ${bytes} were published`
+}
+
 /** The file of checksums, which cannot name its own. */
-const SUMS_FILE = 'SHA256SUMS'
+export const SUMS_FILE = 'SHA256SUMS'
 const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
 
 /**
@@ -53,7 +79,7 @@ export function describeFolder(folder: string): SnapshotRecord {
   const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
   const { snapshot, resources } = descriptorSchema.parse(JSON.parse(text))
   const { schema, ...facts } = snapshot
-  return { ...facts, version: schema, rows: rowsOf(resources), files: readFiles(folder) }
+  return { ...facts, version: schema, rows: rowsOf(resources), files: readSums(folder) }
 }
 
 /** Rows of each table: those of its one file, the same in every format, or of the files of all months. */
@@ -68,12 +94,16 @@ function rowsOf(resources: z.infer<typeof descriptorSchema>['resources']): Recor
   return rows
 }
 
-function readFiles(folder: string): SnapshotRecord['files'] {
+/**
+ * The files of a snapshot by its checksums, each with the size that it has; 0 bytes if it is missing.
+ * @throws when there are no checksums.
+ */
+export function readSums(folder: string): PublishedFile[] {
   const sums = readFileSync(join(folder, SUMS_FILE), 'utf8')
   const own = createHash('sha256').update(sums).digest('hex')
   return [...sums.split('\n'), `${own}  ${SUMS_FILE}`].flatMap((line) => {
     const [, sha256, name] = SUMS_LINE.exec(line) ?? []
     if (sha256 === undefined || name === undefined) return []
-    return { name, bytes: statSync(join(folder, name)).size, sha256 }
+    return { name, bytes: statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0, sha256 }
   })
 }

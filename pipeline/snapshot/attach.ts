@@ -1,13 +1,13 @@
 /** Published snapshots as databases beside others, and what is told when one of them is damaged. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { ProgramError } from '../contract/program.ts'
-import { SUMS_FILE, measureFile, sumsText } from '../bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
 import { foreignKind } from '../duckdb/foreign-files.ts'
 import { attachSnapshot } from './create.ts'
+import { isWhole } from './verify.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
@@ -70,15 +70,6 @@ function refuseWritten(folder: string): void {
   throw new DataError(
     `The snapshot ${basename(folder)} was opened to write after it was published. Remove ${log}, which holds the ` +
       'changes, and open published files read-only',
-  )
-}
-
-/** Whether the DuckDB file of a snapshot is still the one that was published, by its checksum. */
-export function isWhole(dataDir: string, id: string): boolean {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-  if ([SNAPSHOT_FILE, SUMS_FILE].some((name) => !existsSync(join(folder, name)))) return false
-  return readFileSync(join(folder, SUMS_FILE), 'utf8').includes(
-    sumsText([measureFile(folder, SNAPSHOT_FILE)]),
   )
 }
 

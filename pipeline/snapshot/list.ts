@@ -12,10 +12,16 @@ import {
 import { basename, join } from 'node:path'
 import { UsageError } from '../contract/program.ts'
 import { asOfFromId } from '../contract/calendar.ts'
-import { CURRENT_POINTER, RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, retractionSchema } from '../contract/files.ts'
+import {
+  CURRENT_POINTER,
+  RECORDS_FOLDER,
+  RETRACTIONS_FOLDER,
+  SNAPSHOTS_FOLDER,
+  retractionSchema,
+} from '../contract/files.ts'
 import type { Retraction } from '../contract/files.ts'
+import { readRecord } from '../contract/snapshot-record.ts'
 import { syncToDisk, writeInOneStep } from './durable-file.ts'
-import { DataError } from '../errors.ts'
 
 /** Prefix of a folder in which a snapshot is being built; never a snapshot. */
 export const BUILD_PREFIX = '.building-'
@@ -30,7 +36,7 @@ const ASIDE_PREFIX = `.${CURRENT_POINTER}-`
 export function listSnapshots(dataDir: string): string[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   if (!existsSync(folder)) return []
-  const retracted = new Set(listRetractions(dataDir).map(({ id }) => id))
+  const retracted = new Set(retractedIds(dataDir))
   return readdirSync(folder)
     .filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
     .toSorted()
@@ -42,29 +48,50 @@ export function noSuchSnapshot(dataDir: string, id: string): UsageError {
   return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
 }
 
-/**
- * The retracted snapshots, oldest first.
- * @throws DataError that names a record which is none.
- */
-export function listRetractions(dataDir: string): Retraction[] {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
+/** Identifiers of the retracted snapshots, oldest first; also of those whose record cannot be read. */
+export function retractedIds(dataDir: string): string[] {
+  return jsonNames(join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER))
+}
+
+/** The names of the JSON files in a folder, without their ending, in alphabetical order. */
+function jsonNames(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder)
     .filter((name) => /^[^.].*\.json$/.test(name))
+    .map((name) => name.replace(/\.json$/, ''))
     .toSorted()
-    .map((name) => readRetraction(join(folder, name)))
 }
 
-function readRetraction(path: string): Retraction {
-  const text = readFileSync(path, 'utf8')
+/** The retracted snapshots whose record can be read, oldest first. */
+export function listRetractions(dataDir: string): Retraction[] {
+  return retractedIds(dataDir).flatMap((id) => readable(() => readRetraction(dataDir, id)) ?? [])
+}
+
+/** The records of snapshots and retractions that cannot be read, as paths in DATA_DIR; they are left out elsewhere. */
+export function unreadableRecords(dataDir: string): string[] {
+  const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
+  const retractions = retractedIds(dataDir).filter(
+    (id) => readable(() => readRetraction(dataDir, id)) === undefined,
+  )
+  const records = jsonNames(join(snapshots, RECORDS_FOLDER)).filter(
+    (id) => readable(() => readRecord(snapshots, id)) === undefined,
+  )
+  return [
+    ...retractions.map((id) => join(SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER, `${id}.json`)),
+    ...records.map((id) => join(SNAPSHOTS_FOLDER, RECORDS_FOLDER, `${id}.json`)),
+  ]
+}
+
+function readRetraction(dataDir: string, id: string): Retraction {
+  const path = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER, `${id}.json`)
+  return retractionSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+}
+
+function readable<T>(read: () => T): T | undefined {
   try {
-    return retractionSchema.parse(JSON.parse(text))
-  } catch (error) {
-    throw new DataError(
-      `${path} is no record of a retraction. Correct it, or restore it from a backup: JSON with id, as_of, reason and ` +
-        'retracted_at, and nothing else',
-      { cause: error },
-    )
+    return read()
+  } catch {
+    return undefined
   }
 }
 
@@ -142,6 +169,18 @@ export function rightfulCurrent(dataDir: string, without?: string): string | und
   const left = listSnapshots(dataDir).filter((id) => id !== without)
   const current = currentSnapshot(dataDir)
   return left.find((id) => id === current) ?? left.at(-1)
+}
+
+/**
+ * Points at the newest snapshot that `isWhole`, where the pointer leads to none, as after a backup that did not keep
+ * links; gives its identifier, or undefined where there was nothing to do.
+ */
+export function mendPointer(dataDir: string, isWhole: (id: string) => boolean): string | undefined {
+  const snapshots = listSnapshots(dataDir)
+  if (snapshots.some((id) => id === currentSnapshot(dataDir))) return undefined
+  const newest = snapshots.findLast(isWhole)
+  if (newest !== undefined) pointAt(dataDir, newest)
+  return newest
 }
 
 function switchPointer(dataDir: string, id: string | undefined): void {

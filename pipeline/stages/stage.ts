@@ -1,6 +1,7 @@
 /** What every stage of a run is given and what it gives back. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
+import type { Outcome } from '../contract/last-run.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { RunOptions } from '../run-options.ts'
 
@@ -20,10 +21,6 @@ export type Run = {
   /** Where the snapshot is built before it is published; its name starts with a dot. */
   readonly buildFolder: string
 }
-
-/** How a run ended. */
-export const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
-export type Outcome = (typeof OUTCOMES)[number]
 
 export type StageResult = {
   /** One line for the operator. */

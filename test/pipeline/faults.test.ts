@@ -353,7 +353,10 @@ describe('a published file that is opened to write, as DuckDB does by itself', (
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     const instance = await DuckDBInstance.create(path())
     const { code, stderr } = await startNightly(dataDir).ended
-    expect([code, stderr]).toEqual([75, expect.stringMatching(/^Process \d+ has .* open to write/m)])
+    expect([code, stderr]).toEqual([
+      75,
+      expect.stringMatching(/^Process \d+ \(\S+.*\) has .* open to write/m),
+    ])
     expect((await startCommand(dataDir, 'status').ended).code).toBe(75)
     instance.closeSync()
     await expectRight()

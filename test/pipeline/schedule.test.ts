@@ -1,12 +1,25 @@
 /** The nightly schedule as a process: it makes up for a missed night, keeps its hour, and ends when told to. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, copyFileSync, existsSync, openSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  openSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { readLastRun } from '../../pipeline/contract/last-run.ts'
+import { readVerification } from '../../pipeline/contract/verification.ts'
 import { until } from '../support/api.ts'
-import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../support/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
@@ -45,17 +58,22 @@ const WITH_MOVED_CLOCK = [
 ]
 
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
-  return startWith([process.execPath], dataDir, expression, ...args)
+  return startWith([process.execPath], { dataDir, expression }, ...args)
+}
+
+type Start = {
+  readonly dataDir: string
+  readonly expression: string
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 function startWith(
   [node = '', ...options]: readonly string[],
-  dataDir: string,
-  expression: string,
+  { dataDir, expression, environment }: Start,
   ...args: readonly string[]
 ) {
   const child = spawn(node, [...options, SCHEDULE, ...args], {
-    env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression },
+    env: { ...process.env, DATA_DIR: dataDir, NIGHTLY_SCHEDULE: expression, ...environment },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   const output = { stderr: '' }
@@ -85,7 +103,11 @@ describe('npm run schedule', () => {
 
   it('runs as soon as the machine wakes that slept through its hour', async () => {
     const dataDir = folder()
-    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, dataDir, NEVER, '--no-catch-up')
+    const { child, output, ended } = startWith(
+      WITH_MOVED_CLOCK,
+      { dataDir, expression: NEVER },
+      '--no-catch-up',
+    )
     await until(() => output.stderr.includes('the next nightly run'))
     child.send(FOUR_YEARS_MS)
     await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
@@ -96,8 +118,7 @@ describe('npm run schedule', () => {
   it('goes on at the next hour when the clock, which was ahead, is set right', async () => {
     const { child, output, ended } = startWith(
       WITH_MOVED_CLOCK,
-      folders.make(),
-      EVERY_SECOND,
+      { dataDir: folders.make(), expression: EVERY_SECOND },
       '--no-catch-up',
     )
     const endedRuns = () => output.stderr.split('schedule: the run ended').length - 1
@@ -110,15 +131,44 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('tries again a minute after somebody held the lock at the hour', async () => {
+  it('tries again a minute after somebody held the lock at the hour, and says who', async () => {
     const dataDir = folder()
+    const notices: string[] = []
+    const server = createServer((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => void notices.push(text))
+      response.end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = z.object({ port: z.number() }).parse(server.address())
     const warehouse = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
-    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, dataDir, NEVER)
-    await until(() => output.stderr.includes('it is tried again at'))
+    const environment = { NOTICE_WEBHOOK: `http://127.0.0.1:${port}/` }
+    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, { dataDir, expression: NEVER, environment })
+    await until(() => notices.length > 0)
     expect(output.stderr).toContain('the run ended with exit code 75')
+    const holder = `Process ${process.pid} (${process.execPath}`
+    const message: unknown = expect.stringMatching(/another run is under way.*tries again at/s)
+    expect(JSON.parse(notices.join(''))).toMatchObject({ event: 'late', snapshot: null, message })
+    expect(readLastRun(dataDir)).toMatchObject({ outcome: 'late', message: expect.stringContaining(holder) })
     warehouse.closeSync()
     child.send(61_000)
     await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
+    await until(() => readLastRun(dataDir)?.outcome === 'published')
+    child.kill('SIGTERM')
+    await ended
+    server.close()
+  })
+
+  it('verifies the published files once a day, after the run', async () => {
+    const dataDir = folder()
+    await publish(dataDir, '2026-01-07T02:00:00Z')
+    appendFileSync(join(currentSnapshot(dataDir), 'apps.csv'), 'x')
+    const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
+    await until(() => output.stderr.includes('the verification ended with exit code 1'))
+    expect(readVerification(dataDir).broken).toMatchObject([{ file: 'apps.csv' }])
+    const runs = () => output.stderr.split('nothing new is published').length
+    const before = runs()
+    await until(() => runs() > before)
+    expect(output.stderr.split('the verification ended')).toHaveLength(2)
     child.kill('SIGTERM')
     await ended
   })
@@ -154,7 +204,7 @@ describe('npm run schedule', () => {
     const dataDir = folder()
     const node = join(folders.make(), 'node')
     copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
-    const { child, output, ended } = startWith([node], dataDir, EVERY_SECOND, '--no-catch-up')
+    const { child, output, ended } = startWith([node], { dataDir, expression: EVERY_SECOND }, '--no-catch-up')
     await until(() => output.stderr.includes('the next nightly run'))
     // As while an update puts the programs in place.
     renameSync(node, `${node}.old`)

@@ -321,7 +321,7 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, ship, status, quarantine, diff, retract, prune, rebuild. See --help',
+      'Unknown command "publish": expected run, plan, import, ship, status, quarantine, diff, retract, prune, verify, rebuild. See --help',
     ],
     // Every object has something of this name.
     [['constructor'], 'Unknown command "constructor": expected run'],

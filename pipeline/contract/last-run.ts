@@ -1,0 +1,32 @@
+/** How the last run ended: DATA_DIR/last-run.json, for `status` and the API; its message is never published. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** Name of the file in DATA_DIR. */
+export const LAST_RUN_FILE = 'last-run.json'
+
+/** How a run ended. */
+const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+const lastRunSchema = z.object({
+  /** By the clock, also where the run was of another time. */
+  finished_at: z.string(),
+  /** `late`: at its hour the run could not begin or was killed, and the schedule tries again. */
+  outcome: z.enum([...OUTCOMES, 'late']),
+  /** What is published since then; null where nothing was. */
+  snapshot: z.string().nullable(),
+  /** Why it failed, was blocked or is late. */
+  message: z.string().nullable(),
+})
+export type LastRun = z.infer<typeof lastRunSchema>
+
+/**
+ * The last run; undefined where there was none.
+ * @throws when what is left of it cannot be read.
+ */
+export function readLastRun(dataDir: string): LastRun | undefined {
+  const path = join(dataDir, LAST_RUN_FILE)
+  return existsSync(path) ? lastRunSchema.parse(JSON.parse(readFileSync(path, 'utf8'))) : undefined
+}

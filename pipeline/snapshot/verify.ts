@@ -1,0 +1,105 @@
+/** Whether the published files are still those that were published, by size and SHA-256. */
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { measureFile } from '../bundle/checksums.ts'
+import { wholeSeconds } from '../contract/calendar.ts'
+import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { SUMS_FILE, readRecord, readSums, sizeFault } from '../contract/snapshot-record.ts'
+import type { PublishedFile } from '../contract/snapshot-record.ts'
+import { VERIFICATION_FILE, readVerification } from '../contract/verification.ts'
+import type { BrokenFile } from '../contract/verification.ts'
+import { writeInOneStep } from './durable-file.ts'
+import { listSnapshots } from './list.ts'
+
+/** Gives the SHA-256 of a file in a folder. */
+type Measure = (folder: string, name: string) => string
+
+/** Reads a file that several snapshots share once. */
+export function measureOnce(): Measure {
+  const known = new Map<string, string>()
+  return (folder, name) => {
+    const { dev, ino } = statSync(join(folder, name))
+    const key = `${dev} ${ino}`
+    const sha256 = known.get(key) ?? measureFile(folder, name).sha256
+    known.set(key, sha256)
+    return sha256
+  }
+}
+
+/**
+ * The files that were published as a snapshot: those of its record, else those of its checksums.
+ * @throws when neither can be read.
+ */
+function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
+  const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
+  return recordedFiles(snapshots, id) ?? readSums(join(snapshots, id))
+}
+
+function recordedFiles(snapshots: string, id: string): readonly PublishedFile[] | undefined {
+  try {
+    return readRecord(snapshots, id)?.files
+  } catch {
+    return undefined
+  }
+}
+
+/** The files of a snapshot that are not what was published. */
+export function brokenFiles(dataDir: string, id: string, measure: Measure = measureOnce()): BrokenFile[] {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  let files: readonly PublishedFile[]
+  try {
+    files = publishedFiles(dataDir, id)
+  } catch {
+    return [
+      { snapshot: id, file: SUMS_FILE, fault: 'cannot be read, and neither can the record of the snapshot' },
+    ]
+  }
+  return files.flatMap((file) => {
+    const fault = faultOf(folder, file, measure)
+    return fault === undefined ? [] : [{ snapshot: id, file: file.name, fault }]
+  })
+}
+
+/** What is wrong with a published file, as words after its name; undefined where nothing is. */
+function faultOf(folder: string, file: PublishedFile, measure: Measure): string | undefined {
+  if (file.name === SNAPSHOT_FILE && existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))) {
+    return `was opened to write after it was published; remove ${SNAPSHOT_FILE}.wal, which holds the changes`
+  }
+  const fault = sizeFault(folder, file)
+  if (fault !== undefined) return fault
+  try {
+    return measure(folder, file.name) === file.sha256 ? undefined : 'has other bytes than were published'
+  } catch {
+    return 'cannot be read'
+  }
+}
+
+/** Whether the DuckDB file of a snapshot is still the one that was published. */
+export function isWhole(dataDir: string, id: string): boolean {
+  try {
+    const file = publishedFiles(dataDir, id).find(({ name }) => name === SNAPSHOT_FILE)
+    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+    return file !== undefined && faultOf(folder, file, measureOnce()) === undefined
+  } catch {
+    return false
+  }
+}
+
+/** What was verified, and what was found. */
+type Found = {
+  readonly ids: readonly string[]
+  readonly broken: readonly BrokenFile[]
+  /** When, if these are all retained snapshots. */
+  readonly at: Date | undefined
+}
+
+/** Leaves word of what was found for the API; what is known of other retained snapshots stays. */
+export function leaveVerification(dataDir: string, { ids, broken, at }: Found): void {
+  const { verified_at, broken: former } = readVerification(dataDir)
+  const others = new Set(listSnapshots(dataDir).filter((id) => !ids.includes(id)))
+  const verification = {
+    verified_at: at === undefined ? verified_at : wholeSeconds(at),
+    broken: [...former.filter(({ snapshot }) => others.has(snapshot)), ...broken],
+  }
+  writeInOneStep(join(dataDir, VERIFICATION_FILE), `${JSON.stringify(verification, null, 2)}\n`)
+}

@@ -1,0 +1,148 @@
+/** Published files that were damaged on disk: named, told and made anew. */
+import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { verify } from '../../../pipeline/commands/verify.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { readVerification } from '../../../pipeline/contract/verification.ts'
+import { SILENT } from '../../support/in-process.ts'
+import { TemporaryFolders, currentSnapshot, runCommand } from '../../support/nightly.ts'
+import { FIRST, SECOND, publishTwice } from '../../support/published-twice.ts'
+
+const folders = new TemporaryFolders()
+const published = folders.make()
+let dataDir = ''
+
+beforeAll(() => publishTwice(published))
+beforeEach(() => {
+  dataDir = folders.copy(published)
+})
+afterAll(() => folders.removeAll())
+
+const pathOf = (id: string, file: string) => join(dataDir, 'snapshots', id, file)
+
+/** Changes one byte in the middle of a file. */
+function flip(path: string): void {
+  const bytes = readFileSync(path)
+  const middle = Math.floor(bytes.length / 2)
+  bytes.writeUInt8(bytes.readUInt8(middle) ^ 1, middle)
+  writeFileSync(path, bytes)
+}
+
+/** Ways to damage a file, and what is said of it. */
+const DAMAGES: readonly (readonly [string, (path: string) => void, RegExp])[] = [
+  ['cut', (path) => truncateSync(path, 10), /has 10 bytes, but \d+ were published/],
+  ['longer', (path) => appendFileSync(path, 'x'), /has \d+ bytes, but \d+ were published/],
+  ['changed', flip, /has other bytes than were published/],
+  ['gone', (path) => rmSync(path), /is missing/],
+]
+const FILES = [
+  'app-rankings.duckdb',
+  'rankings.parquet',
+  'apps.csv',
+  'app_daily/month=2026-01.parquet',
+  'datapackage.json',
+  'croissant.json',
+  'README.md',
+  'SHA256SUMS',
+]
+
+describe('verify', () => {
+  it('finds nothing broken in what was published', async () => {
+    expect(await runCommand(dataDir, 'verify', '--all')).toMatchObject({
+      code: 0,
+      stdout: '2 snapshots verified: 0 broken files\n',
+    })
+    expect(readVerification(dataDir)).toMatchObject({ broken: [], verified_at: expect.stringMatching(/Z$/) })
+  })
+
+  it.each(DAMAGES)(
+    'names a file that is %s, in every file of a snapshot, and exits with 1',
+    async (_how, damage, words) => {
+      for (const file of FILES) damage(pathOf(SECOND, file))
+      const ended = await runCommand(dataDir, 'verify')
+      expect(ended.code).toBe(1)
+      for (const file of FILES) {
+        expect(ended.stdout).toMatch(new RegExp(`^snapshots/${SECOND}/${file} ${words.source}$`, 'm'))
+      }
+      expect(ended.stderr).toContain(`${FILES.length} published files broken`)
+      const status = await runCommand(dataDir, 'status')
+      if (status.code === 0) expect(status.stdout).toMatch(/^broken +\S+SHA256SUMS/m)
+    },
+  )
+
+  it('verifies by the checksums where there is no record, and by the record where there are no checksums', async () => {
+    rmSync(pathOf('records', `${SECOND}.json`))
+    flip(pathOf(SECOND, 'apps.csv'))
+    expect((await runCommand(dataDir, 'verify', SECOND)).stdout).toContain('apps.csv has other bytes')
+    rmSync(pathOf(SECOND, 'SHA256SUMS'))
+    expect((await runCommand(dataDir, 'verify', SECOND)).stdout).toContain('SHA256SUMS cannot be read')
+  })
+
+  it('names a DuckDB file that somebody opened to write', async () => {
+    writeFileSync(pathOf(FIRST, 'app-rankings.duckdb.wal'), '')
+    const { code, stdout } = await runCommand(dataDir, 'verify', FIRST)
+    expect([code, stdout]).toEqual([1, expect.stringContaining('was opened to write after it was published')])
+  })
+
+  it('keeps what it knows of other snapshots, and forgets what is mended', async () => {
+    const whole = readFileSync(pathOf(FIRST, 'apps.csv'))
+    flip(pathOf(FIRST, 'apps.csv'))
+    flip(pathOf(SECOND, 'apps.csv'))
+    await runCommand(dataDir, 'verify', '--all')
+    await runCommand(dataDir, 'verify', FIRST)
+    const broken = () => readVerification(dataDir).broken.map(({ snapshot }) => snapshot)
+    expect(broken().toSorted()).toEqual([FIRST, SECOND])
+    writeFileSync(pathOf(FIRST, 'apps.csv'), whole)
+    await runCommand(dataDir, 'verify', FIRST)
+    expect(broken()).toEqual([SECOND])
+  })
+
+  it('sends one notice of what is broken', async () => {
+    flip(pathOf(SECOND, 'apps.csv'))
+    const sent: unknown[] = []
+    const work = verify.prepare(['--all'])({
+      config: readConfig({ DATA_DIR: dataDir, NOTICE_WEBHOOK: 'http://notices.example/' }),
+      progress: SILENT,
+      now: () => new Date('2026-01-09T03:00:00Z'),
+      print: () => undefined,
+      send: async (_url, body) => void sent.push(body),
+    })
+    await expect(work).rejects.toThrow('1 published file broken')
+    expect(sent).toMatchObject([
+      { event: 'broken', snapshot: SECOND, message: expect.stringContaining('apps.csv') },
+    ])
+  })
+
+  it('prints JSON for machines', async () => {
+    flip(pathOf(SECOND, 'apps.csv'))
+    const { stdout } = await runCommand(dataDir, 'verify', '--all', '--json')
+    const result = z
+      .object({ verified: z.array(z.string()), broken: z.array(z.unknown()) })
+      .parse(JSON.parse(stdout))
+    expect(result).toMatchObject({
+      verified: [FIRST, SECOND],
+      broken: [{ snapshot: SECOND, file: 'apps.csv' }],
+    })
+  })
+
+  it('a missing pointer leads again to the newest whole snapshot with the next run, whatever becomes of that', async () => {
+    rmSync(join(dataDir, 'current'))
+    truncateSync(pathOf(SECOND, 'app-rankings.duckdb'), 10)
+    const { code, stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-01-09T02:00:00Z')
+    expect(code).toBe(1)
+    expect(stderr).toContain(`current led to no snapshot; it leads to ${FIRST}, the newest whole one`)
+    expect(currentSnapshot(dataDir)).toContain(FIRST)
+  })
+
+  it.each([
+    [['20260101T000000Z'], 'There is no snapshot "20260101T000000Z"'],
+    [[FIRST, '--all'], 'verify takes one snapshot, or --all'],
+  ])('refuses %j', async (args, message) => {
+    expect(await runCommand(dataDir, 'verify', ...args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(message),
+    })
+  })
+})
