@@ -1,13 +1,12 @@
 /**
  * The settings of the service: one table, read from the environment once at start (CONTRACT 9).
  */
-import { validate } from 'node-cron'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from '../pipeline/contract/app-identity.ts'
 import {
   DEFAULT_PORT,
-  DEFAULT_SCHEDULE,
   publicUrlSchema,
+  scheduleSchema,
   webAddressSchema,
 } from '../pipeline/contract/settings.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
@@ -52,11 +51,7 @@ export const SETTINGS = {
     .enum(LOG_LEVELS)
     .default('info')
     .describe(`How much the log on stderr tells: ${LOG_LEVELS.join(', ')}.`),
-  NIGHTLY_SCHEDULE: z
-    .string()
-    .refine(validate, 'must be a cron expression, for instance "0 2 * * *"')
-    .default(DEFAULT_SCHEDULE)
-    .describe('When the nightly run starts: a cron expression in UTC.'),
+  NIGHTLY_SCHEDULE: scheduleSchema.describe('When the nightly run starts: a cron expression in UTC.'),
   SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
     'Directory syncs of different accounts at the same time.',
   ),

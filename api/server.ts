@@ -1,7 +1,9 @@
 /** Entry of `npm run serve`: the API alone. */
+import '../pipeline/contract/runtime.js'
 import { failureText } from '../pipeline/contract/program.ts'
 import { EXIT_USAGE, note } from '../pipeline/contract/terminal.ts'
 import { settingsHelp } from '../pipeline/contract/settings.ts'
+import { checkApi, logStart, refuseFaults } from './check-config.ts'
 import { readSettings, SETTINGS } from './config.ts'
 import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'
 import { createLog } from './process/log.ts'
@@ -13,8 +15,12 @@ ${settingsHelp(SETTINGS)}`
 
 try {
   takeNoArguments(USAGE)
+  const check = await checkApi(process.env)
+  refuseFaults(check)
   const settings = readSettings(process.env)
-  const service = await serve(settings, { log: createLog(settings.LOG_LEVEL), environment: process.env })
+  const log = createLog(settings.LOG_LEVEL)
+  logStart(log, check)
+  const service = await serve(settings, { log, environment: process.env })
   onStopSignal(() => void service.close())
   onReloadSignal(() => void service.reload())
 } catch (error) {

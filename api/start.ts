@@ -2,12 +2,13 @@
  * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
  * nightly schedule beside it, and a first request to try.
  */
+import '../pipeline/contract/runtime.js'
 import { failureText } from '../pipeline/contract/program.ts'
 import { EXIT_USAGE, note, print } from '../pipeline/contract/terminal.ts'
 import { settingsHelp } from '../pipeline/contract/settings.ts'
 import { createFirstKey } from './accounts/keys/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './process/child-processes.ts'
-import { readConfiguration } from './chat/routing/configuration.ts'
+import { checkAll, logStart, refuseFaults } from './check-config.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'
 import { createLog, type Log } from './process/log.ts'
@@ -30,21 +31,15 @@ Those of the pipeline too: npm run nightly -- --help`
 
 try {
   takeNoArguments(USAGE)
-  const settings = await checkedSettings()
-  await start(settings, createLog(settings.LOG_LEVEL))
+  const check = await checkAll(process.env)
+  refuseFaults(check)
+  const settings = readSettings(process.env)
+  const log = createLog(settings.LOG_LEVEL)
+  logStart(log, check)
+  await start(settings, log)
 } catch (error) {
   note(failureText(error))
   process.exit(EXIT_USAGE)
-}
-
-/** The settings, once those of the pipeline are right as well: all faults are told before anything is published. */
-async function checkedSettings(): Promise<Settings> {
-  // It tells its faults itself, on our stderr.
-  const pipeline = await runProgram(SCHEDULE, ['--check']).ended
-  const settings = readSettings(process.env)
-  if (settings.MODELS_FILE !== undefined) await readConfiguration(settings.MODELS_FILE, process.env)
-  if (!isSuccess(pipeline)) process.exit(EXIT_USAGE)
-  return settings
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {

@@ -1,4 +1,5 @@
 /** Entry of `npm run apps`: the app registry, shown and decided about (CONTRACT 9). */
+import './contract/runtime.js'
 import { readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
 import { explained } from './errors.ts'

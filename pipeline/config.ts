@@ -1,10 +1,9 @@
 /** The settings of the pipeline: one table, checked once, all faults reported together (CONTRACT 9). */
-import { validate } from 'node-cron'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
 import type { NewAppVisibility } from './contract/app-identity.ts'
-import { DEFAULT_SCHEDULE, localUrl, publicUrlSchema, webAddressSchema } from './contract/settings.ts'
+import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './contract/settings.ts'
 import { UsageError } from './contract/program.ts'
 import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
 import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
@@ -62,11 +61,9 @@ export const pipelineSettings = z.object({
     }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
     .default('2GB')
     .describe('Memory a run keeps within: what does not fit is spilled to disk.'),
-  NIGHTLY_SCHEDULE: z
-    .string()
-    .refine((expression) => validate(expression), 'Expected a cron expression such as "0 2 * * *"')
-    .default(DEFAULT_SCHEDULE)
-    .describe('When npm run schedule starts the nightly run: a cron expression in UTC.'),
+  NIGHTLY_SCHEDULE: scheduleSchema.describe(
+    'When npm run schedule starts the nightly run: a cron expression in UTC.',
+  ),
   PUBLISHER: z
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')

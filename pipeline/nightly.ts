@@ -1,4 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
+import './contract/runtime.js'
 import type { Command } from './commands/command.ts'
 import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'

@@ -3,17 +3,19 @@
  * of its own, never two at a time. A night that was missed is made up for at the start, since a run publishes
  * every completed day that is not yet published and is harmless otherwise.
  */
+import './contract/runtime.js'
 import { createTask } from 'node-cron'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { ProgramError, parseCommandLine } from './contract/program.ts'
+import { ProgramError, UsageError, parseCommandLine } from './contract/program.ts'
 import { EXIT_USAGE, note, print } from './contract/terminal.ts'
 import { utcDay } from './contract/calendar.ts'
 import { readVerification } from './contract/verification.ts'
 import { sendOverHttp } from './contract/webhook.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
+import { checkPipeline } from './check-config.ts'
 import { readConfig } from './config.ts'
 import type { Config } from './config.ts'
 import { underLock } from './duckdb/warehouse.ts'
@@ -23,10 +25,9 @@ import { sendNotices } from './notices.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
-const HELP = `Usage: npm run schedule -- [--no-catch-up | --check]
+const HELP = `Usage: npm run schedule -- [--no-catch-up]
 
-Starts the nightly run at its hour and, unless --no-catch-up is given, once right away. With --check it starts nothing:
-it checks the settings of the pipeline, and exits with 2 where one is wrong.
+Starts the nightly run at its hour and, unless --no-catch-up is given, once right away.
 
 Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 `
@@ -142,14 +143,14 @@ async function main(): Promise<void> {
   const { values } = parseCommandLine({
     options: {
       help: { type: 'boolean', short: 'h' },
-      check: { type: 'boolean' },
       'catch-up': { type: 'boolean', default: true },
     },
     allowNegative: true,
   })
   if (values.help === true) return print(HELP.trimEnd())
+  const { faults } = await checkPipeline(process.env)
+  if (faults.length > 0) throw new UsageError(`nothing is started:\n${faults.join('\n')}`)
   const config = readConfig(process.env)
-  if (values.check === true) return
   startSchedule(config)
   if (values['catch-up']) await runOnce(config)
 }

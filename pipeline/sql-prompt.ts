@@ -1,4 +1,5 @@
 /** Entry of `npm run sql`: a small read-only SQL prompt on the newest snapshot. */
+import './contract/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface, type Interface } from 'node:readline/promises'

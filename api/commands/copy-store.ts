@@ -1,4 +1,5 @@
 /** Entry of `npm run migrate`: moves an installation from one store to another. Summary on stdout, notes on stderr. */
+import '../../pipeline/contract/runtime.js'
 import { existsSync, realpathSync } from 'node:fs'
 import { copyStore } from '../store/copy-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'

@@ -1,4 +1,5 @@
 /** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
+import '../../pipeline/contract/runtime.js'
 import {
   ProgramError,
   runAsProcess,

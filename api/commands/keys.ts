@@ -1,4 +1,5 @@
 /** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
+import '../../pipeline/contract/runtime.js'
 import {
   UsageError,
   parseCommandLine,

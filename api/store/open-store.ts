@@ -1,11 +1,12 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeDataFolder } from '../../pipeline/contract/files.ts'
+import { dataFolderFaults } from '../../pipeline/contract/config-check.ts'
+import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../http/errors.ts'
 import { appliedMigrations, updateSchema } from './schema.ts'
-import { openSqlite } from './sqlite-store.ts'
+import { openSqlite, readSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 
 /** The settings that say where the store is. */
@@ -27,7 +28,7 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
   } catch (error) {
     throw unusable(name, error)
   }
-  return await open(name, join(DATA_DIR, 'service.sqlite'), upToDate)
+  return await open(name, join(DATA_DIR, STORE_FILE), upToDate)
 }
 
 /**
@@ -44,6 +45,34 @@ export async function openStoreAt(place: string, now: Date): Promise<Store> {
  */
 export async function openStoreAsItIs(place: string): Promise<Store> {
   return await open(describePlace(place), place, appliedMigrations)
+}
+
+/** Why the store cannot be opened, a sentence each; none where it can. Nothing is made or changed. */
+export async function storeFaults({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<string[]> {
+  if (DATABASE_URL === undefined) {
+    const rights = dataFolderFaults(DATA_DIR, [STORE_FILE])
+    const file = join(DATA_DIR, STORE_FILE)
+    return rights.length > 0 || !existsSync(file)
+      ? rights
+      : await faultOf(`file "${file}"`, async () => readSqlite(file))
+  }
+  const store = await openDatabase(DATABASE_URL)
+  return await faultOf(`DATABASE_URL: ${describeDatabase(DATABASE_URL)}`, async () => {
+    try {
+      await store.query('SELECT 1 AS one')
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+async function faultOf(name: string, work: () => Promise<void>): Promise<string[]> {
+  try {
+    await work()
+    return []
+  } catch (error) {
+    return [unusable(name, error).message]
+  }
 }
 
 /** The place of a store, for messages: without user and password. */

@@ -55,6 +55,19 @@ export async function openSqlite(path: string): Promise<Store> {
   }
 }
 
+/**
+ * Reads the SQLite file at `path`, and changes nothing.
+ * @throws when it is no such file, or damaged where that shows at once.
+ */
+export function readSqlite(path: string): void {
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    database.exec('PRAGMA schema_version')
+  } finally {
+    database.close()
+  }
+}
+
 /** A statement, and what it gave or threw. */
 interface Statement {
   readonly sql: string

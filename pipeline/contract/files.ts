@@ -16,6 +16,10 @@ export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
 export const SNAPSHOTS_FOLDER = 'snapshots'
 export const CURRENT_POINTER = 'current'
 
+/** Folder of the raw input and file of the service's store, relative to DATA_DIR. */
+export const RAW_FOLDER = 'raw'
+export const STORE_FILE = 'service.sqlite'
+
 /** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per snapshot ever published (CONTRACT 4.6). */
 export const RECORDS_FOLDER = 'records'
 

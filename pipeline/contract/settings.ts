@@ -1,4 +1,5 @@
 /** Settings that the pipeline and the API share, and how a program's help lists settings. */
+import { validate } from 'node-cron'
 import { z } from 'zod'
 import { wrap } from './terminal.ts'
 
@@ -14,7 +15,13 @@ export function localUrl(port = ''): string {
 }
 
 /** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
-export const DEFAULT_SCHEDULE = '0 2 * * *'
+const DEFAULT_SCHEDULE = '0 2 * * *'
+
+/** NIGHTLY_SCHEDULE, which the pipeline keeps and the API tells. */
+export const scheduleSchema = z
+  .string()
+  .refine((expression) => validate(expression), `Expected a cron expression such as "${DEFAULT_SCHEDULE}"`)
+  .default(DEFAULT_SCHEDULE)
 
 /** The address of a program that takes notices. */
 export const webAddressSchema = z.url({

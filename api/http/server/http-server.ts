@@ -1,7 +1,7 @@
 /** The HTTP server around an application: its limits, its start and its graceful end. */
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type AddressInfo, type Server as SocketServer, type Socket } from 'node:net'
 import type { Express } from 'express'
 import { OperatorError } from '../errors.ts'
 import { createExpressServer, type LatestReply } from './express-server.ts'
@@ -117,7 +117,21 @@ function isStalled(response: ServerResponse, { writableLength }: Socket): boolea
   return hasLength && writableLength > 0
 }
 
-async function bind(server: Server, host: string, port: number): Promise<void> {
+/** Why nothing can listen on host and port, such as a port that is taken; empty where something can. */
+export async function addressFaults(host: string, port: number): Promise<string[]> {
+  const server = createServer()
+  try {
+    await bind(server, host, port)
+    return []
+  } catch (error) {
+    if (error instanceof OperatorError) return [error.message]
+    throw error
+  } finally {
+    server.close()
+  }
+}
+
+async function bind(server: SocketServer, host: string, port: number): Promise<void> {
   try {
     await once(server.listen(port, host), 'listening')
   } catch (error) {

@@ -1,0 +1,89 @@
+/** Checks the configuration before any work: settings, files, rights, the port and the hosts that are needed (CONTRACT 9). */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import {
+  configCheckSchema,
+  hostWarnings,
+  settingFaults,
+  withoutSettings,
+  type ConfigCheck,
+} from '../pipeline/contract/config-check.ts'
+import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
+import { readConfiguration } from './chat/routing/configuration.ts'
+import { readSettings, SETTINGS, type Settings } from './config.ts'
+import { OperatorError } from './http/errors.ts'
+import { addressFaults } from './http/server/http-server.ts'
+import type { Log } from './process/log.ts'
+import { storeFaults } from './store/open-store.ts'
+
+const PIPELINE = fileURLToPath(new URL('../pipeline/check-config.ts', import.meta.url))
+
+/** What is wrong with the configuration of the API and of the pipeline; what both find stands there once. */
+export async function checkAll(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
+  const checks = await Promise.all([checkPipeline(environment), checkApi(environment)])
+  const merged = (kind: keyof ConfigCheck) => [...new Set(checks.flatMap((check) => check[kind]))]
+  return { faults: merged('faults'), warnings: merged('warnings') }
+}
+
+/** @throws {OperatorError} that lists all faults. */
+export function refuseFaults({ faults }: ConfigCheck): void {
+  if (faults.length > 0) throw new OperatorError(faults.join('\n'))
+}
+
+/** The first lines of the log: what runs, and what the check found. */
+export function logStart(log: Log, { warnings }: ConfigCheck): void {
+  log.info({ version: VERSION, node: process.versions.node }, 'starting')
+  for (const warning of warnings) log.warn(warning)
+}
+
+/** The pipeline checks its own configuration, as a process: the API does not know it. */
+async function checkPipeline(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
+  const { stdout } = await promisify(execFile)(process.execPath, [PIPELINE], { env: environment })
+  return configCheckSchema.parse(JSON.parse(stdout))
+}
+
+/** What is wrong with the configuration of the API. Nothing is made or changed. */
+export async function checkApi(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
+  const wrong = settingFaults(SETTINGS, environment)
+  const settings = readSettings(withoutSettings(environment, wrong.keys()))
+  const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
+  const [store, address, models, notices] = await Promise.all([
+    isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
+    isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
+    modelsFaults(settings.MODELS_FILE, environment),
+    settings.NOTICE_WEBHOOK === undefined ? [] : hostWarnings('NOTICE_WEBHOOK', settings.NOTICE_WEBHOOK),
+  ])
+  return {
+    faults: [...wrong.values(), ...store, ...address, ...models],
+    warnings: [...runtimeWarnings(), ...notices],
+  }
+}
+
+function runtimeWarnings(): string[] {
+  if (process.versions.node === PINNED_RUNTIME) return []
+  return [
+    `Node.js ${process.versions.node} runs this, and ${PINNED_RUNTIME} is what it is tested with: npm ci installs that one, and npm ` +
+      'scripts find it',
+  ]
+}
+
+async function modelsFaults(file: string | undefined, environment: NodeJS.ProcessEnv): Promise<string[]> {
+  try {
+    if (file !== undefined) await readConfiguration(file, environment)
+    return []
+  } catch (error) {
+    if (error instanceof OperatorError) return [error.message]
+    throw error
+  }
+}
+
+/** The providers of chat that are left out or cannot be reached; none where MODELS_FILE is at fault itself. */
+export async function providerWarnings(environment: NodeJS.ProcessEnv): Promise<string[]> {
+  const file = environment['MODELS_FILE']
+  if (!file || (await modelsFaults(file, environment)).length > 0) return []
+  const { models, warnings } = await readConfiguration(file, environment)
+  const origins = new Set([...models.values()].flat().map(({ url }) => url.origin))
+  const away = await Promise.all(Array.from(origins, (origin) => hostWarnings('MODELS_FILE', origin)))
+  return [...warnings, ...away.flat()]
+}

@@ -1,0 +1,80 @@
+/**
+ * Checks the configuration of the pipeline without any work, for the programs that start it: prints `{ faults, warnings }`
+ * as JSON.
+ */
+import './contract/runtime.js'
+import { join } from 'node:path'
+import { pipelineSettings, readConfig } from './config.ts'
+import {
+  dataFolderFaults,
+  hostWarnings,
+  settingFaults,
+  withoutSettings,
+  type ConfigCheck,
+} from './contract/config-check.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER } from './contract/files.ts'
+import { asksForHelp, exitCodeOf, runAsProcess, type CommandLine } from './contract/program.ts'
+import { foreignKind } from './duckdb/foreign-files.ts'
+import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
+import { messageOf } from './errors.ts'
+import { currentSnapshot } from './snapshot/list.ts'
+
+/** What a run reads and writes in DATA_DIR. */
+const USED = [
+  WAREHOUSE_FILE,
+  SNAPSHOTS_FOLDER,
+  RAW_FOLDER,
+  join(RAW_FOLDER, 'apps'),
+  join(RAW_FOLDER, 'usage'),
+]
+
+/** All faults of settings, files and rights, and the hosts that cannot be reached. Nothing is written. */
+export async function checkPipeline(
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<ConfigCheck> {
+  const wrong = settingFaults(pipelineSettings.shape, environment)
+  const { dataDir, usageSource, webhook, successPing } = readConfig(
+    withoutSettings(environment, wrong.keys()),
+  )
+  const hasFolder = !wrong.has('DATA_DIR')
+  const hosts = { USAGE_SOURCE: usageSource?.url, NOTICE_WEBHOOK: webhook, SUCCESS_PING: successPing }
+  const warnings = await Promise.all(
+    Object.entries(hosts).flatMap(([name, url]) => (url === undefined ? [] : [hostWarnings(name, url)])),
+  )
+  return {
+    faults: [...wrong.values(), ...(hasFolder ? dataFolderFaults(dataDir, USED) : [])],
+    warnings: [...(hasFolder ? damage(dataDir) : []), ...warnings.flat()],
+  }
+}
+
+/** What stops each run, and yet not the API, which serves what was published before. */
+function damage(dataDir: string): string[] {
+  const warehouse = join(dataDir, WAREHOUSE_FILE)
+  const kind = foreignKind(warehouse)
+  const foreign =
+    kind === undefined
+      ? []
+      : [`${warehouse} is ${kind}: move it away; npm run nightly -- rebuild makes the warehouse anew`]
+  return [...foreign, ...pointerDamage(dataDir)]
+}
+
+function pointerDamage(dataDir: string): string[] {
+  try {
+    currentSnapshot(dataDir)
+    return []
+  } catch (error) {
+    return [messageOf(error)]
+  }
+}
+
+const HELP =
+  'Checks the settings of the pipeline, its files and hosts, and prints what is wrong as JSON: npm run check-config'
+
+/** Prints what the check found; resolves to the exit code, 0 whatever was found. */
+function run({ args, environment, print, note }: CommandLine): Promise<number> {
+  return exitCodeOf({ note }, async () => {
+    print(asksForHelp(args) ? HELP : JSON.stringify(await checkPipeline(environment)))
+  })
+}
+
+if (import.meta.main) await runAsProcess(run)

@@ -1,0 +1,104 @@
+/** What the checks of the configuration share, those of the pipeline and of the API: settings, folders and hosts. */
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+
+/** What a check found, a sentence each. */
+export const configCheckSchema = z.strictObject({
+  /** With one of these a program does not start. */
+  faults: z.array(z.string()),
+  /** A program starts all the same, and works without what is named. */
+  warnings: z.array(z.string()),
+})
+export type ConfigCheck = z.infer<typeof configCheckSchema>
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * What is wrong with the settings: a sentence for each setting at fault, by its name.
+ * An empty variable counts as not set.
+ */
+export function settingFaults(
+  settings: Readonly<Record<string, z.ZodType>>,
+  environment: Environment,
+): ReadonlyMap<string, string> {
+  const faults = Object.entries(settings).flatMap(([name, schema]): [string, string][] => {
+    const parsed = schema.safeParse(environment[name] || undefined)
+    return parsed.success
+      ? []
+      : [[name, `${name}: ${parsed.error.issues.map(({ message }) => message).join(', ')}`]]
+  })
+  return new Map(faults)
+}
+
+/** The environment without these variables, so that what is right can be looked at all the same. */
+export function withoutSettings(environment: Environment, names: Iterable<string>): Environment {
+  const left = new Set(names)
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)))
+}
+
+const READ_AND_WRITE = constants.R_OK | constants.W_OK
+
+/**
+ * What keeps DATA_DIR, or what is in it, from being read and written, a sentence each.
+ * @param inside files and folders in it, each of which may be missing.
+ */
+export function dataFolderFaults(dataDir: string, inside: readonly string[]): string[] {
+  const reasons = [
+    reasonAgainst(() => accessFolder(nearestExisting(dataDir))),
+    ...inside
+      .map((name) => join(dataDir, name))
+      .map((path) => (existsSync(path) ? reasonAgainst(() => access(path)) : undefined)),
+  ]
+  return reasons.flatMap((reason) =>
+    reason === undefined ? [] : [`DATA_DIR "${dataDir}" cannot be used: ${reason}`],
+  )
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(dirname(path))
+}
+
+function access(path: string): void {
+  if (statSync(path).isDirectory()) accessFolder(path)
+  else accessSync(path, READ_AND_WRITE)
+}
+
+function accessFolder(path: string): void {
+  if (!statSync(path).isDirectory()) throw new Error(`${path} is no folder`)
+  accessSync(path, READ_AND_WRITE | constants.X_OK)
+}
+
+function reasonAgainst(work: () => void): string | undefined {
+  try {
+    work()
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** A host that answers at all does so within this time. */
+const CONNECT_MS = 2000
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
+
+/** The warning about a setting whose address takes no connection; none where it does. Nothing is sent. */
+export async function hostWarnings(name: string, address: string): Promise<string[]> {
+  const { hostname, port, protocol } = new URL(address)
+  // An IPv6 address stands in brackets in a URL alone.
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  const target = { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 443) }
+  const socket = connect(target)
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MS) })
+    return []
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    const reason = code === 'ABORT_ERR' ? `no answer within ${CONNECT_MS / 1000} seconds` : code
+    return [`${name}: nothing answers at ${hostname}, port ${target.port}: ${reason}`]
+  } finally {
+    socket.destroy()
+  }
+}

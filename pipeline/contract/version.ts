@@ -1,0 +1,15 @@
+/** The version of this program and of the runtime that it is tested with, as package.json states them. */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+const manifestSchema = z.object({ version: z.string(), dependencies: z.object({ node: z.string() }) })
+
+const manifest = manifestSchema.parse(
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
+)
+
+/** The version of this program, such as `1.0.0`. */
+export const VERSION = manifest.version
+
+/** The version of Node.js that is installed with the packages. */
+export const PINNED_RUNTIME = manifest.dependencies.node

@@ -1,0 +1,118 @@
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { checkConfig } from '../../api/commands/check-config.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
+import { freePort, portOf } from '../support/ports.ts'
+import { REPOSITORY, runCommandLine, startProcess, startWithoutPrivilege } from '../support/processes.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const check = (environment: Readonly<Record<string, string>>) =>
+  runCommandLine(checkConfig, [], { PORT: '0', ...environment })
+
+/** An address at which nothing listens. */
+const nobody = async () => `127.0.0.1:${await freePort()}`
+
+it('of a right configuration check-config says so, and makes nothing', async () => {
+  const dataDir = join(folders.make(), 'not', 'there', 'yet')
+  expect(await check({ DATA_DIR: dataDir })).toMatchObject({
+    code: 0,
+    stdout: 'The configuration is right\n',
+  })
+  expect(readdirSync(join(dataDir, '..', '..', '..'))).toEqual([])
+})
+
+it('check-config names every fault of settings, files, port and database in one screen, each once', async () => {
+  const dataDir = folders.make()
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const database = await nobody()
+  const result = await check({
+    DATA_DIR: dataDir,
+    DATABASE_URL: `postgres://${database}/rankings`,
+    PORT: String(portOf(other)),
+    NIGHTLY_SCHEDULE: 'at night',
+    GATE_VOLUME_LOW: '3',
+    CHAT_BODY_MIB: 'much',
+    MODELS_FILE: join(dataDir, 'models.json'),
+  })
+  other.close()
+  expect(result).toMatchObject({ code: 2, stderr: '6 faults, 0 warnings\n' })
+  expect(result.stdout).toMatch(
+    /^fault {4}NIGHTLY_SCHEDULE: .*\nfault {4}GATE_VOLUME_LOW: .*\nfault {4}CHAT_BODY_MIB: .*\n/,
+  )
+  expect(result.stdout).toContain(`fault    DATABASE_URL: database "rankings" at ${database} cannot be used`)
+  expect(result.stdout).toMatch(/^fault {4}Port \d+ is already in use: /m)
+  expect(result.stdout).toContain(`fault    MODELS_FILE "${join(dataDir, 'models.json')}" cannot be used`)
+})
+
+it('check-config warns of what is damaged or away, and exits with 1', async () => {
+  const dataDir = folders.make()
+  mkdirSync(join(dataDir, 'current'))
+  writeFileSync(join(dataDir, 'warehouse.duckdb'), 'SQLite format 3\0')
+  const models = join(folders.make(), 'models.json')
+  const provider = { name: 'acme', base_url: `http://${await nobody()}/v1`, model: 'm' }
+  const secret = { ...provider, name: 'secret', api_key_env: 'NO_SUCH_VARIABLE' }
+  writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider, secret] } } }))
+  const result = await check({
+    DATA_DIR: dataDir,
+    MODELS_FILE: models,
+    NOTICE_WEBHOOK: `http://${await nobody()}/hook`,
+    SUCCESS_PING: `http://${await nobody()}/ping`,
+    USAGE_SOURCE: `clickhouse://${await nobody()}/default?table=usage`,
+  })
+  expect(result).toMatchObject({ code: 1, stderr: '0 faults, 7 warnings\n' })
+  for (const name of ['USAGE_SOURCE', 'NOTICE_WEBHOOK', 'SUCCESS_PING', 'MODELS_FILE'])
+    expect(result.stdout).toMatch(
+      new RegExp(`^warning  ${name}: nothing answers at 127\\.0\\.0\\.1, port \\d+: ECONNREFUSED$`, 'm'),
+    )
+  expect(result.stdout).toMatch(/^warning .*warehouse\.duckdb is an SQLite database/m)
+  expect(result.stdout).toMatch(/^warning .*current is no link/m)
+  expect(result.stdout).toContain('warning  secret of a/b is left out: NO_SUCH_VARIABLE is not set')
+})
+
+it('check-config names a store that is no database', async () => {
+  const dataDir = folders.make()
+  writeFileSync(join(dataDir, 'service.sqlite'), 'x'.repeat(5000))
+  const result = await check({ DATA_DIR: dataDir })
+  expect(result.code).toBe(2)
+  expect(result.stdout).toMatch(/^fault {4}file ".*service\.sqlite" cannot be used: .*not a database/m)
+})
+
+it('check-config names each file of DATA_DIR that the user may not use', async () => {
+  const dataDir = folders.make()
+  for (const folder of ['snapshots', 'raw', join('raw', 'usage')]) mkdirSync(join(dataDir, folder))
+  writeFileSync(join(dataDir, 'service.sqlite'), '')
+  for (const name of ['service.sqlite', 'snapshots', join('raw', 'usage')])
+    chmodSync(join(dataDir, name), 0o400)
+  const environment = { DATA_DIR: dataDir, PORT: '0' }
+  const { code, stdout } = await startWithoutPrivilege(['api/commands/check-config.ts'], environment).ended
+  expect(code).toBe(2)
+  for (const name of ['service.sqlite', 'snapshots', join('raw', 'usage')])
+    expect(stdout).toContain(`EACCES: permission denied, access '${join(dataDir, name)}'`)
+})
+
+it('DATA_DIR that is a file is named once, for the API and the pipeline', async () => {
+  const file = join(folders.make(), 'file')
+  writeFileSync(file, '')
+  symlinkSync(file, `${file}-link`)
+  for (const dataDir of [file, `${file}-link`]) {
+    const { code, stdout } = await check({ DATA_DIR: dataDir })
+    expect(code).toBe(2)
+    expect(stdout).toBe(`fault    DATA_DIR "${dataDir}" cannot be used: ${dataDir} is no folder\n`)
+  }
+})
+
+it('the schedule names every fault before it starts anything', async () => {
+  const file = join(folders.make(), 'file')
+  writeFileSync(file, '')
+  const environment = { DATA_DIR: file, GATE_VOLUME_LOW: 'half' }
+  const program = [join(REPOSITORY, 'pipeline', 'schedule.ts')]
+  const { code, stderr } = await startProcess(process.execPath, program, { environment }).ended
+  expect(code).toBe(2)
+  expect(stderr).toMatch(/GATE_VOLUME_LOW[^]*is no folder/)
+})

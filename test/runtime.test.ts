@@ -1,0 +1,33 @@
+/** What a machine is told that cannot run the programs. */
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { TemporaryFolders } from './support/nightly.ts'
+import { hasProgram } from './support/programs.ts'
+import { REPOSITORY, startProcess } from './support/processes.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const RUNTIME = join('pipeline', 'contract', 'runtime.js')
+
+it('a runtime that is older than the pinned one is named in one line, with what to run', async () => {
+  const project = folders.make()
+  mkdirSync(dirname(join(project, RUNTIME)), { recursive: true })
+  cpSync(join(REPOSITORY, RUNTIME), join(project, RUNTIME))
+  writeFileSync(join(project, 'package.json'), '{ "type": "module", "dependencies": { "node": "99.1.2" } }')
+  const ended = await startProcess(process.execPath, [join(project, RUNTIME)], { environment: {} }).ended
+  expect(ended).toMatchObject({ code: 2, stdout: '' })
+  expect(ended.stderr).toMatch(/^Node\.js 99\.1\.2 is missing, .* npm ci without --ignore-scripts\n$/)
+})
+
+it.runIf(hasProgram('prlimit')).each([RUNTIME, 'api/server.ts', 'api/start.ts', 'pipeline/nightly.ts'])(
+  '%s names a limit of open files that is too low in one line',
+  async (entry) => {
+    const command = ['--nofile=48', process.execPath, join(REPOSITORY, entry)]
+    const environment = { DATA_DIR: folders.make(), PORT: '0' }
+    const ended = await startProcess('prlimit', command, { environment }).ended
+    expect(ended).toMatchObject({ code: 2, stdout: '' })
+    expect(ended.stderr).toMatch(/^Only 48 files may be open at a time; .* ulimit -n 1024.*\n$/)
+  },
+)
