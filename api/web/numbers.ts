@@ -1,6 +1,11 @@
 /** Figures in the form people read. */
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+const EVEN = new Intl.NumberFormat('en', {
+  notation: 'compact',
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+})
 const EXACT = new Intl.NumberFormat('en')
 const PERCENT = new Intl.NumberFormat('en', {
   style: 'percent',
@@ -8,9 +13,14 @@ const PERCENT = new Intl.NumberFormat('en', {
   maximumFractionDigits: 1,
 })
 
-/** Three digits and a unit: `48.3T`. */
+/** Up to three digits and a unit: `48.3T`, `58M`. */
 export function compact(value: bigint): string {
   return COMPACT.format(value)
+}
+
+/** Three digits and a unit, as figures in a column have them: `48.3T`, `58.0M`; below 1000 every digit. */
+export function even(value: bigint): string {
+  return value < 1000n ? EXACT.format(value) : EVEN.format(value)
 }
 
 /** Every digit, in groups: `48,278,728,110,234`. */
@@ -23,11 +33,9 @@ export function counted(number: bigint | number, noun: string): string {
   return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
 }
 
-/** A number in percent of another, which is not 0: `+12.3%`; without a fraction from 100 % on. */
+/** Growth in percent of a number that is not 0, one digit after the point: `+12.3%`. */
 export function percent(value: bigint, of: bigint): string {
-  const tenths = (value * 1000n) / of
-  const number = Number(tenths) / 10
-  return `+${tenths < 1000n ? number.toFixed(1) : EXACT.format(Math.round(number))}%`
+  return `+${PERCENT.format(Number((value * 1000n) / of) / 1000)}`
 }
 
 /** A part of a whole in percent, one digit after the point; `<0.1%` for what would round to nothing. */

@@ -3,16 +3,24 @@ import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { hasFilter, type RankingsQuery } from './query.ts'
 import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
+import { ApiError } from '../../http/errors.ts'
 import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
 
+/** What orders the apps of each macro. */
+const MEASURES = {
+  popular: 'total_tokens',
+  popular_by_requests: 'total_requests',
+  trending: 'excess_tokens',
+} as const
+
 // Totals leave as text: they may pass 2^63. The windows are counted before they are cut into pages.
-const PAGE = (sort: Sort, schema: 'main' | 'fast') => `
+const PAGE = (ranking: keyof typeof MEASURES, schema: 'main' | 'fast') => `
   SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
-    CAST(${sort === 'popular' ? 'total_tokens' : 'excess_tokens'} AS VARCHAR) AS measure, apps
+    CAST(${MEASURES[ranking]} AS VARCHAR) AS measure, apps
   FROM (
     SELECT *, count(*) OVER () AS apps
-    FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+    FROM ${schema}.${ranking}($start, $end, category := $category, subcategory := $subcategory)
   )
   WHERE rank > $offset AND rank <= $offset + $limit
   ORDER BY rank`
@@ -55,6 +63,32 @@ export async function readMeasuredRanking(
     (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main'))
   return {
     rows: page.map(({ apps: _apps, ...row }) => row),
+    total: Math.min(Number(page[0]?.apps ?? 0), REACHABLE_RANKS),
+  }
+}
+
+const HAS_REQUESTS =
+  "SELECT function_name FROM duckdb_functions() WHERE function_name = 'popular_by_requests' LIMIT 1"
+
+/**
+ * Reads one page of popular ordered by requests, which the API does not offer.
+ * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
+ */
+export async function readRankingByRequests(
+  snapshot: ReadableSnapshot,
+  query: RankingsQuery,
+): Promise<RankingPage<RankingRow>> {
+  if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
+  const { sort: _popular, ...values } = query
+  if ((await snapshot.query(HAS_REQUESTS, {})).length === 0) {
+    throw new ApiError(
+      400,
+      `The snapshot of ${snapshot.asOf} cannot be ranked by requests: choose a newer one`,
+    )
+  }
+  const page = pageSchema.parse(await snapshot.query(PAGE('popular_by_requests', 'main'), values))
+  return {
+    rows: page.map(({ apps: _apps, measure: _measure, ...row }) => row),
     total: Math.min(Number(page[0]?.apps ?? 0), REACHABLE_RANKS),
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
+import { CATEGORIES, subcategoriesOf, type Category } from '../../../pipeline/contract/taxonomy.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
 import type { DateWindow } from '../../datasets/rankings/window.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -29,6 +30,11 @@ const HISTORY = sql('history')
 const FOUND = sql('found')
 const RANK = (sort: Sort) => `SELECT rank FROM ${sort}($start, $end) WHERE app_id = TRY_CAST($app AS BIGINT)`
 
+const SHARE = `
+  SELECT CAST(coalesce(sum(total_tokens), 0) AS VARCHAR) AS all_tokens,
+    CAST(coalesce(sum(total_tokens) FILTER (app_id = TRY_CAST($app AS BIGINT)), 0) AS VARCHAR) AS own_tokens
+  FROM popular($start, $end, category := $category)`
+
 /** Weeks of ranks: as many as a table can show. */
 const WEEKS = 12
 const WEEK_DAYS = 7
@@ -36,7 +42,7 @@ const WEEK_DAYS = 7
 /** Apps that a search lists. */
 const FOUND_APPS = 50
 
-/** Days that apps found are ordered by. */
+/** Days that apps found are ordered by, and that shares are of. */
 const RECENT_DAYS = 30
 
 const appRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), tags: z.string() }))
@@ -50,6 +56,7 @@ const dayOfUsage = z.object({
 })
 const historyRows = z.array(dayOfUsage)
 const rankRows = z.array(z.object({ rank: z.bigint() }))
+const shareRows = z.tuple([z.object({ all_tokens: z.string(), own_tokens: z.string() })])
 const foundRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), total_tokens: z.string() }))
 
 /**
@@ -98,8 +105,36 @@ async function readRank(
   return row?.rank
 }
 
+/** What an app has of the tokens of a category in the last 30 days of the data. */
+export interface CategoryShare {
+  readonly category: Category
+  readonly own: bigint
+  readonly all: bigint
+}
+
+/** The share of an app in each category that it has a tag of. */
+export async function readShares(
+  snapshot: ReadableSnapshot,
+  { id, tags }: ListedApp,
+): Promise<readonly CategoryShare[]> {
+  const categories = CATEGORIES.filter(
+    (category) =>
+      snapshot.categories.has(category) && subcategoriesOf(category).some((each) => tags.includes(each)),
+  )
+  return await Promise.all(
+    categories.map(async (category) => {
+      const values = { ...recentWindow(snapshot), category, app: String(id) }
+      const [row] = shareRows.parse(await snapshot.query(SHARE, values))
+      return { category, own: BigInt(row.own_tokens), all: BigInt(row.all_tokens) }
+    }),
+  )
+}
+
+function recentWindow({ dataThrough }: ReadableSnapshot): DateWindow {
+  return { start: addDays(dataThrough, 1 - RECENT_DAYS), end: dataThrough }
+}
+
 /** The apps with `text` in their name, those with the most tokens of the last 30 days first. */
 export async function findApps(snapshot: ReadableSnapshot, text: string) {
-  const window = { start: addDays(snapshot.dataThrough, 1 - RECENT_DAYS), end: snapshot.dataThrough }
-  return foundRows.parse(await snapshot.query(FOUND, { ...window, text, limit: FOUND_APPS }))
+  return foundRows.parse(await snapshot.query(FOUND, { ...recentWindow(snapshot), text, limit: FOUND_APPS }))
 }

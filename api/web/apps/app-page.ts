@@ -2,18 +2,23 @@
 import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
-import { stackedColumns } from '../charts.ts'
+import { coloursOf } from '../charts/colours.ts'
+import { columnsOf, type Daily } from '../charts/columns.ts'
+import { chartFigure } from '../charts/figure.ts'
+import { stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, type Html } from '../html.ts'
-import { compact, counted, exact } from '../numbers.ts'
-import { columnsOf } from '../ranking/columns.ts'
-import { gapNote, missingDays } from '../ranking/gaps.ts'
+import { compact, counted, exact, share } from '../numbers.ts'
+import { provenance, times } from '../provenance.ts'
+import { gapNote, readGaps, type Gaps } from '../ranking/gaps.ts'
 import type { View } from '../views.ts'
 import {
   readApp,
   readHistory,
   readRanks,
+  readShares,
+  type CategoryShare,
   type DayOfUsage,
   type ListedApp,
   type WeekOfRanks,
@@ -26,27 +31,32 @@ export const appView: View<AskedApp> = {
   read: askedApp,
   async make({ snapshot }, { id, parameters }) {
     const app = await readApp(snapshot, id)
-    const [history, ranks] = await Promise.all([readHistory(snapshot, app.id), readRanks(snapshot, app.id)])
+    const [history, ranks, shares] = await Promise.all([
+      readHistory(snapshot, app.id),
+      readRanks(snapshot, app.id),
+      readShares(snapshot, app),
+    ])
+    const window = { start: history[0]?.day ?? snapshot.firstDay, end: snapshot.dataThrough }
+    const gaps = await readGaps(snapshot, window)
     const pin = parameters.as_of === undefined ? '' : `?as_of=${encodeURIComponent(parameters.as_of)}`
     return renderDocument({
       title: app.name,
       description: `Tokens and requests of ${app.name} by day. ${snapshot.attribution}`,
       skipTo: { id: 'history', label: 'Skip to the history' },
       header: header(app, snapshot),
-      main: html`${facts(history, ranks)} ${history.length === 0 ? null : chart(app, snapshot, history)}
-      ${rankTable(ranks)} ${taking(app, snapshot, pin)}`,
+      main: html`<div id="history">${facts(history, ranks)} ${shareList(shares)}</div>
+        ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(app, measure, gaps))}
+        ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, pin)}`,
       attribution: snapshot.attribution,
     })
   },
 }
 
-function header({ name, tags }: ListedApp, { asOf, dataThrough }: SnapshotFacts): Html {
+function header({ name, tags }: ListedApp, snapshot: SnapshotFacts): Html {
   return html`<header>
     <h1><bdi>${name}</bdi></h1>
     <p class="facts">
-      ${tags.map((tag) => html`<a class="tag" href="/?subcategory=${tag}">${tag}</a> `)}
-      <span>Data through <time datetime="${dataThrough}">${dataThrough}</time></span>
-      <span>as of <time datetime="${asOf}">${asOf}</time></span>
+      ${tags.map((tag) => html`<a class="tag" href="/?subcategory=${tag}">${tag}</a> `)} ${times(snapshot)}
     </p>
   </header>`
 }
@@ -70,40 +80,43 @@ function facts(history: readonly DayOfUsage[], ranks: readonly WeekOfRanks[]): H
   </p>`
 }
 
-function chart({ name }: ListedApp, snapshot: SnapshotFacts, history: readonly DayOfUsage[]): Html {
-  const window = { start: history[0]?.day ?? snapshot.firstDay, end: snapshot.dataThrough }
-  const daily = new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)]))
-  const missing = missingDays(snapshot, window)
-  const bands = [{ key: '0', name, daily }]
-  const { unit, columns } = columnsOf(bands, window, missing)
-  return html`<figure id="history">
-    <figcaption>Tokens per ${unit}, ${inWords(window)}</figcaption>
-    ${gapNote(snapshot, window, [...missing])} ${stackedColumns(bands, columns)}
-    <details>
-      <summary>Its days as a table</summary>
-      <div class="scroll" role="region" aria-label="Usage by day" tabindex="0">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Day</th>
-              <th scope="col" class="number">Requests</th>
-              <th scope="col" class="number">Tokens</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${history.toReversed().map(
-              ({ day, requests, total_tokens }) =>
-                html`<tr>
-                  <th scope="row">${day}</th>
-                  <td class="number">${exact(requests)}</td>
-                  <td class="number">${exact(BigInt(total_tokens))}</td>
-                </tr>`,
-            )}
-          </tbody>
-        </table>
-      </div>
-    </details>
-  </figure>`
+/** Usage by day of one measure, from the first day of the app on; nothing where there was none. */
+function chart(app: ListedApp, measure: AppMeasure, gaps: Gaps): Html | null {
+  const { title, daily } = measure
+  if ([...daily.values()].every((value) => value === 0n)) return null
+  const [key = '0'] = coloursOf([app.id])
+  const columns = columnsOf([{ key, name: app.name, daily }], gaps.window, gaps)
+  return chartFigure({
+    id: title.toLowerCase(),
+    measure: title,
+    caption: html`${title} per ${columns.unit}, ${inWords(gaps.window)}`,
+    note: null,
+    columns,
+    draw: (frame) =>
+      stackedColumns(columns, frame, `${title} per ${columns.unit}; the table below has the figures`),
+    isSum: true,
+  })
+}
+
+interface AppMeasure {
+  readonly title: string
+  readonly daily: Daily
+}
+
+function measuresOf(history: readonly DayOfUsage[]): readonly AppMeasure[] {
+  return [
+    { title: 'Tokens', daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) },
+    { title: 'Requests', daily: new Map(history.map(({ day, requests }) => [day, requests])) },
+  ]
+}
+
+/** Its part of each category that it belongs to. */
+function shareList(shares: readonly CategoryShare[]): Html | null {
+  if (shares.length === 0) return null
+  return html`<p class="facts">
+    ${shares.map(({ category, own, all }) => html`<span>${share(own, all)} of <a href="/?category=${category}">${category}</a></span> `)}
+    <span class="quiet">of its tokens in the last 30 days</span>
+  </p>`
 }
 
 function rankTable(ranks: readonly WeekOfRanks[]): Html | null {
@@ -139,7 +152,7 @@ function rankCell(rank: bigint | undefined): Html {
   </td>`
 }
 
-function taking({ id }: ListedApp, { attribution }: SnapshotFacts, pin: string): Html {
+function taking({ id }: ListedApp, { attribution, sources }: SnapshotFacts, pin: string): Html {
   const here = `${APPS_PATH}/${id}`
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get this history</h2>
@@ -155,6 +168,7 @@ function taking({ id }: ListedApp, { attribution }: SnapshotFacts, pin: string):
       <span class="quiet">ids, separated by commas: the id of this app is ${id}</span>
     </form>
     <pre class="copy" tabindex="0"><code>${attribution}</code></pre>
+    ${sources === null ? null : html`<pre class="copy" tabindex="0"><code>${sources}</code></pre>`}
     <p class="quiet">${COMPARABILITY_NOTE}</p>
   </section>`
 }

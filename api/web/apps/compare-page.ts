@@ -3,11 +3,15 @@ import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts
 import { ApiError } from '../../http/errors.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
 import { inWords } from '../days.ts'
+import { coloursOf } from '../charts/colours.ts'
+import { columnsOf, type Daily } from '../charts/columns.ts'
+import { chartFigure } from '../charts/figure.ts'
+import { drawLines, type Scale } from '../charts/lines.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, type Html } from '../html.ts'
-import { drawLines, type Scale } from '../line-chart.ts'
-import { compact, exact } from '../numbers.ts'
-import { gapNote, missingDays } from '../ranking/gaps.ts'
+import { even, exact } from '../numbers.ts'
+import { provenance, times } from '../provenance.ts'
+import { gapNote, readGaps } from '../ranking/gaps.ts'
 import type { View } from '../views.ts'
 import { readApp, readHistory, type ListedApp } from './app-data.ts'
 import { askedComparison, COMPARED_APPS, type AskedComparison } from './parameters.ts'
@@ -15,7 +19,9 @@ import { askedComparison, COMPARED_APPS, type AskedComparison } from './paramete
 /** An app with its tokens per day. */
 interface Compared {
   readonly app: ListedApp
-  readonly daily: ReadonlyMap<string, bigint>
+  readonly daily: Daily
+  /** By which its colour is found. */
+  readonly key: string
 }
 
 export const compareView: View<AskedComparison> = {
@@ -29,9 +35,8 @@ export const compareView: View<AskedComparison> = {
         `Name 2 to ${COMPARED_APPS} apps by their ids: ${COMPARE_PATH}?apps=1,2,3; ${APPS_PATH}?q=NAME finds ids`,
       )
     }
-    const compared = await Promise.all([...new Set(apps.split(','))].map((id) => readCompared(snapshot, id)))
-    const window = { start: firstDayOf(compared) ?? snapshot.firstDay, end: snapshot.dataThrough }
-    const missing = missingDays(snapshot, window)
+    const compared = await readAll(snapshot, apps)
+    const figure = await chartOf(snapshot, compared, scale)
     const names = compared.map(({ app }) => app.name).join(', ')
     const address = (other: Scale) =>
       `${COMPARE_PATH}?${new URLSearchParams({ apps, scale: other, ...(as_of === undefined ? {} : { as_of }) }).toString()}`
@@ -41,9 +46,7 @@ export const compareView: View<AskedComparison> = {
       skipTo: { id: 'chart', label: 'Skip to the chart' },
       header: html`<header>
         <h1>Apps compared</h1>
-        <p class="facts">
-          <span>Data through ${snapshot.dataThrough}</span> <span>as of ${snapshot.asOf}</span>
-        </p>
+        <p class="facts">${times(snapshot)}</p>
       </header>`,
       main: html`<nav class="filters" aria-label="Scale">
           <div role="group" aria-label="Scale">
@@ -55,28 +58,49 @@ export const compareView: View<AskedComparison> = {
             )}
           </div>
         </nav>
-        <figure id="chart">
-          <figcaption>Tokens per day, ${inWords(window)}</figcaption>
-          ${gapNote(snapshot, window, [...missing])}
-          ${drawLines(
-            compared.map(({ app, daily }) => ({ name: app.name, daily })),
-            { window, missing, scale },
-          )}
-        </figure>
-        ${totals(compared, as_of)}`,
+        ${figure} ${provenance(snapshot)} ${totals(compared, as_of)}`,
       attribution: snapshot.attribution,
     })
   },
 }
 
-async function readCompared(snapshot: ReadableSnapshot, id: string): Promise<Compared> {
-  const app = await readApp(snapshot, id)
-  const history = await readHistory(snapshot, app.id)
-  return { app, daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) }
+async function readAll(snapshot: ReadableSnapshot, apps: string): Promise<readonly Compared[]> {
+  const ids = [...new Set(apps.split(',').map(BigInt))]
+  const colours = coloursOf(ids)
+  return await Promise.all(ids.map((id, index) => readCompared(snapshot, { id, key: colours[index] ?? '0' })))
 }
 
-function firstDayOf(compared: readonly Compared[]): string | undefined {
-  return compared.flatMap(({ daily }) => [...daily.keys()].slice(0, 1)).toSorted()[0]
+async function readCompared(
+  snapshot: ReadableSnapshot,
+  { id, key }: { readonly id: bigint; readonly key: string },
+): Promise<Compared> {
+  const app = await readApp(snapshot, String(id))
+  const history = await readHistory(snapshot, app.id)
+  return { app, key, daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) }
+}
+
+/** The chart, from the first day that one of the apps has. */
+async function chartOf(
+  snapshot: ReadableSnapshot,
+  compared: readonly Compared[],
+  scale: Scale,
+): Promise<Html> {
+  const [start] = compared.flatMap(({ daily }) => [...daily.keys()].slice(0, 1)).toSorted()
+  if (start === undefined)
+    return html`<p id="chart" class="empty">No usage of these apps is part of the data.</p>`
+  const window = { start, end: snapshot.dataThrough }
+  const gaps = await readGaps(snapshot, window)
+  const bands = compared.map(({ key, app, daily }) => ({ key, name: app.name, daily }))
+  const columns = columnsOf(bands, window, gaps)
+  return chartFigure({
+    id: 'chart',
+    measure: 'Tokens',
+    caption: html`Tokens per ${columns.unit}, ${inWords(window)}`,
+    note: gapNote(snapshot, gaps),
+    columns,
+    draw: (frame) => drawLines(columns, scale, frame),
+    isSum: false,
+  })
 }
 
 function totals(compared: readonly Compared[], asOf: string | undefined): Html {
@@ -86,14 +110,14 @@ function totals(compared: readonly Compared[], asOf: string | undefined): Html {
       All tokens of the chart
     </caption>
     <tbody>
-      ${compared.map(({ app, daily }, index) => {
+      ${compared.map(({ app, key, daily }) => {
         const tokens = [...daily.values()].reduce((sum, value) => sum + value, 0n)
         return html`<tr>
           <th scope="row">
-            <span class="key band-${index}"></span>
+            <span class="key band-${key}"></span>
             <a href="${APPS_PATH}/${app.id}${pin}"><bdi>${app.name}</bdi></a>
           </th>
-          <td class="number" title="${exact(tokens)} tokens">${compact(tokens)}</td>
+          <td class="number" title="${exact(tokens)} tokens">${even(tokens)}</td>
         </tr>`
       })}
     </tbody>

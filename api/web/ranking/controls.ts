@@ -1,5 +1,4 @@
 /** What a visitor chooses with: order, window, category, snapshot, and an app by its name. */
-import { readFileSync } from 'node:fs'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
@@ -7,6 +6,7 @@ import { APPS_PATH } from '../../paths.ts'
 import type { Age } from '../age.ts'
 import { html, type Html } from '../html.ts'
 import { counted } from '../numbers.ts'
+import { times } from '../provenance.ts'
 import { daysOfWindow, WINDOWS } from './page-query.ts'
 import type { PageView } from './page-view.ts'
 
@@ -16,9 +16,7 @@ export function header({ snapshot, isCurrent, freshness }: PageView): Html {
     <h1>App rankings</h1>
     <p class="lede">Which apps use large language models, by how much, and which are growing.</p>
     <p class="facts">
-      <span>Data through <time datetime="${snapshot.dataThrough}">${snapshot.dataThrough}</time></span>
-      <span>as of <time datetime="${snapshot.asOf}">${snapshot.asOf}</time></span>
-      ${isSample(snapshot) ? html`<span class="badge warn">sample data</span>` : null}
+      ${times(snapshot)}
       ${isCurrent ? ageBadge(freshness.age, snapshot) : html`<span class="badge warn">an earlier snapshot</span>`}
       ${freshness.nextRun === undefined ? null : html`<span class="quiet">next run ${freshness.nextRun}</span>`}
     </p>
@@ -44,7 +42,10 @@ export function filters({ snapshot, query, asked, links }: PageView): Html {
     html`<a href="${links.page(change)}" ${chosen ? html`aria-current="true"` : null}>${label}</a>`
   return html`<nav class="filters" aria-label="Filters">
     <div role="group" aria-label="Order">
-      ${SORTS.map((sort) => choice(sort, { sort }, sort === query.sort))}
+      ${SORTS.map((sort) =>
+        choice(sort, { sort, by: null }, sort === query.sort && query.measure === 'tokens'),
+      )}
+      ${choice('by requests', { sort: 'popular', by: 'requests' }, query.measure === 'requests')}
     </div>
     <div role="group" aria-label="Window">
       ${WINDOWS.map((days) =>
@@ -76,20 +77,6 @@ function groupOf(subcategory: string | null) {
   return CATEGORIES.find((category) => subcategoriesOf(category).some((each) => each === subcategory))
 }
 
-/** The credit line of the bundled sample: figures of weeks, spread over their days. */
-const SAMPLE = readFileSync(new URL('../../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
-
-function isSample({ sources }: SnapshotFacts): boolean {
-  return sources?.includes(SAMPLE) === true
-}
-
-/** Whom the figures come from, and what can be read from the days of the sample. */
-export function provenance({ snapshot }: PageView): Html | null {
-  if (snapshot.sources === null) return null
-  const note = isSample(snapshot) ? ' Single days of the sample are not measurements.' : ''
-  return html`<p class="quiet sources">${snapshot.sources}${note}</p>`
-}
-
 /** Finds apps by their name. */
 export function search(): Html {
   return html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
@@ -104,6 +91,7 @@ export function snapshotPicker(view: PageView): Html {
   const { snapshot, isCurrent, asked, entries, retractions, query, links } = view
   const hidden = {
     sort: query.sort,
+    by: asked.by,
     category: asked.parameters.category,
     subcategory: query.subcategory,
     days: asked.days,

@@ -2,16 +2,21 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
-import { type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
+import type { RankingRow } from '../../../pipeline/contract/dataset.ts'
 import { MAX_OFFSET } from '../../datasets/rankings/parameters.ts'
 import { hasFilter, type RankingsQuery } from '../../datasets/rankings/query.ts'
-import { readMeasuredRanking } from '../../datasets/rankings/read-ranking.ts'
+import { readMeasuredRanking, readRankingByRequests } from '../../datasets/rankings/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { daysOf, windowBefore, type DateWindow } from '../../datasets/rankings/window.ts'
-import { missingDays } from './gaps.ts'
+import type { Daily } from '../charts/columns.ts'
+import { missingDays, readGaps, type Gaps } from './gaps.ts'
 
-/** Tokens per day, `YYYY-MM-DD`; a day without usage is not in it. */
-export type DailyTokens = ReadonlyMap<string, bigint>
+/** By what the apps of `popular` are ordered; trending is by tokens. */
+export const MEASURES = ['tokens', 'requests'] as const
+export type Measure = (typeof MEASURES)[number]
+
+/** A ranking as the page asks for it. */
+export type PageRanking = RankingsQuery & { readonly measure: Measure }
 
 /** A row of the table. */
 export interface PageRow {
@@ -22,9 +27,9 @@ export interface PageRow {
   /** Rank in the window before; undefined where the app was not in it. */
   readonly earlierRank: bigint | undefined
   /** The last days of the data. */
-  readonly recent: DailyTokens
+  readonly recent: Daily
   /** The days of the window. */
-  readonly daily: DailyTokens
+  readonly daily: Daily
 }
 
 /** A window to compare with. */
@@ -41,11 +46,11 @@ export interface PageData {
   /** Whether ranks follow that a page can show. */
   readonly hasNext: boolean
   readonly apps: bigint
-  readonly tokens: bigint
-  /** Tokens of all apps on each day of the window. */
-  readonly daily: DailyTokens
-  /** Days of the window that the data lacks. */
-  readonly missing: ReadonlySet<string>
+  /** Requests or tokens of all apps in the window. */
+  readonly total: bigint
+  /** The same on each day of the window. */
+  readonly daily: Daily
+  readonly gaps: Gaps
   /** The window before this one, which ranks are compared with. */
   readonly earlier: Earlier
   readonly recentDays: DateWindow
@@ -56,44 +61,45 @@ const RECENT_DAYS = 30
 
 const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
 const TOTALS = sql('totals')
-const EARLIER: Readonly<Record<Sort, string>> = {
-  popular: sql('earlier-popular'),
-  trending: sql('earlier-trending'),
-}
-const DAILY = sql('daily-tokens')
-const TOTAL_DAILY = sql('total-daily-tokens')
+const DAILY = sql('daily-usage')
+const TOTAL_DAILY = sql('total-daily-usage')
 const TAGS = sql('app-tags')
+const EARLIER_RANKS = (ranking: string) => `
+  SELECT app_id, rank FROM ${ranking}($start, $end, category := $category, subcategory := $subcategory)
+  WHERE list_contains(string_split($apps, ','), CAST(app_id AS VARCHAR))`
 
 const digits = z.string().transform(BigInt)
-const totalsRows = z.tuple([z.object({ apps: z.bigint(), tokens: digits })])
+const totalsRows = z.tuple([z.object({ apps: z.bigint(), usage: digits })])
 const earlierRows = z.array(z.object({ app_id: z.bigint(), rank: z.bigint() }))
-const dailyRows = z.array(z.object({ app_id: z.bigint(), day: z.string(), tokens: digits }))
-const totalDailyRows = z.array(z.object({ day: z.string(), tokens: digits }))
+const dailyRows = z.array(z.object({ app_id: z.bigint(), day: z.string(), usage: digits }))
+const totalDailyRows = z.array(z.object({ day: z.string(), usage: digits }))
 const tagRows = z.array(z.object({ app_id: z.bigint(), tags: z.string() }))
 const tagList = z.array(z.string())
 
 /** Reads the page of a ranking with all that stands around it. */
-export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
-  if (!hasFilter(snapshot, query)) return emptyPage(snapshot, query)
-  const { rows: ranking, total: ranks } = await readMeasuredRanking(snapshot, query)
+export async function readPageData(snapshot: ReadableSnapshot, query: PageRanking): Promise<PageData> {
+  if (!hasFilter(snapshot, query)) return await emptyPage(snapshot, query)
+  const { rows: ranking, total: ranks } = await readRows(snapshot, query)
   const next = query.offset + query.limit
   const apps = ranking.map(({ app_id }) => app_id).join(',')
-  const filter = { category: query.category, subcategory: query.subcategory }
+  const { category, subcategory, measure } = query
+  const scope = { ...range(query), category, subcategory, measure }
   const recentDays = recentDaysOf(snapshot)
   const earlier = earlierOf(snapshot, query)
-  const [[totals], earlierRanks, recent, daily, total, tags] = await Promise.all([
-    snapshot.query(TOTALS, { ...range(query), ...filter }).then((rows) => totalsRows.parse(rows)),
+  const [[totals], earlierRanks, recent, daily, total, tags, gaps] = await Promise.all([
+    snapshot.query(TOTALS, scope).then((rows) => totalsRows.parse(rows)),
     earlier.isComparable ? readEarlierRanks(snapshot, { ...query, ...earlier.window }, apps) : undefined,
-    readDaily(snapshot, recentDays, apps),
-    readDaily(snapshot, range(query), apps),
-    snapshot.query(TOTAL_DAILY, { ...range(query), ...filter }).then((rows) => totalDailyRows.parse(rows)),
+    readDaily(snapshot, { ...recentDays, measure, apps }),
+    readDaily(snapshot, { ...range(query), measure, apps }),
+    snapshot.query(TOTAL_DAILY, scope).then((rows) => totalDailyRows.parse(rows)),
     snapshot.query(TAGS, { apps }).then((rows) => tagRows.parse(rows)),
+    readGaps(snapshot, query),
   ])
   const tagsOf = new Map(tags.map((row) => [row.app_id, tagList.parse(JSON.parse(row.tags))]))
   return {
-    rows: ranking.map(({ measure, ...app }) => ({
+    rows: ranking.map(({ excess, ...app }) => ({
       app,
-      excess: query.sort === 'trending' ? BigInt(measure) : undefined,
+      excess,
       tags: tagsOf.get(app.app_id) ?? [],
       earlierRank: earlierRanks?.get(app.app_id),
       recent: recent.get(app.app_id) ?? new Map(),
@@ -101,22 +107,36 @@ export async function readPageData(snapshot: ReadableSnapshot, query: RankingsQu
     })),
     hasNext: next <= MAX_OFFSET && next < ranks,
     apps: totals.apps,
-    tokens: totals.tokens,
-    daily: new Map(total.map(({ day, tokens }) => [day, tokens])),
-    missing: missingDays(snapshot, query),
+    total: totals.usage,
+    daily: new Map(total.map(({ day, usage }) => [day, usage])),
+    gaps,
     earlier,
     recentDays,
   }
 }
 
-function emptyPage(snapshot: SnapshotFacts, query: RankingsQuery): PageData {
+/**
+ * Reads the rows of the page, with the growth of trending apps.
+ * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
+ */
+export async function readRows(snapshot: ReadableSnapshot, { measure, ...query }: PageRanking) {
+  if (measure === 'requests') {
+    const { rows, total } = await readRankingByRequests(snapshot, query)
+    return { rows: rows.map((row) => ({ ...row, excess: undefined })), total }
+  }
+  const { rows, total } = await readMeasuredRanking(snapshot, query)
+  const excessOf = (ordered: string) => (query.sort === 'trending' ? BigInt(ordered) : undefined)
+  return { rows: rows.map(({ measure: ordered, ...row }) => ({ ...row, excess: excessOf(ordered) })), total }
+}
+
+async function emptyPage(snapshot: ReadableSnapshot, query: RankingsQuery): Promise<PageData> {
   return {
     rows: [],
     hasNext: false,
     apps: 0n,
-    tokens: 0n,
+    total: 0n,
     daily: new Map(),
-    missing: missingDays(snapshot, query),
+    gaps: await readGaps(snapshot, query),
     earlier: earlierOf(snapshot, query),
     recentDays: recentDaysOf(snapshot),
   }
@@ -138,23 +158,23 @@ function earlierOf(snapshot: SnapshotFacts, query: RankingsQuery): Earlier {
 
 async function readEarlierRanks(
   snapshot: ReadableSnapshot,
-  { sort, start, end, category, subcategory }: RankingsQuery,
+  { sort, measure, start, end, category, subcategory }: PageRanking,
   apps: string,
 ): Promise<ReadonlyMap<bigint, bigint>> {
-  const rows = await snapshot.query(EARLIER[sort], { start, end, category, subcategory, apps })
+  const ranking = measure === 'requests' ? 'popular_by_requests' : sort
+  const rows = await snapshot.query(EARLIER_RANKS(ranking), { start, end, category, subcategory, apps })
   return new Map(earlierRows.parse(rows).map(({ app_id, rank }) => [app_id, rank]))
 }
 
 async function readDaily(
   snapshot: ReadableSnapshot,
-  { start, end }: DateWindow,
-  apps: string,
-): Promise<ReadonlyMap<bigint, DailyTokens>> {
+  { start, end, measure, apps }: DateWindow & { readonly measure: Measure; readonly apps: string },
+): Promise<ReadonlyMap<bigint, Daily>> {
   const byApp = new Map<bigint, Map<string, bigint>>()
-  const rows = dailyRows.parse(await snapshot.query(DAILY, { start, end, apps }))
-  for (const { app_id, day, tokens } of rows) {
+  const rows = dailyRows.parse(await snapshot.query(DAILY, { start, end, measure, apps }))
+  for (const { app_id, day, usage } of rows) {
     const days = byApp.get(app_id) ?? new Map<string, bigint>()
-    byApp.set(app_id, days.set(day, tokens))
+    byApp.set(app_id, days.set(day, usage))
   }
   return byApp
 }

@@ -12,12 +12,15 @@ export interface PageLinks {
   readonly app: (id: bigint) => string
   /** The rows of the page as a file. */
   readonly file: (format: 'csv' | 'json') => string
+  /** The chart of the page as a picture. */
+  readonly chart: (format: 'svg' | 'png') => string
 }
 
 /** The links of a page. */
-export function pageLinks({ parameters, days }: PageParameters): PageLinks {
+export function pageLinks({ parameters, days, by }: PageParameters): PageLinks {
   const kept: Record<string, string | undefined> = {
     sort: parameters.sort,
+    by,
     category: parameters.category,
     subcategory: parameters.subcategory,
     days: days === undefined ? undefined : String(days),
@@ -35,6 +38,7 @@ export function pageLinks({ parameters, days }: PageParameters): PageLinks {
     page: (change) => `/?${encode({ ...kept, ...change })}`,
     app: (id) => `${APPS_PATH}/${id}${pinned}`,
     file: (format) => `/rankings.${format}${query === '' ? '' : `?${query}`}`,
+    chart: (format) => `/chart.${format}${query === '' ? '' : `?${query}`}`,
   }
 }
 

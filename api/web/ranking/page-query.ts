@@ -3,15 +3,18 @@ import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { baselineOf } from '../../datasets/rankings/window.ts'
 import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
+import { resolveQuery } from '../../datasets/rankings/query.ts'
 import {
   badRequest,
   invalid,
+  oneOf,
   readParameters,
   type ParameterTable,
   type Values,
 } from '../../http/protocol/query-parameters.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { missingDays } from './gaps.ts'
+import { MEASURES, type Measure, type PageRanking } from './page-data.ts'
 
 type Dated = Pick<SnapshotFacts, 'dataThrough' | 'firstDay' | 'daysMissing'>
 
@@ -24,6 +27,8 @@ export interface PageParameters {
   readonly parameters: Parameters
   /** Set when the window is given in days. */
   readonly days: number | undefined
+  /** What popular apps are ordered by; trending is by tokens. */
+  readonly by: Measure | undefined
 }
 
 const { format: _inLinksOnly, ...SHARED } = PARAMETERS
@@ -35,6 +40,7 @@ const PAGE_PARAMETERS = {
     schema: z.enum(WINDOWS.map(String)).transform(Number),
     allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
   },
+  by: oneOf(MEASURES),
 } as const satisfies ParameterTable
 
 /**
@@ -45,13 +51,16 @@ export function parsePageParameters(query: string): PageParameters {
   // A form sends every field, also those the visitor left alone.
   const filled = new URLSearchParams([...new URLSearchParams(query)].filter(([, value]) => value !== ''))
   const { values, faults } = readParameters(PAGE_PARAMETERS, filled.toString())
-  const { days, ...parameters }: Values<typeof PAGE_PARAMETERS> = values
+  const { days, by, ...parameters }: Values<typeof PAGE_PARAMETERS> = values
   faults.push(...contradictions(parameters))
   if (days !== undefined && parameters.start_date !== undefined) {
     faults.push(invalid('days', String(days), PAGE_PARAMETERS.days.allowed))
   }
+  if (by === 'requests' && parameters.sort === 'trending') {
+    faults.push(invalid('by', by, 'tokens, where sort is trending'))
+  }
   if (faults.length > 0) throw badRequest(faults)
-  return { parameters, days }
+  return { parameters, days, by }
 }
 
 /**
@@ -69,8 +78,19 @@ export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dat
   return WINDOWS.findLast(isCovered) ?? WINDOWS[0]
 }
 
+/**
+ * What the page shows, every default applied.
+ * @throws {ApiError} 400 when the window would start after it ends.
+ */
+export function resolvePage(asked: PageParameters, snapshot: Dated): PageRanking {
+  return {
+    ...resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough),
+    measure: asked.by ?? MEASURES[0],
+  }
+}
+
 /** The same parameters with the window as dates. */
-export function withWindow(asked: PageParameters, snapshot: Dated): Parameters {
+function withWindow(asked: PageParameters, snapshot: Dated): Parameters {
   const { parameters } = asked
   const { dataThrough } = snapshot
   const days = daysOfWindow(asked, snapshot)

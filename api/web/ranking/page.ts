@@ -1,10 +1,12 @@
 /** The page of the ranking (CONTRACT 4.6), from top to bottom. */
 import type { RankingsQuery } from '../../datasets/rankings/query.ts'
+import { inWords } from '../days.ts'
 import { renderDocument } from '../document.ts'
 import { html } from '../html.ts'
+import { provenance } from '../provenance.ts'
 import { chart } from './chart.ts'
 import { downloads } from './downloads.ts'
-import { filters, header, provenance, search, snapshotPicker } from './controls.ts'
+import { filters, header, search, snapshotPicker } from './controls.ts'
 import type { PageView } from './page-view.ts'
 import { rankingTable } from './ranking-table.ts'
 
@@ -13,12 +15,12 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
   const { query, snapshot } = view
   const title = titleOf(query)
   return renderDocument({
-    title: `${title}, ${query.start} to ${query.end}`,
+    title: `${title}, ${inWords(query)}`,
     description: `Apps ranked by their use of large language models. ${snapshot.attribution}`,
     skipTo: { id: 'ranking', label: 'Skip to the ranking' },
     header: header(view),
     main: html`<div class="tools">${snapshotPicker(view)} ${search()}</div>
-      ${filters(view)} ${chart(view)} ${provenance(view)}
+      ${filters(view)} ${chart(view)} ${provenance(snapshot)}
       <section id="ranking" aria-label="${title}">${rankingTable(view)}</section>
       ${downloads(view)}`,
     attribution: snapshot.attribution,

@@ -3,13 +3,15 @@ import { baselineOf, daysOf } from '../../datasets/rankings/window.ts'
 import { METHOD_PATH } from '../../paths.ts'
 import { pageBefore } from '../../datasets/rows/links.ts'
 import type { RankingsQuery } from '../../datasets/rankings/query.ts'
-import { sparkline } from '../charts.ts'
+import type { RANKING_COLUMNS } from '../../../pipeline/contract/dataset.ts'
+import type { Daily } from '../charts/columns.ts'
+import { sparkline } from '../charts/sparkline.ts'
 import { html, isolated, type Html } from '../html.ts'
-import { compact, counted, exact, percent, share } from '../numbers.ts'
+import { compact, counted, even, exact, percent, share } from '../numbers.ts'
 import { inWords } from '../days.ts'
 import { isEmpty } from './chart.ts'
 import { missingDays } from './gaps.ts'
-import type { DailyTokens, PageRow } from './page-data.ts'
+import type { Measure, PageRow } from './page-data.ts'
 import type { PageView } from './page-view.ts'
 
 /** A column of the table. */
@@ -17,6 +19,12 @@ interface TableColumn {
   readonly title: string
   readonly isNumber: boolean
   readonly cell: (row: PageRow, view: PageView) => Html
+}
+
+const RANK: TableColumn = {
+  title: 'Rank',
+  isNumber: true,
+  cell: ({ app }) => html`<td class="number rank">${app.rank}</td>`,
 }
 
 const CHANGE: TableColumn = {
@@ -44,7 +52,10 @@ const TOKENS: TableColumn = {
 const SHARE: TableColumn = {
   title: 'Share',
   isNumber: true,
-  cell: ({ app }, { data }) => html`<td class="number">${share(BigInt(app.total_tokens), data.tokens)}</td>`,
+  cell: ({ app }, { data, query }) => {
+    const own = query.measure === 'tokens' ? BigInt(app.total_tokens) : app.total_requests
+    return html`<td class="number">${share(own, data.total)}</td>`
+  },
 }
 
 const EXCESS: TableColumn = {
@@ -69,27 +80,40 @@ const REQUESTS: TableColumn = {
 const RECENT: TableColumn = {
   title: 'Last 30 days',
   isNumber: false,
-  cell: ({ app, recent }, { snapshot, data }) => {
+  cell: ({ app, recent }, { snapshot, data, query }) => {
     const window = data.recentDays
     const missing = missingDays(snapshot, window)
     return html`<td>
-      ${sparkline({ daily: recent, window, missing }, trendLabel(app.app_name, recent, missing.size))}
+      ${sparkline({ daily: recent, window, missing }, trendLabel(app.app_name, query.measure, { recent, missing: missing.size }))}
     </td>`
   },
 }
 
-/** The columns beside the rank; where ranks cannot be compared, there is no change to show. */
+/**
+ * What the page shows for each column of a ranking row, so that a column without a place does not compile. Where ranks
+ * cannot be compared, there is no change to show.
+ */
 function columnsOf({ query, data }: PageView): readonly TableColumn[] {
-  const change = data.earlier.isComparable ? [CHANGE] : []
-  const measures = query.sort === 'popular' ? [TOKENS, SHARE] : [EXCESS, GROWTH, TOKENS]
-  return [...change, APP, ...measures, REQUESTS, RECENT]
+  const byTokens = query.measure === 'tokens'
+  const shareOf = (measure: Measure) => (query.sort === 'popular' && query.measure === measure ? [SHARE] : [])
+  const columns: Readonly<Record<keyof typeof RANKING_COLUMNS, readonly TableColumn[]>> = {
+    rank: data.earlier.isComparable ? [RANK, CHANGE] : [RANK],
+    // It is the address that the name leads to.
+    app_id: [],
+    app_name: [APP, ...(query.sort === 'trending' ? [EXCESS, GROWTH] : [])],
+    total_tokens: [TOKENS, ...shareOf('tokens')],
+    total_requests: [REQUESTS, ...shareOf('requests')],
+  }
+  const { total_tokens: tokens, total_requests: requests, ...first } = columns
+  const measures = byTokens ? [...tokens, ...requests] : [...requests, ...tokens]
+  return [...Object.values(first).flat(), ...measures, RECENT]
 }
 
 /** The ranking itself. */
 export function rankingTable(view: PageView): Html {
   const { data, query, links } = view
   if (data.rows.length === 0) {
-    const reason = isEmpty(query, data)
+    const reason = isEmpty(query, data.gaps)
       ? 'There is no data of any day of this window.'
       : 'No app has made this list.'
     return html`${explanation(view)}
@@ -100,11 +124,10 @@ export function rankingTable(view: PageView): Html {
     <div class="scroll" role="region" aria-label="Ranking" tabindex="0">
       <table>
         <caption>
-          ${query.sort === 'popular' ? 'By tokens' : 'By growth'}, ${inWords(query)} (UTC)
+          ${query.sort === 'popular' ? `By ${query.measure}` : 'By growth'}, ${inWords(query)} (UTC)
         </caption>
         <thead>
           <tr>
-            <th scope="col" class="number">Rank</th>
             ${columns.map(
               ({ title, isNumber }) =>
                 html`<th scope="col" ${isNumber ? html`class="number"` : null}>${title}</th>`,
@@ -115,7 +138,6 @@ export function rankingTable(view: PageView): Html {
           ${data.rows.map(
             (row) =>
               html`<tr>
-                <td class="number rank">${row.app.rank}</td>
                 ${columns.map(({ cell }) => cell(row, view))}
               </tr>`,
           )}
@@ -141,7 +163,7 @@ function explanation(view: PageView): Html {
   const { query } = view
   const sentence =
     query.sort === 'popular'
-      ? 'Popular apps are ordered by the tokens that they used in the window.'
+      ? `Popular apps are ordered by the ${query.measure} that they ${query.measure === 'tokens' ? 'used' : 'sent'} in the window.`
       : 'Trending apps are ordered by growth: the tokens of the window minus the average of the three windows of equal length before it.'
   const notes = query.sort === 'popular' ? [comparison(view)] : [baseline(view), comparison(view)]
   return html`<p class="quiet">
@@ -171,11 +193,15 @@ function comparison({ data: { earlier } }: PageView): string {
     : `The change of rank is not shown: ${lacks}.`
 }
 
-/** A short figure, with every digit for a pointer and for those who listen. */
+/**
+ * A short figure, with every digit for a pointer, for those who listen and for the clipboard: what is only shown or only
+ * spoken is not copied.
+ */
 function figure(value: bigint, unit: string, sign = ''): Html {
-  const whole = `${sign}${exact(value)} ${unit}`
-  return html`<td class="number" title="${whole}">
-    <span aria-hidden="true">${sign}${compact(value)}</span><span class="hidden">${whole}</span>
+  const whole = `${sign}${exact(value)}`
+  return html`<td class="number" title="${whole} ${unit}">
+    <span class="shown" aria-hidden="true">${sign}${even(value)}</span
+    ><span class="hidden">${whole}<span class="spoken"> ${unit}</span></span>
   </td>`
 }
 
@@ -186,20 +212,30 @@ function growth(excess: bigint, before: bigint): Html {
 
 function rankChange(now: bigint, before: bigint | undefined): Html {
   if (before === undefined) return html`<span class="up">new</span>`
-  if (before === now) return html`<span class="quiet" title="rank unchanged">=</span>`
+  if (before === now) {
+    return html`<span class="quiet" title="rank unchanged"
+      ><span class="shown" aria-hidden="true">=</span
+      ><span class="hidden">0<span class="spoken"> rank unchanged</span></span></span
+    >`
+  }
   const up = before > now
   const places = up ? before - now : now - before
-  const words = `${up ? 'up' : 'down'} ${places} from rank ${before} in the window before`
-  return html`<span class="${up ? 'up' : 'down'}" title="${words}">
-    <span aria-hidden="true">${up ? '▲' : '▼'}</span> ${places}<span class="hidden"> ${words}</span>
-  </span>`
+  const words = `${up ? 'up' : 'down'} from rank ${before} in the window before`
+  return html`<span class="${up ? 'up' : 'down'}" title="${places} ${words}"
+    ><span class="shown" aria-hidden="true">${up ? '▲' : '▼'} ${places}</span
+    ><span class="hidden">${up ? '+' : '-'}${places}<span class="spoken"> ${words}</span></span></span
+  >`
 }
 
-function trendLabel(name: string, recent: DailyTokens, missing: number): string {
+function trendLabel(
+  name: string,
+  measure: Measure,
+  { recent, missing }: { readonly recent: Daily; readonly missing: number },
+): string {
   const values = [...recent.values()]
   const highest = values.reduce((most, value) => (value > most ? value : most), 0n)
   const gaps = missing === 0 ? '' : `; without data for ${missing} of them`
-  return `${isolated(name)}: tokens per day over the last 30 days, at most ${compact(highest)}${gaps}`
+  return `${isolated(name)}: ${measure} per day over the last 30 days, at most ${compact(highest)}${gaps}`
 }
 
 function changeToPageBefore(query: RankingsQuery): Record<string, string> {

@@ -1,12 +1,11 @@
 /** GET / (CONTRACT 4.6): the ranking as a page, from the same snapshot and the same code as the API. */
-import { resolveQuery } from '../../datasets/rankings/query.ts'
 import type { SnapshotCatalogue } from '../../datasets/snapshots/catalogue.ts'
 import { queryString } from '../../http/respond.ts'
 import { HTML } from '../document.ts'
 import type { View } from '../views.ts'
 import { readPageData } from './page-data.ts'
 import { pageLinks } from './page-links.ts'
-import { parsePageParameters, withWindow, type PageParameters } from './page-query.ts'
+import { parsePageParameters, resolvePage, type PageParameters } from './page-query.ts'
 import { renderPage } from './page.ts'
 
 /** What is looked at first: made before a snapshot is served. */
@@ -20,7 +19,7 @@ export function rankingView(catalogue: SnapshotCatalogue): View<PageParameters> 
     read: (request) => parsePageParameters(queryString(request)),
     async make(context, asked) {
       const { snapshot } = context
-      const query = resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough)
+      const query = resolvePage(asked, snapshot)
       const metadata = catalogue.metadata(snapshot.id)
       return renderPage(
         {

@@ -1,5 +1,5 @@
--- How many apps the whole ranking has, and all their tokens.
+-- How many apps the whole ranking has, and all their requests or tokens.
 SELECT
   count(*) AS apps,
-  CAST(coalesce(sum(total_tokens), 0) AS VARCHAR) AS tokens
+  CAST(coalesce(sum(CASE WHEN $measure = 'requests' THEN total_requests ELSE total_tokens END), 0) AS VARCHAR) AS usage
 FROM popular($start, $end, category := $category, subcategory := $subcategory);

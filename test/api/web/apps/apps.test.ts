@@ -45,8 +45,10 @@ it('the page of an app has its usage by day with the gaps, its ranks by week and
   expect(text).toContain('<bdi>Night Owl &lt;b&gt;</bdi>')
   expect(text).toContain('href="/?subcategory=cli-agent"')
   expect(text).toContain('First day 2026-10-01')
-  expect(text).toContain('<title>2026-10-20: no data</title>')
+  expect(text).toContain('<title>2026-10-20 (no data)</title>')
   expect(text).toContain('best weekly rank 1')
+  expect(text).toContain('<figcaption>Requests per day, 2026-10-01 to 2026-10-28</figcaption>')
+  expect(text).toContain('100.0% of <a href="/?category=coding">coding</a>')
   // In the newest week it has the most tokens, in the oldest the other has.
   expect(text).toMatch(
     /2026-10-22 to 2026-10-28<\/th> <td class="number"> 1 <\/td> <td class="number"> 1 <\/td>/,
@@ -97,9 +99,11 @@ it('a search finds apps by a part of their name, whatever the case, and says whe
 
 it.each(['linear', 'log'])('two apps are compared on one %s chart', async (scale) => {
   const text = await get(`/compare?apps=1,2&scale=${scale}`)
-  expect(text.match(/<g class="line band-\d"/g)).toHaveLength(2)
+  // The chart is drawn twice, for wide and for narrow windows.
+  expect(text.match(/<g class="line band-\d"/g)).toHaveLength(4)
   // A missing day breaks a line in two.
-  expect(text.match(/<polyline/g)).toHaveLength(4)
+  expect(text.match(/<polyline/g)).toHaveLength(8)
+  expect(text).toContain('<th scope="row">2026-10-20 (no data)</th>')
   expect(text).toContain('href="/apps/2"')
 })
 

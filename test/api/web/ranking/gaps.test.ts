@@ -44,7 +44,7 @@ describe('a window with gaps', () => {
     )
     const target = /<a href="([^"]+)">coverage<\/a>/.exec(text)?.[1] ?? ''
     expect((await fetch(`${api.origin}${target}`)).status).toBe(200)
-    expect(text).toContain('<title>2026-01-07: no data</title>')
+    expect(text).toContain('<title>2026-01-07 (no data)</title>')
     expect(text).toContain('without data for 26 of them')
   })
 

@@ -85,8 +85,8 @@ describe('the page', () => {
   it('keeps the direction of a name to the name, and its control characters out', async () => {
     const text = await page()
     expect(text).toContain('<bdi class="name">App\ufffd \u202e59</bdi>')
-    expect(text).toMatch(/<span class="key band-1"><\/span><bdi>App\ufffd \u202e59<\/bdi>/)
-    expect(text).toContain('<title>2026-01-06: \u2068App\ufffd 59\u2069 59M of 1.83B tokens</title>')
+    expect(text).toMatch(/<span class="key band-3"><\/span><bdi>App\ufffd \u202e59<\/bdi>/)
+    expect(text).toMatch(/<title>2026-01-06[^<]*\n\u2068App\ufffd 59\u2069 59M\n/)
     expect(text).not.toContain('\u0007')
   })
 
@@ -144,12 +144,12 @@ describe('the page', () => {
       ])
     expect(legend(await page()).at(-1)).toEqual(['others', 'all others'])
     expect(legend(await page('?limit=2&offset=2'))).toEqual([
-      ['0', 'App 58'],
+      ['2', 'App 58'],
       ['1', 'App 57'],
       ['others', 'all others'],
     ])
     expect(legend(await page('?subcategory=legal'))).toEqual([
-      ['0', 'App 2'],
+      ['2', 'App 2'],
       ['1', 'App 1'],
     ])
   })
@@ -159,7 +159,7 @@ describe('the page', () => {
     const long = await page('?days=365')
     expect(long).toMatch(/Tokens per week, 2025-01-08 to 2026-01-07/)
     expect(long).toContain('the first whole week begins on 2025-01-09')
-    expect(long).toContain('<title>2026-01-01 to 2026-01-07:')
+    expect(long).toMatch(/<title>2026-01-01 to 2026-01-07[^<]*: /)
   })
 
   it('shows an earlier snapshot, and says that it is one', async () => {
@@ -248,10 +248,35 @@ describe('the page', () => {
     // App 60 used 120 tokens on the 5th, 60 million on the 6th and 300 on the 7th; app 1 the sixtieth part.
     const text = await page('?sort=trending&start_date=2026-01-06&end_date=2026-01-06')
     expect(text).toContain('+59,999,960 tokens more than the average before')
-    expect(text).toContain('+149,999,900%')
+    expect(text).toContain('+149,999,900.0%')
     expect(text.replaceAll(/\s+/g, ' ')).toContain(
       'compared with 1 of the 3 days 2026-01-03 to 2026-01-05: the data has no more of them',
     )
+  })
+
+  it('marks restated days, and says why they were restated', async () => {
+    const text = await page('?start_date=2026-01-05&end_date=2026-01-07')
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(
+      'Restated after they were first published: 1 day because usage was counted anew: 2026-01-05;',
+    )
+    expect(text).toContain('<th scope="row">2026-01-05 (restated)</th>')
+    expect(text).toContain('class="restated"')
+    expect(await page('?start_date=2026-01-06&end_date=2026-01-07')).not.toMatch(/restated"|Restated after/)
+  })
+
+  it('ranks by requests where that is asked for, in its files too', async () => {
+    const text = await page('?by=requests&limit=3')
+    expect(names(text)).toEqual(['App 1', 'App 2', 'App 3'])
+    expect(text).toMatch(/Requests per day, 2025-12-09 to 2026-01-07/)
+    expect(text).toMatch(
+      /<th scope="col" class="number">Requests<\/th>\s*<th scope="col" class="number">Share</,
+    )
+    const rows = await (await fetch(`${api.origin}/rankings.json?by=requests&limit=3`)).json()
+    expect(rankingsSchema.parse(rows).data.map(({ rank, app_id }) => [rank, app_id])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ])
   })
 
   it('shows in trending the longest usual window with a whole baseline, unless another is asked for', async () => {
@@ -295,6 +320,7 @@ describe('the page', () => {
     ['?days=7&days=7', 'given more than once'],
     ['?days=7&start_date=2026-01-05', 'instead of start_date'],
     ['?sort=best', 'popular, trending'],
+    ['?sort=trending&by=requests', 'tokens, where sort is trending'],
     ['?colour=red', 'as_of, days'],
     ['?format=csv', '"format" is unknown'],
     ['?as_of=2020-01-01T00:00:00Z', 'retained snapshot'],

@@ -114,6 +114,85 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
+  it('shows the figures of a day by hover, tap and keyboard, and those of the whole chart else', async () => {
+    const days = ['2026-08-07', '2026-08-06'] as const
+    const { page, close } = await open('/')
+    const figures = () => page.locator('.readout').innerText()
+    const whole = await figures()
+    expect(whole).toContain('Tokens of the whole chart')
+    await page.locator('.wide .fields rect').nth(5).hover()
+    expect(await figures()).toContain(days[0])
+    expect(await figures()).toMatch(/Hermes Agent 1\.5T[^]*all others 1\.04T/)
+    await page.mouse.move(2, 2)
+    expect(await figures()).toBe(whole)
+    await page.getByRole('slider').focus()
+    await page.keyboard.press('ArrowLeft')
+    expect(await page.getByRole('slider').getAttribute('aria-valuetext')).toMatch(
+      new RegExp(`^${days[1]}, .*Hermes Agent [\\d.]+T`),
+    )
+    await close()
+    const phone = await open('/', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
+    await phone.page.locator('.narrow .fields rect').nth(5).tap()
+    expect(await phone.page.locator('.readout').innerText()).toContain(days[0])
+    const letters = z
+      .number()
+      .parse(
+        await phone.page.evaluate("document.querySelector('.narrow .tick').getBoundingClientRect().height"),
+      )
+    expect(letters).toBeGreaterThan(11)
+    await phone.close()
+  })
+
+  it('gives figures to the clipboard, not what is only seen or only heard', async () => {
+    const { page, close } = await open('/?days=7&limit=1')
+    const copied = await page.evaluate(`(() => {
+      getSelection().selectAllChildren(document.querySelector('#ranking tbody'))
+      return getSelection().toString()
+    })()`)
+    expect(String(copied).trim()).toMatch(/^1\t0\tHermes Agent\s+[\d,]{15,}\t\d+\.\d%\t[\d,]+$/)
+    await close()
+  })
+
+  it('copies over plain http, where browsers offer no clipboard to scripts', async () => {
+    const { page, close } = await open('/')
+    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    await page.getByRole('button', { name: 'Copy' }).first().click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    await close()
+  })
+
+  it('keeps the head of the table in sight', async () => {
+    const { page, close } = await open('/', { viewport: { width: 1280, height: 900 } })
+    await page.locator('#ranking tbody tr').nth(30).scrollIntoViewIfNeeded()
+    const top = await page.evaluate("document.querySelector('#ranking thead th').getBoundingClientRect().top")
+    expect(top).toBe(0)
+    await close()
+  })
+
+  it.each([
+    { width: 640, height: 450 },
+    { width: 390, height: 844 },
+  ])('covers nothing that has the focus: %o', async (viewport) => {
+    const { page, close } = await open('/', { viewport })
+    const covered = z.array(z.string()).parse(
+      await page.evaluate(`(async () => {
+        const covered = []
+        for (const element of document.querySelectorAll('main a, main button, main input, main select, main [tabindex]')) {
+          element.focus()
+          if (document.activeElement !== element) continue
+          await new Promise(requestAnimationFrame)
+          const { top, bottom, left, right } = element.getBoundingClientRect()
+          const footer = document.querySelector('footer').getBoundingClientRect()
+          const seen = Math.min(bottom, footer.top) - Math.max(top, 0)
+          if (seen <= 0) covered.push(element.outerHTML.slice(0, 100))
+        }
+        return covered
+      })()`),
+    )
+    expect(covered).toEqual([])
+    await close()
+  })
+
   it('can be walked through by keyboard, the ranking first', async () => {
     const { page, close } = await open('/')
     await page.keyboard.press('Tab')

@@ -1,0 +1,78 @@
+/** What the columns of a chart stand for: days, or whole weeks where days would be too narrow. */
+import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { eachDay } from '../days.ts'
+
+/** Usage per day, `YYYY-MM-DD`; a day without usage is not in it. */
+export type Daily = ReadonlyMap<string, bigint>
+
+/** A band or a line of a chart: an app, or all others together. */
+export interface Band {
+  /** By which its colour is found. */
+  readonly key: string
+  readonly name: string
+  readonly daily: Daily
+}
+
+/** Days that are not like the others. */
+export interface SpecialDays {
+  readonly missing: ReadonlySet<string>
+  readonly restated: ReadonlySet<string>
+}
+
+export interface Column extends DateWindow {
+  /** Usage of each band. */
+  readonly values: readonly bigint[]
+  readonly total: bigint
+  readonly days: number
+  /** How many of its days the data does not have, and how many were restated. */
+  readonly missing: number
+  readonly restated: number
+}
+
+export interface Columns {
+  readonly unit: 'day' | 'week'
+  readonly bands: readonly Band[]
+  readonly columns: readonly Column[]
+}
+
+const MOST_DAYS = 120
+const WEEK = 7
+
+/**
+ * Usage per day, or per week where the window has more than 120 days. Weeks are counted back from its last day, and
+ * the days before the first whole week have no column: next to whole weeks a part of one looks like a collapse.
+ */
+export function columnsOf(
+  bands: readonly Band[],
+  window: DateWindow,
+  { missing, restated }: SpecialDays,
+): Columns {
+  const days = eachDay(window)
+  const unit = days.length > MOST_DAYS ? 'week' : 'day'
+  const length = unit === 'week' ? WEEK : 1
+  const whole = days.slice(days.length % length)
+  const starts = whole.filter((_, index) => index % length === 0)
+  const columns = starts.map((start, index) => {
+    const own = whole.slice(index * length, (index + 1) * length)
+    const values = bands.map(({ daily }) => sum(own.map((day) => daily.get(day) ?? 0n)))
+    return {
+      start,
+      end: own.at(-1) ?? start,
+      values,
+      total: sum(values),
+      days: own.length,
+      missing: own.filter((day) => missing.has(day)).length,
+      restated: own.filter((day) => restated.has(day)).length,
+    }
+  })
+  return { unit, bands, columns }
+}
+
+/** All usage of a band in its columns. */
+export function totalOf({ columns }: Columns, band: number): bigint {
+  return sum(columns.map(({ values }) => values[band] ?? 0n))
+}
+
+function sum(values: readonly bigint[]): bigint {
+  return values.reduce((total, value) => total + value, 0n)
+}

@@ -1,0 +1,75 @@
+/** A chart with all that makes it readable: the figures of a day by pointer or keyboard, and a table of its days. */
+import { inWords } from '../days.ts'
+import { html, type Html } from '../html.ts'
+import { compact, exact } from '../numbers.ts'
+import { totalOf, type Column, type Columns } from './columns.ts'
+import { NARROW, remark, WIDE, type Frame } from './frame.ts'
+
+interface ChartFigure {
+  readonly id: string
+  /** What is measured: `Tokens`. */
+  readonly measure: string
+  readonly caption: Html
+  /** Days that are not like the others. */
+  readonly note: Html | null
+  readonly columns: Columns
+  readonly draw: (frame: Frame) => Html
+  /** Whether the bands together are something: those of a comparison are not. */
+  readonly isSum: boolean
+}
+
+/** The figure. The script puts the figures of one day where those of the whole chart stand. */
+export function chartFigure({ id, measure, caption, note, columns, draw, isSum }: ChartFigure): Html {
+  const { unit, bands } = columns
+  return html`<figure id="${id}" class="figure">
+    <figcaption>${caption}</figcaption>
+    ${note} ${draw(WIDE)} ${draw(NARROW)}
+    <div class="readout" data-unit="${unit}">
+      <p class="moment">${measure} of the whole chart</p>
+      <ul class="legend">
+        ${bands.map(
+          ({ key, name }, band) =>
+            html`<li data-band="${key}">
+              <span class="key band-${key}"></span><bdi>${name}</bdi>
+              <span class="value">${compact(totalOf(columns, band))}</span>
+            </li>`,
+        )}
+      </ul>
+    </div>
+    ${table(measure, columns, isSum)}
+  </figure>`
+}
+
+/** The figures of the chart, for those who rather read. */
+function table(measure: string, { unit, bands, columns }: Columns, isSum: boolean): Html {
+  const hasTotal = isSum && bands.length > 1
+  return html`<details>
+    <summary>The chart as a table</summary>
+    <div class="scroll" role="region" aria-label="${measure} per ${unit}" tabindex="0">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">${unit === 'day' ? 'Day' : 'Week'}</th>
+            ${bands.map(({ name }) => html`<th scope="col" class="number"><bdi>${name}</bdi></th>`)}
+            ${hasTotal ? html`<th scope="col" class="number">Together</th>` : null}
+          </tr>
+        </thead>
+        <tbody>
+          ${columns.map((column) => row(column, hasTotal))}
+        </tbody>
+      </table>
+    </div>
+  </details>`
+}
+
+function row(column: Column, hasTotal: boolean): Html {
+  const values = hasTotal ? [...column.values, column.total] : column.values
+  const cells =
+    column.missing === column.days
+      ? values.map(() => html`<td class="number">–</td>`)
+      : values.map((value) => html`<td class="number">${exact(value)}</td>`)
+  return html`<tr>
+    <th scope="row">${inWords(column)}${remark(column)}</th>
+    ${cells}
+  </tr>`
+}

@@ -1,8 +1,0 @@
--- Tokens per day of the apps of a page; days without usage have no row.
-SELECT
-  d.app_id,
-  CAST(d.day AS VARCHAR) AS day,
-  CAST(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS VARCHAR) AS tokens
-FROM app_daily AS d
-WHERE d.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
-  AND list_contains(string_split($apps, ','), CAST(d.app_id AS VARCHAR));

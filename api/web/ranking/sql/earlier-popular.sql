@@ -1,4 +1,0 @@
--- The ranks that the apps of a page had in another window.
-SELECT app_id, rank
-FROM popular($start, $end, category := $category, subcategory := $subcategory)
-WHERE list_contains(string_split($apps, ','), CAST(app_id AS VARCHAR));

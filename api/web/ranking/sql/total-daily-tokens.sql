@@ -1,8 +1,0 @@
--- Tokens per day of all apps that a filter lets through.
-SELECT
-  CAST(d.day AS VARCHAR) AS day,
-  CAST(sum(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT)) AS VARCHAR) AS tokens
-FROM app_daily AS d
-JOIN filtered_apps($category, $subcategory) AS f ON f.app_id = d.app_id
-WHERE d.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
-GROUP BY d.day;
