@@ -19,7 +19,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rebuild } from '../../pipeline/commands/rebuild.ts'
@@ -109,50 +109,6 @@ async function expectBothDays(): Promise<void> {
 }
 
 describe('a file', () => {
-  const torn: readonly (readonly [string, string, () => string | Uint8Array, string])[] = [
-    ['truncated Parquet', 'rows.parquet', () => parquet.subarray(0, 300), 'cannot be read as Parquet'],
-    [
-      'gzip cut in the middle',
-      'rows.csv.gz',
-      () => gzipSync(CSV).subarray(0, 30),
-      'rows.csv.gz cannot be read',
-    ],
-    [
-      'zstd cut in the middle',
-      'rows.csv.zst',
-      () => zstdCompressSync(CSV).subarray(0, 30),
-      'rows.csv.zst cannot be read',
-    ],
-    [
-      'CSV with a shifted column',
-      'rows.csv',
-      () => CSV.replace(',50,0', ',,50,0'),
-      '1 of 2 rows are rejected',
-    ],
-    [
-      'NDJSON with a torn last line',
-      'rows.ndjson',
-      () => `${NDJSON}${NDJSON.slice(0, 40)}`,
-      '1 of 2 rows are rejected',
-    ],
-    [
-      'an empty CSV file',
-      'rows.csv',
-      () => '',
-      'rows.csv is empty: expected a first line with the column names',
-    ],
-    ['an empty Parquet file', 'rows.parquet', () => '', 'cannot be read as Parquet'],
-    ['an empty Arrow file', 'rows.arrow', () => '', 'rows.arrow is not a whole Arrow IPC file'],
-    ['columns of another table', 'rows.csv', () => 'a,b\n1,2\n', 'rows.csv has no column ts, app_id'],
-    ['a file of an unknown kind', 'rows.xlsx', () => 'x', 'rows.xlsx is no file that can be read'],
-  ]
-
-  it.each(torn)('%s fails the run, which names it', async (_fault, name, content, message) => {
-    writeRaw(dataDir, `${FOLDER}/${name}`, content())
-    const { stderr } = await expectFailure(`${FOLDER}/${name}`)
-    expect(stderr).toContain(message)
-  })
-
   it('that was torn is counted once it is whole', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(CSV).subarray(0, 30))
     await expectFailure('rows.csv.gz cannot be read')
@@ -206,18 +162,19 @@ describe('a missing right', () => {
     await expectRight()
   })
 
-  it.each([
-    [`${FOLDER}/rows.csv`, () => CSV],
-    [`${FOLDER}/rows.parquet`, () => parquet],
-    ['apps/more.csv', () => 'app_id,app_name,visibility,updated_at\n'],
-  ])('to %s is told as that, not as damage', async (name, content) => {
-    writeRaw(dataDir, name, content())
-    const path = join(dataDir, 'raw', name)
-    chmodSync(path, 0o000)
-    await expectFailure(
-      `${name} may not be read; give the user of the run the right to, and run again`,
-      nightOfAnyUser(),
-    )
+  it('to files is told for each day as that, not as damage, and to one of the registry once usage can be read', async () => {
+    const files = [`${FOLDER}/rows.csv`, 'usage/date=2026-01-05/rows.parquet', 'apps/more.csv'] as const
+    writeRaw(dataDir, files[0], CSV)
+    writeRaw(dataDir, files[1], parquet)
+    writeRaw(dataDir, files[2], 'app_id,app_name,visibility,updated_at\n')
+    const paths = files.map((name) => join(dataDir, 'raw', name))
+    const message = (name: string) =>
+      `${name} may not be read; give the user of the run the right to, and run again`
+    for (const path of paths) chmodSync(path, 0o000)
+    const { stderr } = await expectFailure(message(files[0]), nightOfAnyUser())
+    expect(stderr).toContain(message(files[1]))
+    for (const path of paths.slice(0, 2)) rmSync(path)
+    await expectFailure(message(files[2]), nightOfAnyUser())
   })
 
   function nightOfAnyUser(): Promise<Ended> {

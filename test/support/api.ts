@@ -153,6 +153,12 @@ export async function startAll(environment: Readonly<Record<string, string>>) {
   return { ...program, welcome }
 }
 
+/** Sends the request of the "Try it" line. */
+export function tryIt(welcome: string): Promise<Response> {
+  const [, authorization = '', address = ''] = /curl -H 'Authorization: (.*)' '(.*)'/.exec(welcome) ?? []
+  return fetch(address, { headers: { authorization } })
+}
+
 /** A new inference key, made by `npm run keys`. */
 export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
   const args = ['create', '--account', 'a', '--kind', 'inference']

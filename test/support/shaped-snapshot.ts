@@ -24,7 +24,7 @@ export const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 /** Prompt tokens of an app on a day, and as many completion tokens, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
 export type Shape = (app: number, day: number, chance: number) => number | undefined
 
-export const SHAPES: Readonly<Record<string, Shape>> = {
+export const SHAPES = {
   flat: (_app, _day, chance) => Math.floor(chance * 100),
   steep: (app, _day, chance) => Math.floor((1e9 / app ** 2) * (0.5 + chance)),
   sparse: (app, _day, chance) => (chance < 0.1 ? Math.floor(1e6 / app) + 1 : undefined),
@@ -39,7 +39,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   enormous: (app, _day, chance) => Math.floor((9e18 / app) * chance),
   // Neighbours differ by less than a DOUBLE can tell.
   'nearly ties': (app) => 4e17 + app * 64,
-}
+} satisfies Readonly<Record<string, Shape>>
 
 /** How many apps there are, how many of them lead in each subcategory and block, and how many prefix sums there may be. */
 export interface Size {
@@ -49,7 +49,7 @@ export interface Size {
 }
 
 /** Checkpoints on each day, and on one day in some. */
-export const SIZES: readonly Size[] = [
+export const SIZES: readonly [Size, ...Size[]] = [
   { apps: 60, level: 6, rowShare: 100 },
   { apps: 150, level: 15, rowShare: 0.3 },
   { apps: 100, level: 3, rowShare: 0.1 },

@@ -1,8 +1,9 @@
 /** Rejected rows are kept with file, row and reason, in every text format and whatever broke them. */
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
 
@@ -142,29 +143,30 @@ describe('a long line', () => {
   const line = { csv: csvLine, ndjson: ndjsonLine }
   const formats = ['csv', 'ndjson'] as const
 
-  it.each(formats)('counts below 2,000,000 bytes in %s, and is rejected from there on', async (format) => {
+  it('counts below 2,000,000 bytes, and is rejected from there on', async () => {
     const dataDir = folder()
     const lengths = [100, 1_999_999, 2_000_000, 100, 10_000_000, 100]
     writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
-    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, lengths))
-    const first = format === 'csv' ? 2 : 1
+    for (const format of formats) writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, lengths))
     await runAt(dataDir, AS_OF)
     const reason = 'broken line: it must be shorter than 2,000,000 bytes'
     expect(
-      await queryWarehouse(dataDir, 'SELECT row, reason FROM quarantine ORDER BY quarantine.row'),
-    ).toEqual([
-      { row: `${first + 2}`, reason },
-      { row: `${first + 4}`, reason },
-    ])
-    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2006' }])
+      await queryWarehouse(dataDir, 'SELECT q.row, reason FROM quarantine AS q ORDER BY file, q.row'),
+      // A CSV file has a header.
+    ).toEqual(['4', '6', '3', '5'].map((row) => ({ row, reason })))
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2012' }])
   })
 
-  it.each(formats)('that the reader of %s would pass over fails the run and is named', async (format) => {
+  it('that the reader would pass over fails the run and is named', async () => {
     const dataDir = folder()
-    writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, [100, 40_000_000, 100]))
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      `long.${format} cannot be read: it has a line of more than 10 MB. Lines must be shorter than 2,000,000 bytes`,
-    )
+    const name = (format: string) => `usage/date=2026-01-0${format.length}/long.${format}`
+    for (const format of formats) writeRaw(dataDir, name(format), text(format, [100, 40_000_000, 100]))
+    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error))
+    for (const format of formats) {
+      expect(failure).toContain(
+        `${name(format)} cannot be read: it has a line of more than 10 MB. Lines must be shorter than 2,000,000 bytes`,
+      )
+    }
   })
 
   function text(format: 'csv' | 'ndjson', lengths: readonly number[]): string {
@@ -185,39 +187,38 @@ describe('a long line', () => {
 describe('the line ends of NDJSON', () => {
   const good = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`
 
-  it.each([
-    ['\\n first', ['\n', '\r\n', '\r\n']],
-    ['\\r\\n first', ['\r\n', '\n', '\n']],
-  ])('may be of both kinds, %s, and rows have their true numbers', async (_name, ends) => {
+  it('may be of both kinds, whichever is first, and rows have their true numbers', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
     const lines = [good, good, 'not json', '', 'not json', good]
-    writeRaw(
-      dataDir,
-      `usage/date=${DAY}/mixed.ndjson`,
-      lines.map((line, index) => line + ends[index % ends.length]).join(''),
-    )
+    for (const [index, ends] of [
+      ['\n', '\r\n', '\r\n'],
+      ['\r\n', '\n', '\n'],
+    ].entries()) {
+      const text = lines.map((line, at) => line + ends[at % ends.length]).join('')
+      writeRaw(dataDir, `usage/date=${DAY}/mixed-${index}.ndjson`, text)
+    }
     await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, 'SELECT row FROM quarantine ORDER BY quarantine.row')).toEqual([
-      { row: '3' },
-      { row: '5' },
-    ])
-    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2005' }])
+    expect(await queryWarehouse(dataDir, 'SELECT q.row FROM quarantine AS q ORDER BY q.file, q.row')).toEqual(
+      ['3', '5', '3', '5'].map((row) => ({ row })),
+    )
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2010' }])
   })
 
-  // In chunks of 1 MiB: the last one has its carriage return at the end of the first.
-  it.each([1, 2, Math.floor(2 ** 20 / (good.length + 1))])(
-    'are no carriage returns alone, such as that of line %i: the run fails and the file is named',
-    async (line) => {
-      const dataDir = folder()
+  it('are no carriage returns alone, on whichever line: the run fails and the file is named', async () => {
+    const dataDir = folder()
+    // In chunks of 1 MiB: the last one has its carriage return at the end of the first.
+    const lines = [1, 2, Math.floor(2 ** 20 / (good.length + 1))]
+    const name = (line: number) => `usage/date=${addDays(DAY, -lines.indexOf(line))}/returns.ndjson`
+    for (const line of lines) {
       const before = `${good}\n`.repeat(line - 1)
       const padded = good.padEnd(line > 2 ? 2 ** 20 - 1 - before.length : 0)
-      writeRaw(dataDir, `usage/date=${DAY}/returns.ndjson`, `${before}${padded}\r${good}\n${good}\n`)
-      await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-        'returns.ndjson cannot be read: it has a carriage return without a line feed',
-      )
-    },
-  )
+      writeRaw(dataDir, name(line), `${before}${padded}\r${good}\n${good}\n`)
+    }
+    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error))
+    for (const line of lines)
+      expect(failure).toContain(`${name(line)} cannot be read: it has a carriage return without a line feed`)
+  })
 })
 
 describe('an unclosed quote', () => {
@@ -232,19 +233,22 @@ describe('an unclosed quote', () => {
 })
 
 describe('line breaks inside of quotes', () => {
-  // More than a thread takes at a time, so that one begins inside of a text.
-  it.each([
-    ['', `${HEADER.trim()},note`],
-    [', behind a byte order mark', `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`],
-    [', behind a quote where none may stand', `${HEADER.trim()},note\n${DAY}T00:00:00Z,1,0,0,5" or so`],
-  ])('begin no rows in a large file, though what follows looks like them%s', async (_name, header) => {
+  it('begin no rows in a large file, though what follows looks like them', async () => {
     const dataDir = folder()
+    const headers = [
+      `${HEADER.trim()},note`,
+      `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`,
+      // Behind a quote where none may stand.
+      `${HEADER.trim()},note\n${DAY}T00:00:00Z,1,0,0,5" or so`,
+    ]
+    // More than a thread takes at a time, so that one begins inside of a text.
     const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
     const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
-    writeRaw(dataDir, `usage/date=${DAY}/notes.csv`, `${header}\n${rows}`)
+    for (const [index, header] of headers.entries())
+      writeRaw(dataDir, `usage/date=${DAY}/notes-${index}.csv`, `${header}\n${rows}`)
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, 'SELECT app_id, prompt_tokens FROM usage_daily')).toEqual([
-      { app_id: '1', prompt_tokens: '20' },
+      { app_id: '1', prompt_tokens: '60' },
     ])
   })
 })
@@ -281,20 +285,18 @@ describe('the limit of 1 %', () => {
     ])
   })
 
-  it('tells the first row of a fault, and not more of it than a line or two', async () => {
+  it('is told for every broken day at once: the commonest fault first, with its first row, cut to a line or two', async () => {
     const dataDir = folder()
-    const rows = ['1'.repeat(300), 'second'].map((tokens) => `${DAY}T00:00:00Z,1,x${tokens},1\n`)
-    writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      /rows\.csv: 2 rows: prompt_tokens .*; first at row 3: (?=.{200}$)\{"ts":"2026-01-05T00:00:00Z".*"x1{99}/,
+    const rows = ['x,1', '1,x' + '1'.repeat(300), '1,xsecond'].map(
+      (values) => `${DAY}T00:00:00Z,${values},1\n`,
     )
-  })
-
-  it('tells the commonest fault first', async () => {
-    const dataDir = folder()
-    const rows = ['a,1', '1,x', '1,x'].map((values) => `${DAY}T00:00:00Z,${values},1\n`)
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1) + rows.join(''))
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/: 2 rows: prompt_tokens .*\n.*: 1 row: app_id /)
+    writeRaw(dataDir, 'usage/date=2026-01-04/rows.csv', `${HEADER}x,1,1,1\n`)
+    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error))
+    expect(failure).toMatch(/Day 2026-01-04.*Day 2026-01-05/s)
+    expect(failure).toMatch(
+      /rows\.csv: 2 rows: prompt_tokens .*; first at row 4: (?=.{200}$)\{"ts":"2026-01-05T00:00:00Z".*"x1{99}.*\n.*: 1 row: app_id /m,
+    )
   })
 
   it('is forgotten when the files of the day are gone', async () => {
@@ -306,14 +308,6 @@ describe('the limit of 1 %', () => {
     const report = await runAt(dataDir, AS_OF)
     expect(fact(report, 'load', 'reject_reasons')).toEqual([])
     expect(await queryWarehouse(dataDir, 'SELECT count(*) AS n FROM quarantine')).toEqual([{ n: '0' }])
-  })
-
-  it('is told for every broken day of the run at once', async () => {
-    const dataDir = folder()
-    for (const day of ['2026-01-03', '2026-01-04']) {
-      writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${HEADER}x,1,1,1\n`)
-    }
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/Day 2026-01-03.*Day 2026-01-04/s)
   })
 })
 
@@ -348,15 +342,30 @@ describe('files that cannot be counted', () => {
     ],
     ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
     ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
+    ['rows.csv.zst', zstdCompressSync(HEADER + goodCsv(9)).subarray(0, 30), /rows\.csv\.zst cannot be read/],
     ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
+    ['rows.parquet', '', /rows\.parquet cannot be read as Parquet/],
     ['rows.arrow', 'ARROW1', /rows\.arrow is not a whole Arrow IPC file/],
-    ['rows.xlsx', 'x', /rows\.xlsx is no file that can be read\. Expected \.parquet, \.arrow/],
+    ['rows.arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
   ] as const
 
-  it.each(cases)('%s with %j', async (name, content, message) => {
+  it('fail the run, which names each of them with what is wrong', async () => {
     const dataDir = folder()
-    writeRaw(dataDir, `usage/date=${DAY}/${name}`, content)
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+    const day = (index: number) => `usage/date=${addDays('2025-12-01', index)}`
+    for (const [index, [name, content]] of cases.entries())
+      writeRaw(dataDir, `${day(index)}/${name}`, content)
+    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error)).split('\n')
+    for (const [index, [name, , message]] of cases.entries()) {
+      expect.soft(failure.find((line) => line.includes(`${day(index)}/${name}`))).toMatch(message)
+    }
+  })
+
+  it('a file of an unknown kind', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.xlsx`, 'x')
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      'rows.xlsx is no file that can be read. Expected .parquet, .arrow',
+    )
   })
 
   it('a folder that names no day', async () => {

@@ -1,13 +1,85 @@
-/** The request that `npm start` prints, pasted into a shell. */
+/** `npm start` where something is in its way, and the request that it prints, pasted into a shell. */
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { open, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
-import { rankingsSchema, startAll } from '../../support/api.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { rankingsSchema, said, startAll, startProgram, tryIt, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { freePort } from '../../support/ports.ts'
 import { hasProgram } from '../../support/programs.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
+
+/** A data folder of which the pipeline publishes nothing. */
+function brokenFolder(): string {
+  const dataDir = folders.make()
+  const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
+  mkdirSync(day, { recursive: true })
+  writeFileSync(join(day, 'broken.parquet'), 'not a Parquet file')
+  return dataDir
+}
+
+describe('npm start', () => {
+  it('starts the API when the pipeline fails, and says so', async () => {
+    const { welcome, child, ended } = await startAll({ DATA_DIR: brokenFolder() })
+    expect((await tryIt(welcome)).status).toBe(503)
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
+    expect(code).toBe(0)
+    expect(stderr).toContain('pipeline run failed')
+  })
+
+  it('ends, and the run with it, when it is stopped before it serves', async () => {
+    const silent = createServer(() => undefined)
+    const port = await freePort()
+    silent.listen(port, '127.0.0.1')
+    const asked = once(silent, 'request')
+    const program = startProgram('start.ts', [], {
+      DATA_DIR: folders.make(),
+      PORT: '0',
+      USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
+    })
+    await asked
+    program.child.kill('SIGTERM')
+    const { code, stdout, stderr } = await program.ended
+    silent.closeAllConnections()
+    silent.close()
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+    expect(stderr).not.toContain('pipeline run failed')
+  })
+
+  it('ends when it is stopped while it opens what it serves', async () => {
+    const pipe = join(folders.make(), 'models.json')
+    await promisify(execFile)('mkfifo', [pipe])
+    const settings = { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe }
+    const program = startProgram('start.ts', [], settings)
+    // Read twice: when the settings are checked, and when the API opens.
+    await writeFile(pipe, '{"models":{}}')
+    await said(program, 'stderr', /pipeline run failed/)
+    const writer = await open(pipe, 'w')
+    program.child.kill('SIGTERM')
+    await writer.writeFile('{"models":{}}')
+    await writer.close()
+    const { code, stderr } = await program.ended
+    expect(code, stderr).toBe(0)
+  })
+
+  it('reads MODELS_FILE again on SIGHUP', async () => {
+    const file = join(folders.make(), 'models.json')
+    writeFileSync(file, '{"models":{}}')
+    const { child, output, ended } = await startAll({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
+    writeFileSync(file, '{')
+    child.kill('SIGHUP')
+    await until(() => output.stderr.includes('models not reloaded'))
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ code: 0 })
+  })
+})
 
 it.skipIf(!hasProgram('curl'))('npm start prints a curl command that answers when it is pasted', async () => {
   const { welcome, child, ended } = await startAll({ DATA_DIR: folders.make() })

@@ -26,16 +26,17 @@ import { publishSnapshot } from '../../../support/snapshot.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-const CASES = Object.entries(SHAPES).flatMap(([name, shape], index) => {
-  const size = SIZES[index % SIZES.length]
-  return size === undefined ? [] : [{ name, shape, size }]
-})
+/** One shape for each size. Where few apps have nearly all usage, the candidates prove some pages. */
+const CASES = [
+  { name: 'one giant', proven: 0 },
+  { name: 'steep', proven: 1 },
+  { name: 'nearly ties', proven: 0 },
+] as const
 
-it.each(CASES)('a page over data that are $name is the page of all apps', async ({ name, shape, size }) => {
-  const shaped = await makeShaped(shape, name.length, size)
-  const proven = await expectSamePages(shaped, 12)
-  // Where few apps have nearly all usage, the candidates prove some pages.
-  expect(proven).toBeGreaterThan(name === 'steep' ? 0 : -1)
+it.each(CASES)('a page over data that are $name is the page of all apps', async ({ name, proven }) => {
+  const size = SIZES[CASES.findIndex((each) => each.name === name)] ?? SIZES[0]
+  const shaped = await makeShaped(SHAPES[name], name.length, size)
+  expect(await expectSamePages(shaped, 12)).toBeGreaterThanOrEqual(proven)
   await shaped.remove()
 })
 
@@ -60,8 +61,8 @@ describe('over apps that gain and lose rank', () => {
     return { sort: 'trending', start: date, end: date, category: null, subcategory: null, limit, offset: 0 }
   }
 
-  it('the upper bound holds for every app that is no candidate, on each single day', async () => {
-    for (let day = 0; day < DAYS; day += 1) {
+  it('the upper bound holds for every app that is no candidate, on single days of every block', async () => {
+    for (let day = 0; day < DAYS; day += 7) {
       const query: RankingsQuery = { ...oneDay(day, 60), sort: 'popular' }
       const candidates = new Set((await readPage(snapshot, query, 'fast')).map(({ app_id }) => app_id))
       const [most] = (await readPage(snapshot, query, 'main')).filter(({ app_id }) => !candidates.has(app_id))

@@ -1,0 +1,32 @@
+/** Drawn changes between nights: the month files are those that an empty folder would give. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { addDays } from '../../../../pipeline/contract/calendar.ts'
+import { DAYS, Months, monthsOf } from '../../../support/months.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { randomFrom, seedFrom } from '../../../support/random.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+it('whatever comes in whatever order, each night publishes what it would anew', async () => {
+  const months = new Months(folders, folders.make())
+  months.fill()
+  await months.run()
+  const random = randomFrom(seedFrom('MONTHS_SEED'))
+  const pick = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)]
+  const changes: readonly (() => unknown)[] = [
+    () => months.deliver(pick(DAYS) ?? '', 'late.csv', 1 + Math.floor(random() * 100)),
+    () => rmSync(join(months.dataDir, `raw/usage/date=${pick(DAYS)}`), { recursive: true, force: true }),
+    () => months.decide(`${pick([1, 3, 4, 6, 7])},Some,${pick(['public', 'hidden'])},game,,${months.today}`),
+    () => months.decide(`${pick([3, 4, 7])},Some,public,,${pick([1, 2])},${months.today}`),
+    () => (months.today = addDays(months.today, 20)),
+  ]
+  for (let number = 0; number < 8; number += 1) {
+    pick(changes)?.()
+    await months.nextNight()
+    await months.expectAsAnew()
+  }
+  expect(monthsOf(months.dataDir).length).toBeGreaterThan(0)
+})
