@@ -65,11 +65,11 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
 
   return async (routed, request, reply) => {
     const { call } = routed
-    const client = openEventStream(reply, silenceMs)
+    // The head of a reply names the app, and a comment takes it along.
+    const client = openEventStream(reply, { silenceMs, beforeHead: () => call.attribute(true) })
     const opened = await open(routed, request, client)
     if (opened === undefined) return
     const [attempt, stream] = opened
-    // The head of the reply names the app.
     await call.reachedFirstToken()
     const failure = await relay(stream, attempt, client)
     fallback.ended(call, attempt, failure)

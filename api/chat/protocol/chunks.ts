@@ -1,11 +1,11 @@
 /** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
-import { DONE, type ProviderEvent } from '../upstream/events.ts'
+import { isDone, namesError, type ProviderEvent } from '../upstream/events.ts'
 import { failureOf, isError } from '../upstream/provider-error.ts'
-import { identity, type Answerer } from './completion.ts'
-import { finishMembers, isFailure, isFilter, nativeFinish } from './finish.ts'
+import { checkChoice, identity, type Answerer } from './completion.ts'
+import { finishMembers, isFilter, nativeFinish } from './finish.ts'
 import { plainMessage } from './message.ts'
-import { ToolCallStream } from './tool-calls.ts'
+import { indexOf, ToolCallStream } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
@@ -49,11 +49,11 @@ export class ChunkReader {
    * @throws {AttemptFailure} when it is an error, or nothing that can be read.
    */
   read({ event, data }: ProviderEvent): JsonObject | undefined {
-    if (data.trim() === DONE) {
+    if (isDone(data)) {
       this.#isDone = true
       return this.#restOfCalls()
     }
-    const isNamedError = event === 'error'
+    const isNamedError = namesError(event)
     // A sign of life, as other servers give by a comment.
     if (data === '' && !isNamedError) return undefined
     const value = parseJson(data)
@@ -79,7 +79,7 @@ export class ChunkReader {
 
   /** Whether the provider said that the reply is whole: by the end of every choice, or by [DONE]. */
   get isWhole(): boolean {
-    return this.#areOver || (this.#isDone && this.#saysSomething)
+    return this.#areOver || (this.#isDone && this.#saysSomething && !this.#isHalfCalled)
   }
 
   /** Whether nothing but usage can follow: every choice that was asked for is over. */
@@ -110,7 +110,7 @@ export class ChunkReader {
         ...more,
         index,
         delta: hasBegun ? {} : { role: 'assistant', content: '' },
-        ...finishMembers(native, tools.count > 0),
+        ...finishMembers(native, tools.called),
       }))
     return { ...this.#more, ...this.#chunk({ choices, usage: usageReply(this.usage) }) }
   }
@@ -126,6 +126,11 @@ export class ChunkReader {
     return true
   }
 
+  /** Whether a call breaks off in the midst of its arguments. */
+  get #isHalfCalled(): boolean {
+    return [...this.#choices.values()].some(({ isOver, tools }) => !isOver && tools.isHalf)
+  }
+
   #chunk(more: JsonObject): JsonObject {
     const frame = this.#frame ?? identity({}, this.#answerer)
     return { ...frame, object: 'chat.completion.chunk', ...more }
@@ -135,8 +140,9 @@ export class ChunkReader {
   #readChoice(choice: JsonObject, position: number): JsonObject | undefined {
     const { delta: sent, finish_reason: _reason, usage: _usage, message, ...rest } = withoutNulls(choice)
     const native = nativeFinish(choice)
-    if (isFailure(native)) throw failureOf(OK, { code: native, error: choice['error'] })
-    const index = typeof choice['index'] === 'number' ? choice['index'] : position
+    checkChoice(choice)
+    if (isOfOtherOperation(choice)) throw failureOf(OK, choice)
+    const index = indexOf(choice) ?? position
     const open = this.#open(index)
     const { delta, isSilent } = readDelta(sent ?? message, open.tools)
     if (!isSilent) this.#saysSomething = true
@@ -145,9 +151,10 @@ export class ChunkReader {
       open.native = native
       addCalls(delta, open.tools.finish())
     }
-    const saysNothing = isEmptyDelta(delta) && rest['logprobs'] === undefined
-    if (saysNothing && native !== undefined) open.more = rest
-    if (saysNothing && (native !== undefined || !isSilent)) return undefined
+    const goesOut = !isEmptyDelta(delta) || rest['logprobs'] !== undefined
+    if (!goesOut && native !== undefined) open.more = rest
+    // A role alone goes out, and keeps a client awake; a tool call of which nothing does is still waited for.
+    if (!goesOut && (native !== undefined || !isSilent)) return undefined
     return { ...rest, index, delta: begin(open, delta), finish_reason: null }
   }
 
@@ -156,12 +163,8 @@ export class ChunkReader {
     const choices = [...this.#choices]
       .filter(([, { isOver }]) => !isOver)
       .map(([index, open]) => ({ index, open, calls: open.tools.finish() }))
-      .filter(({ calls }) => calls.length > 0)
-      .map(({ index, open, calls }) => ({
-        index,
-        delta: begin(open, { tool_calls: calls }),
-        finish_reason: null,
-      }))
+      .filter(({ calls }) => !isEmptyDelta(calls))
+      .map(({ index, open, calls }) => ({ index, delta: begin(open, calls), finish_reason: null }))
     return choices.length === 0 ? undefined : this.#chunk({ choices })
   }
 
@@ -172,6 +175,11 @@ export class ChunkReader {
     this.#choices.set(index, open)
     return open
   }
+}
+
+/** Text that stands in the choice itself: nothing that a client of this operation could read. */
+function isOfOtherOperation({ delta, message, text }: JsonObject): boolean {
+  return typeof text === 'string' && !isObject(delta) && !isObject(message)
 }
 
 /** The only chunk of a stream to which no provider sent any. */
@@ -185,15 +193,21 @@ function readDelta(
   tools: ToolCallStream,
 ): { readonly delta: Record<string, unknown>; readonly isSilent: boolean } {
   if (!isObject(value)) return { delta: {}, isSilent: true }
-  const { tool_calls: calls, ...delta } = plainMessage(value)
-  if (calls === undefined) return { delta, isSilent: isEmptyDelta(delta) }
-  const isSilent = isEmptyDelta(delta) && isEmpty(calls)
-  addCalls(delta, tools.read(calls))
+  const { tool_calls: calls, function_call: old, ...delta } = plainMessage(value)
+  if (calls === undefined && old === undefined) return { delta, isSilent: isEmptyDelta(delta) }
+  const isSilent = isEmptyDelta(delta) && isEmpty(calls ?? []) && !isObject(old)
+  addCalls(delta, { tool_calls: tools.read(calls) })
+  if (isObject(old)) addCalls(delta, { function_call: tools.readFunctionCall(old) })
   return { delta, isSilent }
 }
 
-function addCalls(delta: Record<string, unknown>, calls: readonly JsonObject[]): void {
-  if (calls.length > 0) delta['tool_calls'] = [...objectsIn(delta['tool_calls']), ...calls]
+function addCalls(
+  delta: Record<string, unknown>,
+  { tool_calls: calls, function_call: old }: JsonObject,
+): void {
+  const all = [...objectsIn(delta['tool_calls']), ...objectsIn(calls)]
+  if (all.length > 0) delta['tool_calls'] = all
+  if (old !== undefined) delta['function_call'] = old
 }
 
 /** Clients that put a message together want to be told whose it is, once. */

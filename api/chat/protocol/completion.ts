@@ -6,7 +6,7 @@ import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrus
 import { failureOf, isError } from '../upstream/provider-error.ts'
 import { finishMembers, isFailure, isFilter, nativeFinish } from './finish.ts'
 import { plainMessage } from './message.ts'
-import { repairToolCalls } from './tool-calls.ts'
+import { indexOf, repairFunctionCall, repairToolCalls } from './tool-calls.ts'
 import { readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
@@ -34,9 +34,7 @@ export interface Completion {
 export function readCompletion(value: unknown, answerer: Answerer): Completion {
   if (!isObject(value)) throw failureOf(OK, value)
   const choices = objectsIn(value['choices'])
-  const failed = choices.find((choice) => isFailure(nativeFinish(choice)))
-  if (failed !== undefined)
-    throw failureOf(OK, { code: nativeFinish(failed), error: value['error'] ?? failed['error'] })
+  for (const choice of choices) checkChoice(choice, value['error'] ?? choice['error'])
   if (isError(value) || choices.every(saysNothing)) throw failureOf(OK, value)
   const usage = readUsage(usageIn(value))
   return {
@@ -52,6 +50,15 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
     },
     usage,
   }
+}
+
+/**
+ * Throws where a choice says that the provider broke down.
+ * @throws {AttemptFailure} with what is told of `error`.
+ */
+export function checkChoice(choice: JsonObject, error: unknown = choice['error']): void {
+  const native = nativeFinish(choice)
+  if (isFailure(native) || isObject(choice['error'])) throw failureOf(OK, { code: native, error })
 }
 
 /** A choice in the form of another operation, such as one with a `text`: nothing that a client could read. */
@@ -83,17 +90,25 @@ export function identity(value: JsonObject, { model, provider, fallbackId, creat
 
 function repairChoice(choice: JsonObject, position: number): JsonObject {
   const { finish_reason: _reason, usage: _usage, ...rest } = withoutNulls(choice)
-  const { tool_calls: sent, ...message } = plainMessage(isObject(choice['message']) ? choice['message'] : {})
+  const {
+    tool_calls: sent,
+    function_call: old,
+    ...message
+  } = plainMessage(isObject(choice['message']) ? choice['message'] : {})
   const calls = repairToolCalls(sent)
   return {
     ...rest,
-    index: typeof choice['index'] === 'number' ? choice['index'] : position,
+    index: indexOf(choice) ?? position,
     message: {
       ...message,
       role: 'assistant',
       content: message['content'] ?? null,
       ...(calls.length > 0 && { tool_calls: calls }),
+      ...(isObject(old) && { function_call: repairFunctionCall(old) }),
     },
-    ...finishMembers(nativeFinish(choice), calls.length > 0),
+    ...finishMembers(
+      nativeFinish(choice),
+      calls.length > 0 ? 'tool_calls' : isObject(old) ? 'function_call' : undefined,
+    ),
   }
 }

@@ -19,13 +19,30 @@ export interface EventStream {
   stop(): void
 }
 
+interface EventStreamOptions {
+  readonly silenceMs: number
+  /** Resolves once the headers are complete: awaited before a comment takes the head of the reply. */
+  readonly beforeHead: () => Promise<unknown>
+}
+
 /**
  * The reply as a stream. Its head goes out with the first chunk, so that until then an error may have a status of
  * its own; or with a comment when a client has waited for `silenceMs`, since proxies hang up on silence.
  */
-export function openEventStream(reply: Reply, silenceMs: number): EventStream {
-  const timer = setInterval(() => write(': waiting for the provider\n\n'), silenceMs).unref()
-  reply.once('close', () => clearInterval(timer))
+export function openEventStream(reply: Reply, { silenceMs, beforeHead }: EventStreamOptions): EventStream {
+  const timer = setInterval(() => void comment(), silenceMs).unref()
+  let isOver = false
+  reply.once('close', stop)
+
+  function stop(): void {
+    isOver = true
+    clearInterval(timer)
+  }
+
+  async function comment(): Promise<void> {
+    if (!reply.headersSent) await beforeHead()
+    if (!isOver) write(': waiting for the provider\n\n')
+  }
 
   function write(text: string): boolean {
     if (reply.destroyed) return true
@@ -44,12 +61,12 @@ export function openEventStream(reply: Reply, silenceMs: number): EventStream {
       chunks.length === 0 || write(textOf(chunks)) ? undefined : untilDrained(reply, signal),
     hasBegun: () => reply.headersSent,
     end(last, isWhole) {
-      clearInterval(timer)
+      stop()
       if (!isWhole && reply.writableNeedDrain) return void reply.destroy()
       write(textOf([last]) + (isWhole ? 'data: [DONE]\n\n' : ''))
       reply.end()
     },
-    stop: () => clearInterval(timer),
+    stop,
   }
 }
 

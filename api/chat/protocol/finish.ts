@@ -1,19 +1,24 @@
 /** How choices end: the words of providers in those of the OpenAI format. */
 import type { JsonObject } from '../../untrusted/json.ts'
 
-type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
+type Called = 'tool_calls' | 'function_call'
+type FinishReason = 'stop' | 'length' | 'content_filter' | Called
 
-/** Words of providers, in lower case. What is not here ends a choice like `stop`. */
+/** Words of providers, in lower case and with underscores. What is not here ends a choice like `stop`. */
 const FINISHES: Readonly<Record<string, FinishReason | 'error'>> = {
   length: 'length',
   max_tokens: 'length', // Anthropic, Gemini, Bedrock
   max_output_tokens: 'length',
   max_length: 'length',
+  max_new_tokens: 'length',
+  context_window_exceeded: 'length',
+  incomplete: 'length', // OpenAI's other API
   model_length: 'length', // Mistral
   model_context_window_exceeded: 'length', // Anthropic, Bedrock
   tool_calls: 'tool_calls',
   tool_call: 'tool_calls', // Cohere
   tool_use: 'tool_calls', // Anthropic, Bedrock
+  tooluse: 'tool_calls',
   function_call: 'function_call',
   content_filter: 'content_filter',
   content_filtered: 'content_filter', // Bedrock
@@ -30,34 +35,46 @@ const FINISHES: Readonly<Record<string, FinishReason | 'error'>> = {
   error: 'error',
   abort: 'error', // SGLang, vLLM
   network_error: 'error', // Zhipu
+  engine_error: 'error',
+  failed: 'error',
+  timeout: 'error',
   insufficient_system_resource: 'error', // DeepSeek
 }
 
-/** The provider's own word; undefined while the choice goes on, for which some providers send an empty one. */
+/** Words for a choice that goes on: of Alibaba Model Studio and of Gemini. */
+const GOES_ON = ['', 'null', 'finish_reason_unspecified']
+
+/** The provider's own word; undefined while the choice goes on. */
 export function nativeFinish({ finish_reason: reason }: JsonObject): string | undefined {
-  return typeof reason === 'string' && reason !== '' ? reason : undefined
+  return typeof reason === 'string' && !GOES_ON.includes(reason.toLowerCase()) ? reason : undefined
+}
+
+function meaningOf(native: string | undefined): FinishReason | 'error' | undefined {
+  return native === undefined ? undefined : FINISHES[native.toLowerCase().replaceAll('-', '_')]
 }
 
 /** Whether a word says that the provider broke down. */
 export function isFailure(native: string | undefined): boolean {
-  return native !== undefined && FINISHES[native.toLowerCase()] === 'error'
+  return meaningOf(native) === 'error'
 }
 
 /** Whether a word says that a filter kept content back. */
 export function isFilter(native: string | undefined): boolean {
-  return native !== undefined && FINISHES[native.toLowerCase()] === 'content_filter'
+  return meaningOf(native) === 'content_filter'
 }
 
-/** The members that say how a choice ended, the provider's own word beside ours where they differ. */
-export function finishMembers(native: string | undefined, hasToolCalls: boolean): JsonObject {
-  const reason = finishReason(native, hasToolCalls)
+/**
+ * The members that say how a choice ended, the provider's own word beside ours where they differ. `called`: what it
+ * means that something was called, where it was.
+ */
+export function finishMembers(native: string | undefined, called: Called | undefined): JsonObject {
+  const reason = finishReason(native, called)
   if (native === undefined || native === reason) return { finish_reason: reason }
   return { finish_reason: reason, native_finish_reason: native }
 }
 
 /** Agents go by this word: they wait for the results of tool calls, or for none. */
-function finishReason(native: string | undefined, hasToolCalls: boolean): FinishReason {
-  const known = native === undefined ? undefined : FINISHES[native.toLowerCase()]
-  if (known === undefined || known === 'error') return hasToolCalls ? 'tool_calls' : 'stop'
-  return known === 'tool_calls' && !hasToolCalls ? 'stop' : known
+function finishReason(native: string | undefined, called: Called | undefined): FinishReason {
+  const known = meaningOf(native)
+  return known === 'length' || known === 'content_filter' ? known : (called ?? 'stop')
 }

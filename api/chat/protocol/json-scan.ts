@@ -10,6 +10,11 @@ export class JsonScan {
     return this.#isWhole
   }
 
+  /** Whether an object or list has begun and is not over. */
+  get isOpen(): boolean {
+    return this.#depth > 0
+  }
+
   read(text: string): void {
     this.#scan(text, false)
   }

@@ -6,13 +6,15 @@ import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrus
  * with parts of another kind, such as images, stays as it is.
  */
 export function plainMessage(message: JsonObject): Record<string, unknown> {
-  const plain = withoutNulls(message)
-  const { content } = plain
+  const { usage: _usage, ...plain } = withoutNulls(message)
+  const content: unknown = isObject(plain['content']) ? [plain['content']] : plain['content']
   let thought = reasoningIn(plain)
   if (Array.isArray(content) && content.every(isTextOrThought)) {
     plain['content'] = content.map(textOf).join('')
     thought ??= content.map(thoughtOf).join('')
   }
+  const calls = plain['tool_calls']
+  if (calls !== undefined) plain['tool_calls'] = objectsIn(isObject(calls) ? [calls] : calls).map(plainCall)
   if (thought !== undefined && thought !== '') {
     plain['reasoning'] ??= thought
     plain['reasoning_content'] ??= thought
@@ -22,25 +24,48 @@ export function plainMessage(message: JsonObject): Record<string, unknown> {
 
 /** The text of what was thought, wherever it stands beside the content. */
 function reasoningIn(message: JsonObject): string | undefined {
-  const told = [message['reasoning'], message['reasoning_content']].find((text) => typeof text === 'string')
-  if (told !== undefined || message['reasoning_details'] === undefined) return told
-  return objectsIn(message['reasoning_details'])
+  const {
+    reasoning,
+    reasoning_content,
+    thinking,
+    reasoning_details: details,
+    thinking_blocks: blocks,
+  } = message
+  const told = [reasoning, reasoning_content, thinking].find((text) => typeof text === 'string')
+  if (told !== undefined) return told
+  // LiteLLM passes Anthropic's blocks on.
+  if (details === undefined)
+    return blocks === undefined ? undefined : objectsIn(blocks).map(thoughtOf).join('')
+  return objectsIn(details)
     .map(({ text, summary }) => [text, summary].find((one) => typeof one === 'string') ?? '')
     .join('')
 }
 
-function isTextOrThought(part: unknown): boolean {
-  if (!isObject(part)) return false
-  return (part['type'] === 'text' && typeof part['text'] === 'string') || part['type'] === 'thinking'
+/** Some name the function of a call beside its id. */
+function plainCall(call: JsonObject): JsonObject {
+  const { name, arguments: sent, ...rest } = call
+  if (typeof name !== 'string' || isObject(call['function'])) return call
+  return { ...rest, function: { name, arguments: sent } }
 }
 
-function textOf(part: JsonObject): string {
-  return part['type'] === 'text' ? String(part['text']) : ''
+function isTextOrThought(part: unknown): boolean {
+  if (typeof part === 'string') return true
+  if (!isObject(part)) return false
+  return isText(part) || part['type'] === 'thinking'
+}
+
+function isText({ type, text }: JsonObject): boolean {
+  return typeof text === 'string' && (type === undefined || type === 'text' || type === 'output_text')
+}
+
+function textOf(part: unknown): string {
+  if (typeof part === 'string') return part
+  return isObject(part) && isText(part) ? String(part['text']) : ''
 }
 
 /** A thought is a text, or has parts of its own. */
-function thoughtOf(part: JsonObject): string {
-  const { type, thinking } = part
-  if (type !== 'thinking') return ''
+function thoughtOf(part: unknown): string {
+  if (!isObject(part) || part['type'] !== 'thinking') return ''
+  const { thinking } = part
   return typeof thinking === 'string' ? thinking : objectsIn(thinking).map(textOf).join('')
 }

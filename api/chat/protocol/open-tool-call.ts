@@ -35,6 +35,16 @@ export class OpenCall {
     return this.#scan.isWhole
   }
 
+  /** Whether its arguments have begun and are not over. */
+  get isHalf(): boolean {
+    return this.#scan.isOpen
+  }
+
+  /** Whether `text` says its whole arguments once more. */
+  isRepeated(text: string): boolean {
+    return this.isWhole && text.trim() === this.#text.trim()
+  }
+
   /** Where in `text` another object or list begins after a whole one; undefined where none does. */
   secondValue(text: string): number | undefined {
     return this.#scan.secondValue(text)
@@ -57,14 +67,18 @@ export class OpenCall {
   /** Takes the function of a part; gives what is new in it. */
   #takeFunction(inner: unknown, text: string): JsonObject {
     const { name, arguments: _arguments, ...more } = isObject(inner) ? withoutNulls(inner) : {}
-    // Some repeat the name in every part, others spread it over several.
-    const addedName = typeof name === 'string' && name !== this.name ? name : ''
+    const addedName = typeof name === 'string' ? this.#newOf(name) : ''
     this.name += addedName
     this.#text += text
     this.#scan.read(text)
     Object.assign(this.#moreOfFunction, more)
     const added = { ...more, ...(addedName && { name: addedName }), ...(text && { arguments: text }) }
     return Object.keys(added).length > 0 ? { function: added } : {}
+  }
+
+  /** Some repeat the name in every part, or all that is known of it; others spread it over several. */
+  #newOf(name: string): string {
+    return name.startsWith(this.name) ? name.slice(this.name.length) : name
   }
 
   /** Its first part, where that did not go out yet. */

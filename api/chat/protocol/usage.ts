@@ -1,6 +1,28 @@
 /** Tokens as a provider counted them. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 
+// As OpenAI names them, then Anthropic, Bedrock and Gemini.
+const PROMPT = ['prompt_tokens', 'promptTokens', 'promptTokenCount', 'prompt_token_count'] as const
+const INPUT = ['input_tokens', 'inputTokens'] as const
+const COMPLETION = [
+  'completion_tokens',
+  'output_tokens',
+  'completionTokens',
+  'outputTokens',
+  'candidatesTokenCount',
+  'candidates_token_count',
+] as const
+const TOTAL = ['total_tokens', 'totalTokens', 'totalTokenCount', 'total_token_count'] as const
+const REASONING = ['reasoning_tokens', 'thoughtsTokenCount', 'thoughts_token_count'] as const
+// Moonshot, DeepSeek, Anthropic, Gemini.
+const CACHED = [
+  'cached_tokens',
+  'prompt_cache_hit_tokens',
+  'cache_read_input_tokens',
+  'cachedContentTokenCount',
+  'cached_content_token_count',
+] as const
+
 /** The usage of a reply; what the provider told beyond the totals is kept in `told`. */
 export interface Usage {
   readonly promptTokens: number
@@ -13,13 +35,45 @@ export interface Usage {
 
 /** The member of a reply, or of a chunk of one, that tells usage; undefined where none does. */
 export function usageIn(reply: JsonObject): JsonObject | undefined {
-  const { usage, x_groq: groq } = reply
-  if (isObject(usage)) return usage
-  if (Array.isArray(usage)) return objectsIn(usage)[0]
-  if (isObject(groq) && isObject(groq['usage'])) return groq['usage']
-  const choices: unknown = reply['choices']
-  const first: unknown = Array.isArray(choices) ? choices[0] : undefined
-  return isObject(first) && isObject(first['usage']) ? first['usage'] : undefined
+  return (
+    usageOf(reply) ??
+    usageOf(reply['x_groq']) ??
+    usageInChoices(reply['choices']) ??
+    usageOf(reply['metadata']) ??
+    usageOf(reply['meta']) ??
+    countsIn(reply)
+  )
+}
+
+function usageOf(holder: unknown): JsonObject | undefined {
+  if (!isObject(holder)) return undefined
+  const told = holder['usage'] ?? holder['usageMetadata'] ?? holder['usage_metadata']
+  const usage: unknown = Array.isArray(told) ? told[0] : told
+  if (!isObject(usage)) return undefined
+  // Cohere counts apart what it bills.
+  return isObject(usage['tokens']) ? usage['tokens'] : usage
+}
+
+function usageInChoices(choices: unknown): JsonObject | undefined {
+  for (const choice of objectsIn(choices)) {
+    const usage = usageOf(choice) ?? usageOf(choice['delta'] ?? choice['message'])
+    if (usage !== undefined) return usage
+  }
+  return undefined
+}
+
+/** Counts that stand in the reply itself (Ollama), or among its times (llama.cpp: those of its cache apart). */
+function countsIn(reply: JsonObject): JsonObject | undefined {
+  const { timings, prompt_eval_count: prompt, eval_count: completion } = reply
+  if (prompt !== undefined || completion !== undefined)
+    return { prompt_tokens: prompt, completion_tokens: completion }
+  if (!isObject(timings)) return undefined
+  const [read, cached] = [tokens(timings['prompt_n']), tokens(timings['cache_n'])]
+  return {
+    prompt_tokens: read === undefined ? undefined : read + (cached ?? 0),
+    completion_tokens: timings['predicted_n'],
+    cached_tokens: cached,
+  }
 }
 
 /** What two usages of one stream tell together: the later one counts, but a zero or null says nothing. */
@@ -39,9 +93,9 @@ export function laterUsage(
 /** The tokens that a provider told; undefined when it told none that are whole. Never a guess. */
 export function readUsage(told: JsonObject | undefined): Usage | undefined {
   if (told === undefined) return undefined
-  const total = tokens(told['total_tokens'])
-  const prompt = firstOf(told, 'prompt_tokens', 'input_tokens')
-  const completion = firstOf(told, 'completion_tokens', 'output_tokens')
+  const total = firstOf(told, ...TOTAL)
+  const prompt = firstOf(told, ...PROMPT) ?? promptBesideCache(told, total)
+  const completion = firstOf(told, ...COMPLETION)
   const promptTokens = prompt ?? difference(total, completion)
   const toldCompletion = completion ?? difference(total, prompt)
   if (promptTokens === undefined || toldCompletion === undefined) return undefined
@@ -58,6 +112,14 @@ export function readUsage(told: JsonObject | undefined): Usage | undefined {
   }
 }
 
+/** Anthropic leaves what its cache read and wrote out of `input_tokens`, and tells no total. */
+function promptBesideCache(told: JsonObject, total: number | undefined): number | undefined {
+  const input = firstOf(told, ...INPUT)
+  if (input === undefined || total !== undefined) return input
+  const [read, written] = [told['cache_read_input_tokens'], told['cache_creation_input_tokens']].map(tokens)
+  return input + (read ?? 0) + (written ?? 0)
+}
+
 /** The usage as clients get it: always whole, zeros where the provider told none (CONTRACT 6). */
 export function usageReply(usage: Usage | undefined): JsonObject {
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
@@ -67,7 +129,7 @@ export function usageReply(usage: Usage | undefined): JsonObject {
   for (const key in reply) if (isObject(reply[key])) reply[key] = withoutNulls(reply[key])
   reply['prompt_tokens'] = promptTokens
   reply['completion_tokens'] = completionTokens
-  reply['total_tokens'] = Math.max(tokens(told['total_tokens']) ?? 0, promptTokens + completionTokens)
+  reply['total_tokens'] = Math.max(firstOf(told, ...TOTAL) ?? 0, promptTokens + completionTokens)
   return reply
 }
 
@@ -75,7 +137,7 @@ function reasoningIn(told: JsonObject): number | undefined {
   return (
     detail(told, 'completion_tokens_details', 'reasoning_tokens') ??
     detail(told, 'output_tokens_details', 'reasoning_tokens') ??
-    firstOf(told, 'reasoning_tokens')
+    firstOf(told, ...REASONING)
   )
 }
 
@@ -83,8 +145,7 @@ function cachedIn(told: JsonObject): number | undefined {
   return (
     detail(told, 'prompt_tokens_details', 'cached_tokens') ??
     detail(told, 'input_tokens_details', 'cached_tokens') ??
-    // Moonshot, DeepSeek, Anthropic.
-    firstOf(told, 'cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens')
+    firstOf(told, ...CACHED)
   )
 }
 

@@ -34,7 +34,7 @@ export async function complete(upstream: Upstream, attempt: Attempt, asked: Aske
 
 function valueIn(text: string, status: number, answerer: Answerer): unknown {
   const value = parseJson(text)
-  if (value !== undefined) return value
+  if (value !== undefined && !Array.isArray(value)) return value
   const events = eventsOfText(text)
   if (events.length === 0) throw failureOf(status, text)
   return assembled(events, answerer)

@@ -6,10 +6,20 @@ import { AttemptFailure } from '../routing/failure.ts'
 import { REPLY_BYTES } from './reply-body.ts'
 
 /** What follows the last event of a stream. */
-export const DONE = '[DONE]'
+const DONE = '[DONE]'
 
-/** One event. Its name says something only where it is `error`. */
+/** Whether data says so: some put it between quotes. */
+export function isDone(data: string): boolean {
+  return /^\s*"?\[DONE\]"?\s*$/i.test(data)
+}
+
+/** One event. Its name says something only where it names an error. */
 export type ProviderEvent = Pick<EventSourceMessage, 'event' | 'data'>
+
+/** Whether the name of an event says that its data are an error. */
+export function namesError(event: string | undefined): boolean {
+  return event !== undefined && /error|exception/i.test(event)
+}
 
 /** Characters that one event of a provider may have: models that make images send a whole one in base64. */
 const EVENT_CHARACTERS = 16 * 1024 * 1024
@@ -45,7 +55,8 @@ export function eventsOfText(text: string): readonly ProviderEvent[] {
 
 function eventsOfJson(text: string): readonly ProviderEvent[] {
   const value = parseJson(text)
-  if (value !== undefined) return [...eventsOf(value), { data: DONE }]
+  const values: unknown[] = Array.isArray(value) && value.length > 0 ? value : [value]
+  if (value !== undefined) return [...values.flatMap(eventsOf), { data: DONE }]
   return linesOf(text) ?? [{ data: text }]
 }
 
@@ -70,7 +81,7 @@ function withIndexes(message: unknown): unknown {
 /** Events of which each has a line of its own, without the blank lines between; undefined where they are none. */
 function linesOf(text: string): readonly ProviderEvent[] | undefined {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
-  const areEvents = lines.every((line) => line.trim() === DONE || isObject(parseJson(line)))
+  const areEvents = lines.every((line) => isDone(line) || isObject(parseJson(line)))
   return areEvents ? lines.map((data) => ({ data })) : undefined
 }
 

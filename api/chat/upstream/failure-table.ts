@@ -25,6 +25,8 @@ const CREDIT_WORDS = [
   'billing_not_active', // OpenAI
   'insufficient_balance', // DeepSeek, Novita
   'insufficient_credits', // OpenRouter
+  'not_enough_balance', // Novita, with 403
+  'budget_exceeded', // LiteLLM, with 400
   'billing_error', // Anthropic
   'billing_disabled', // Google
   'arrearage', // Alibaba Model Studio, with 400
@@ -35,14 +37,15 @@ const CREDIT_WORDS = [
 ]
 
 // Anthropic: "Your credit balance is too low"; xAI: "used all available credits or reached its monthly spending
-// limit"; Alibaba: "make sure your account is in good standing"; Fireworks: "reaching the monthly spending limit".
+// limit"; Alibaba: "make sure your account is in good standing"; Fireworks: "reaching the monthly spending limit";
+// Gemini: "enable billing"; DeepInfra: "please top up".
 const CREDIT_MESSAGE = anyOf(
   'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)',
-  'insufficient[ _]*(?:account )?(?:balance|credits?|funds)',
+  '(?:insufficient|not enough)[ _]*(?:account )?(?:balance|credits?|funds)',
   '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b',
   'credit limit',
   '(?:billing|spending) (?:hard )?limit',
-  'payment (?:method|required)',
+  'payment (?:method|required)|(?:enable|set up|activate) billing|\\btop(?:ping)?[ -]up\\b',
   '\\barrears?\\b|\\boverdue\\b|in good standing',
   'exceeded your (?:monthly )?included credits',
 )
@@ -63,14 +66,17 @@ const LENGTH_WORDS = [
 // Gemini: "input token count (…) exceeds the maximum number of tokens allowed"; Bedrock: "Input is too long for
 // requested model"; TGI: "`inputs` must have less than 4096 tokens"; Cohere: "too many tokens"; SGLang and vLLM: "is
 // longer than the model's context length"; Alibaba: "Range of input length should be"; Moonshot: "exceeded model
-// token limit"; LM Studio: "context length of only 4096 tokens"; Cerebras: "Current length is 9000 while limit is".
+// token limit"; LM Studio: "context length of only 4096 tokens"; Cerebras: "Current length is 9000 while limit is"; xAI:
+// "maximum prompt length is"; Bedrock: "exceeds maximum length"; Volcengine: "exceed max message tokens"; watsonx:
+// "cannot exceed the total tokens limit"; older llama.cpp: "too big compared to KV size", "input is too large to process".
 const LENGTH_MESSAGE = anyOf(
-  'maximum context length|context length of only',
+  'maximum (?:context|prompt|input|model|sequence) length|context length of only',
   'context[ _-]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)',
-  'exceed.{0,60}(?:context|maximum number of tokens|token limit|(?:input|sequence|model|prompt) (?:length|limit))',
+  'exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))',
+  'exceeds? (?:the )?max(?:imum)? (?:length|\\w* ?tokens)|too big compared to KV|too large to process',
   '(?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)',
   'too many (?:input |prompt )?tokens',
-  'longer than the (?:model|maximum|context)',
+  '(?:longer|greater) than the (?:model|maximum|context)',
   'must have less than \\d+ tokens|max_new_tokens.{0,10}must be <=|less than max_seq_len',
   'range of input length|current length is \\d+ while limit',
   '(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
@@ -156,10 +162,11 @@ const CONTENT_WORDS = [
 ]
 
 // Azure: "content management policy"; Anthropic: "content filtering policy"; OpenRouter: "your input was flagged";
-// Moonshot: "considered high risk"; Alibaba: "inappropriate content".
+// Moonshot: "considered high risk"; Alibaba: "inappropriate content"; DeepSeek: "Content Exists Risk"; Volcengine: "may
+// contain sensitive information".
 const CONTENT_MESSAGE = anyOf(
   'content (?:filter|management policy|policy|moderation)',
-  '\\bflagged\\b|moderation|inappropriate content|considered high risk|high[- ]risk content',
+  '\\bflagged\\b|moderation|content exists risk|sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content',
   'safety (?:system|filter|polic|reasons)|violat.{0,60}polic|usage polic',
 )
 
@@ -176,13 +183,21 @@ const SUPPORT_WORDS = [
 
 // OpenAI: "is not supported with this model", "Unrecognized request argument"; Ollama: "does not support tools"; Groq:
 // "property 'x' is unsupported"; Gemini: "Unknown name"; vLLM: "requires --enable-auto-tool-choice", "roles must
-// alternate", "At most 1 image(s) may be provided", "is not a multimodal model"; OpenAI: "max_tokens is too large";
-// OpenRouter: "No endpoints found that support tool use".
+// alternate", "At most 1 image(s) may be provided", "is not a multimodal model"; OpenAI: "max_tokens is too large",
+// "is only supported by certain models"; Anthropic: "which is the maximum allowed number of output tokens"; OpenRouter:
+// "No endpoints found that support tool use".
 const SUPPORT_MESSAGE = anyOf(
   "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|endpoints found that support",
   '(?:unrecogni[sz]ed|unknown|unexpected) (?:\\w+ )?(?:argument|field|parameter|param|property|key|name)\\b',
-  'extra (?:inputs|fields)|only supports?\\b|supports? (?:at most|only)|requires? --|--jinja',
+  'extra (?:inputs|fields)|only support(?:s|ed)?\\b|maximum (?:allowed )?(?:number of )?output tokens|supports? (?:at most|only)|requires? --|--jinja',
   'must alternate|at most \\d+ (?:image|audio|video)|not a multimodal|is too large',
+)
+
+// Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota";
+// watsonx, with 403: "The usage token quota for this account has been reached"; Baidu, with 200: "daily request limit".
+const QUOTA_MESSAGE = anyOf(
+  '(?:out of|exceed\\w*|reached|used up).{0,40}\\b(?:quota|usage limits?|allocation)\\b',
+  '\\b(?:quota|usage limits?|daily \\w+ limit)\\b.{0,60}(?:reached|exceeded|exhausted|used up)',
 )
 
 const BUSY_WORDS = [
@@ -260,12 +275,14 @@ const BY_MESSAGE: readonly FailureRow[] = [
   { kind: 'filtered', message: CONTENT_MESSAGE },
   { kind: 'noSuchModel', message: MODEL_MESSAGE },
   { kind: 'overloaded', message: BUSY_MESSAGE },
+  { kind: 'quotaUsedUp', status: [200, 400, 402, 403], message: QUOTA_MESSAGE },
   { kind: 'unsupported', status: [400, 404, 405, 415, 422, 500, 501], message: SUPPORT_MESSAGE },
   { kind: 'rateLimited', message: /rate.?limit|too many requests/i },
 ]
 
 /** What is left to the status: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). */
 const BY_STATUS: readonly FailureRow[] = [
+  { kind: 'refused', status: [200], word: ['2013'] }, // MiniMax
   { kind: 'refused', status: [400, 415, 422] },
   { kind: 'outOfCredit', status: [402] },
   { kind: 'noSuchModel', status: [404, 410] },

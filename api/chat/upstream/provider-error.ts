@@ -12,13 +12,47 @@ interface ProviderError {
   readonly message: string
 }
 
-const WORD_KEYS = ['code', 'type', 'status', 'reason', 'status_code', 'error_type', '__type'] as const
-const MESSAGE_KEYS = ['message', 'msg', 'detail', 'error', 'status_msg', 'raw', 'title'] as const
+const WORD_KEYS = [
+  'code',
+  'type',
+  'status',
+  'reason',
+  'status_code',
+  'statusCode',
+  'error_type',
+  'error_code',
+  '__type',
+] as const
+const MESSAGE_KEYS = [
+  'message',
+  'Message',
+  'msg',
+  'detail',
+  'error',
+  'status_msg',
+  'error_msg',
+  'error_message',
+  'raw',
+  'title',
+] as const
 const MESSAGE_CHARACTERS = 2000
+const WAIT =
+  /(?:(?:try again|retry) (?:in|after)|please wait) (?:([\d.hms]*\d[\d.]*m?[hms])\b|(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?))/i
 const RETRY_SECONDS_AT_MOST = 3600
 
 /** Members by which data without choices and usage is known as an error. */
-const ERROR_KEYS = ['message', 'msg', 'detail', 'code', 'errors'] as const
+const ERROR_KEYS = [
+  'message',
+  'Message',
+  'msg',
+  'detail',
+  'code',
+  'errors',
+  'error_code',
+  'error_msg',
+  'error_message',
+  'statusCode',
+] as const
 
 /**
  * The failure behind an error of a provider.
@@ -31,7 +65,7 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
   const words = parts.flatMap(wordsIn)
   const message = messageIn(body, parts)
   const told = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
-  const waitMs = retryAfterMs ?? parts.map(({ retryDelay }) => milliseconds(retryDelay)).find(isKnown)
+  const waitMs = retryAfterMs ?? parts.map(waitTold).find(isKnown)
   return new AttemptFailure(kindOf({ status: told, words, message }), {
     status: told,
     retryAfterSeconds: secondsOf(waitMs ?? waitIn(message)),
@@ -42,13 +76,12 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
 
 /** Whether data of a stream, or a whole reply, is an error instead of a part of an answer. */
 export function isError(value: JsonObject): boolean {
-  const { error, base_resp: minimax } = value
-  if (error !== undefined && error !== null && error !== '') return true
-  if (isObject(minimax) && Number(minimax['status_code'] ?? 0) !== 0) return true
-  if (Array.isArray(value['choices']) || isObject(value['usage'])) return false
-  return (
-    value['type'] === 'error' || value['object'] === 'error' || ERROR_KEYS.some((key) => isKnown(value[key]))
-  )
+  const { error, base_resp: minimax, choices } = value
+  if (isTold(error)) return true
+  if (isObject(minimax) && isTold(minimax['status_code'])) return true
+  if (objectsIn(choices).length > 0 || isObject(value['usage'])) return false
+  const isNamed = value['type'] === 'error' || value['object'] === 'error' || value['success'] === false
+  return isNamed || ERROR_KEYS.some((key) => isTold(value[key]))
 }
 
 function kindOf({ status, words, message }: ProviderError): FailureKind {
@@ -67,7 +100,7 @@ function kindOf({ status, words, message }: ProviderError): FailureKind {
 function partsOf(body: unknown): readonly JsonObject[] {
   const outer = Array.isArray(body) ? objectsIn(body)[0] : body
   if (!isObject(outer)) return []
-  const inner = [outer['error'], outer['detail']].find(isObject)
+  const inner = [outer['error'], outer['detail'], outer['message']].find(isObject)
   const all = inner === undefined ? [outer] : [inner, outer]
   return all.flatMap((part) => [
     part,
@@ -93,6 +126,11 @@ function messageIn(body: unknown, parts: readonly JsonObject[]): string {
   return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
 }
 
+/** Some send each member of an error with every reply, empty or 0 where nothing is wrong. */
+function isTold(value: unknown): boolean {
+  return isKnown(value) && value !== '' && value !== false && Number(value) !== 0
+}
+
 function isKnown<Value>(value: Value): value is NonNullable<Value> {
   return value !== undefined && value !== null
 }
@@ -101,9 +139,18 @@ function isErrorStatus(number: number): boolean {
   return Number.isInteger(number) && number >= 400 && number <= 599
 }
 
-/** "Please try again in 1m2.5s": OpenAI, Groq and Gemini say it in words. */
+/** Gemini tells a duration, others a number of seconds. */
+function waitTold({ retryDelay, retry_after: seconds }: JsonObject): number | undefined {
+  return milliseconds(retryDelay) ?? milliseconds(`${Number(seconds ?? 0)}s`)
+}
+
+/**
+ * "Please try again in 1m2.5s", "retry after 20 seconds", "wait 40000 seconds": OpenAI, Groq, Gemini, Azure, Moonshot
+ * and GitHub say it in words.
+ */
 function waitIn(message: string): number | undefined {
-  return milliseconds(/(?:try again|retry) (?:in|after) ([\d.hms]+)/i.exec(message)?.[1])
+  const [, short, number, unit] = WAIT.exec(message) ?? []
+  return milliseconds(short) ?? milliseconds(`${number}${unit?.[0]?.toLowerCase()}`)
 }
 
 /** A duration such as `37s`, `1m2.5s` or `450ms`, in milliseconds. */

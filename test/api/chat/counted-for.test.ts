@@ -21,13 +21,14 @@ afterAll(() => chat.stop())
 
 const NAMED = { 'HTTP-Referer': 'https://app.example/chat', 'X-Title': 'An app' }
 const LOCAL = { 'HTTP-Referer': 'http://localhost:3000', 'X-Title': 'A local app' }
+const recordSchema = z.looseObject({ app_id: z.int(), requests: z.int() })
 const METADATA = { 'X-Router-Metadata': 'enabled' }
 
 async function ask(behaviour: Behaviour, streams: boolean, headers: Readonly<Record<string, string>> = {}) {
   chat.script(behaviour)
   const response = await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: streams }, { headers })
   const text = await response.text()
-  const record = z.looseObject({ app_id: z.int(), requests: z.int() }).parse(chat.records().at(-1))
+  const record = recordSchema.parse(chat.records().at(-1))
   return { told: response.headers.get('X-App-Id'), status: response.status, text, record }
 }
 
@@ -85,6 +86,33 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams, a
     })
   })
 })
+
+it.each([
+  ['serves at last', answers(), 1],
+  ['fails at last', status(500), 0],
+])(
+  'a stream of a new app names it though a comment takes the head before its provider %s',
+  async (name, behaviour, requests) => {
+    const slow = await startScriptedChat({ chat: { silenceMs: 20 } })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    slow.script(async (response, received) => {
+      await promise
+      await behaviour(response, received)
+    })
+    const mine = { 'HTTP-Referer': `https://${name.replaceAll(' ', '-')}.example` }
+    const response = await slow.api.post(
+      { model: 'a/one', messages: MESSAGES, stream: true },
+      { headers: mine },
+    )
+    resolve()
+    expect(await response.text()).toMatch(/^: waiting/)
+    const record = recordSchema.parse(slow.records().at(-1))
+    expect(record.requests).toBe(requests)
+    expect(record.app_id).toBeGreaterThan(0)
+    expect(response.headers.get('X-App-Id')).toBe(String(record.app_id))
+    await slow.stop()
+  },
+)
 
 it('a body that cannot be read is counted for nobody, and says so', async () => {
   expect((await chat.api.post('{')).headers.get('X-App-Id')).toBe('0')

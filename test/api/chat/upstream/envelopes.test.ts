@@ -67,6 +67,17 @@ const always =
 const coded = (coding: string, pack: (text: string) => Buffer) =>
   wrapped({ 'content-encoding': coding, 'content-type': 'text/event-stream' }, pack)
 
+const severalLines = (chunks: readonly unknown[]) =>
+  chunks
+    .map((one) => `${JSON.stringify(one, null, 1).replaceAll(/^/gm, 'data: ')}\n\n`)
+    .concat('data: [DONE]\n\n')
+    .join('')
+
+const AMONG_OTHERS = `: waiting\n\nretry: 3000\n\nevent: message\nid: 1\n${EVENTS.replaceAll('data: ', ':\n\n: still here\n\ndata: ')}`
+
+const inBytes: Behaviour = (response, received) =>
+  stream(textFor(received.body.stream), { pieces: 1 })(response, received)
+
 const READ: readonly (readonly [string, Behaviour])[] = [
   ['packed by gzip', coded('gzip', gzipSync)],
   ['packed by deflate', coded('deflate', deflateSync)],
@@ -91,6 +102,16 @@ const READ: readonly (readonly [string, Behaviour])[] = [
   ],
   ['in events without blank lines', always('text/event-stream', EVENTS.replaceAll('\n\n', '\n'))],
   ['in JSON after blank lines', wrapped({}, (text) => `\n\n  ${text}`)],
+  ['in a list of JSON', always('application/json', JSON.stringify(chunksOf(['Hel', 'lo'])))],
+  ['after a byte order mark', wrapped({}, (text) => `\uFEFF${text}`)],
+  ['in lines that end with CRLF', wrapped({}, (text) => text.replaceAll('\n', '\r\n'))],
+  ['in lines that end with CR', wrapped({}, (text) => text.replaceAll('\n', '\r'))],
+  ['in events without a space', always('text/event-stream', EVENTS.replaceAll('data: ', 'data:'))],
+  ['in events of several lines', always('text/event-stream', severalLines(chunksOf(['Hel', 'lo'])))],
+  ['in events among comments and other fields', always('text/event-stream', AMONG_OTHERS)],
+  ['with [DONE] in quotes', always('text/event-stream', EVENTS.replace('[DONE]', '"[DONE]"'))],
+  ['with data after [DONE]', always('text/event-stream', `${EVENTS}data: {"choices":[]}\n\n`)],
+  ['in single bytes', inBytes],
 ]
 
 describe.each([{ streams: false }, { streams: true }])('with stream: $streams', ({ streams }) => {

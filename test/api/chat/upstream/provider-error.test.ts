@@ -18,6 +18,94 @@ const vllm = (message: string) => ({
 
 const ERRORS: readonly (readonly [string, number, unknown, FailureKind])[] = [
   [
+    'Gemini: no billing',
+    400,
+    google({ status: 'FAILED_PRECONDITION', message: 'Please enable billing on your project.' }),
+    'outOfCredit',
+  ],
+  [
+    'xAI: a prompt too long',
+    400,
+    { error: "This model's maximum prompt length is 131072 but the request contains 200000 tokens." },
+    'tooLong',
+  ],
+  [
+    'Anthropic: a limit of use',
+    400,
+    anthropic('invalid_request_error', 'You have reached your specified API usage limits.'),
+    'quotaUsedUp',
+  ],
+  [
+    'Anthropic: too many tokens asked for',
+    400,
+    anthropic(
+      'invalid_request_error',
+      'max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens',
+    ),
+    'unsupported',
+  ],
+  [
+    'OpenAI: images',
+    400,
+    openai('Invalid content type. image_url is only supported by certain models.'),
+    'unsupported',
+  ],
+  [
+    'Azure: a volume used up',
+    403,
+    { error: { code: 'QuotaExceeded', message: 'Out of call volume quota.' } },
+    'quotaUsedUp',
+  ],
+  ['DeepSeek: content', 400, openai('Content Exists Risk'), 'filtered'],
+  ['Volcengine: content', 400, openai('the input text may contain sensitive information'), 'filtered'],
+  [
+    'Volcengine: a context',
+    400,
+    openai('Total tokens of image and text exceed max message tokens.'),
+    'tooLong',
+  ],
+  [
+    'LM Studio: a context',
+    400,
+    { error: 'The number of tokens to keep from the initial prompt is greater than the context length.' },
+    'tooLong',
+  ],
+  ['older llama.cpp: a context', 500, openai('Input prompt is too big compared to KV size.'), 'tooLong'],
+  ['Bedrock: a context', 400, { message: 'Number of input tokens exceeds maximum length.' }, 'tooLong'],
+  [
+    'watsonx: a context',
+    400,
+    { errors: [{ message: 'the number of input tokens 5000 cannot exceed the total tokens limit 4096' }] },
+    'tooLong',
+  ],
+  [
+    'watsonx: a quota',
+    403,
+    { errors: [{ code: 'token_quota_reached', message: 'The usage token quota has been reached' }] },
+    'quotaUsedUp',
+  ],
+  [
+    'Novita: a balance',
+    403,
+    { code: 403, reason: 'NOT_ENOUGH_BALANCE', message: 'not enough balance' },
+    'outOfCredit',
+  ],
+  ['DeepInfra: a balance', 403, { detail: 'Please top up your account' }, 'outOfCredit'],
+  ['LiteLLM: a budget', 400, openai('Budget has been exceeded!', { type: 'budget_exceeded' }), 'outOfCredit'],
+  [
+    'Mistral: a field, inside the message',
+    422,
+    { message: { detail: [{ type: 'extra_forbidden', msg: 'Extra inputs are not permitted' }] } },
+    'unsupported',
+  ],
+  ['MiniMax: parameters', 200, { base_resp: { status_code: 2013, status_msg: 'invalid params' } }, 'refused'],
+  [
+    'Baidu: a limit of the day',
+    200,
+    { error_code: 17, error_msg: 'Open api daily request limit reached' },
+    'quotaUsedUp',
+  ],
+  [
     'OpenAI: a wrong key',
     401,
     openai('Incorrect API key provided: sk-x', { code: 'invalid_api_key' }),
@@ -400,6 +488,21 @@ describe('failureOf', () => {
     ['soon', undefined],
   ])('reads %s as the time to wait', (retryDelay, seconds) => {
     expect(failureOf(429, google({ details: [{ retryDelay }] })).retryAfterSeconds).toBe(seconds)
+  })
+
+  it.each([
+    ['Please try again in 1m2.5s.', 63],
+    ['Please retry after 20 seconds.', 20],
+    ['please try again after 1 seconds', 1],
+    ['try again in 2 minutes', 120],
+    ['Please wait 40000 seconds before retrying.', 3600],
+    ['Please try again later.', undefined],
+  ])('reads the time to wait in "%s"', (message, seconds) => {
+    expect(failureOf(429, openai(message)).retryAfterSeconds).toBe(seconds)
+  })
+
+  it.each([3.2, '4'])('reads retry_after %s as seconds', (seconds) => {
+    expect(failureOf(429, { error: { message: 'slow', retry_after: seconds } }).retryAfterSeconds).toBe(4)
   })
 
   it('believes the headers more than the body', () => {
