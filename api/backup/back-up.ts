@@ -1,0 +1,122 @@
+/**
+ * Backs up an installation while everything runs. First the snapshots, then the raw usage, then the store: what is made
+ * meanwhile may be in the backup by half of its parts, and the next run over it counts all that is there.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readlink, rm, writeFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { asOfFromId } from '../../pipeline/contract/calendar.ts'
+import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE } from '../../pipeline/contract/files.ts'
+import { VERSION } from '../../pipeline/contract/version.ts'
+import { OperatorError } from '../http/errors.ts'
+import { copyBelow, sha256Of, syncToDisk, type Copied } from './copy.ts'
+import { MANIFEST_FILE, type BackupFile, type Manifest } from './manifest.ts'
+
+export interface BackupOptions {
+  readonly dataDir: string
+  /** The folder of the backup, which is made. */
+  readonly to: string
+  /** Whether accounts, keys and the like are in a database of their own. */
+  readonly hasDatabase: boolean
+  readonly now: Date
+}
+
+/** Usage records that an older version kept apart from raw usage. */
+const OLD_RECORDS_FOLDER = 'spool'
+
+/** All pages in one step, so that no writer makes it begin anew. */
+const PAGES_AT_ONCE = 2_147_483_647
+
+/**
+ * Copies snapshots, raw usage and store, and leaves a manifest with the checksum of each file.
+ * @throws {OperatorError} when there is nothing to back up, or the folder is not one to back up into.
+ */
+export async function backUp({ dataDir, to, hasDatabase, now }: BackupOptions): Promise<Manifest> {
+  await prepareFolder(dataDir, to)
+  const current = await currentId(dataDir)
+  const copied: Copied = new Map()
+  const paths = await copySnapshots(dataDir, to, copied)
+  for (const part of [RAW_FOLDER, OLD_RECORDS_FOLDER]) {
+    const below = await copyBelow(join(dataDir, part), join(to, part), { isFixed: false, copied })
+    paths.push(...below.map((path) => join(part, path)))
+  }
+  const hasStore = !hasDatabase && existsSync(join(dataDir, STORE_FILE))
+  if (hasStore) await copyStore(join(dataDir, STORE_FILE), join(to, STORE_FILE))
+  const manifest: Manifest = {
+    version: VERSION,
+    made_at: now.toISOString(),
+    current: newestOf(paths, current),
+    store: hasDatabase ? 'database' : hasStore ? STORE_FILE : 'none',
+    files: await measure(to, hasStore ? [...paths, STORE_FILE] : paths),
+  }
+  await writeFile(join(to, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`, { flush: true })
+  await syncToDisk(to)
+  return manifest
+}
+
+async function prepareFolder(dataDir: string, to: string): Promise<void> {
+  const parts = [RAW_FOLDER, SNAPSHOTS_FOLDER, OLD_RECORDS_FOLDER]
+  if (!parts.some((part) => existsSync(join(dataDir, part))) && !existsSync(join(dataDir, STORE_FILE))) {
+    throw new OperatorError(`DATA_DIR ${dataDir} holds nothing to back up`)
+  }
+  const isInside = (part: string) => `${resolve(to)}/`.startsWith(`${resolve(dataDir, part)}/`)
+  if (parts.some(isInside))
+    throw new OperatorError(`${to} is a part of what is backed up: name another folder`)
+  await mkdir(to, { recursive: true })
+  if ((await readdir(to)).length > 0) {
+    throw new OperatorError(`${to} is not empty: each backup needs a folder of its own`)
+  }
+}
+
+/** The identifier that the pointer leads to. */
+async function currentId(dataDir: string): Promise<string | undefined> {
+  try {
+    return basename(await readlink(join(dataDir, CURRENT_POINTER)))
+  } catch {
+    return undefined
+  }
+}
+
+/** Snapshots, and the records of all that there were. One that is removed meanwhile is left out as a whole. */
+async function copySnapshots(dataDir: string, to: string, copied: Copied): Promise<string[]> {
+  const source = join(dataDir, SNAPSHOTS_FOLDER)
+  const names = existsSync(source) ? await readdir(source) : []
+  const paths: string[] = []
+  for (const name of names.filter((each) => !each.startsWith('.')).toSorted()) {
+    const target = join(to, SNAPSHOTS_FOLDER, name)
+    const below = await copyBelow(join(source, name), target, { isFixed: true, copied })
+    if (existsSync(join(source, name))) {
+      paths.push(...below.map((path) => join(SNAPSHOTS_FOLDER, name, path)))
+    } else {
+      await rm(target, { recursive: true, force: true })
+    }
+  }
+  return paths
+}
+
+/** The snapshot that was current, or else the newest in the backup. */
+function newestOf(paths: readonly string[], current: string | undefined): string | null {
+  const ids = paths.flatMap((path) => {
+    const [folder, id = ''] = path.split('/')
+    return folder === SNAPSHOTS_FOLDER && asOfFromId(id) !== undefined ? [id] : []
+  })
+  return ids.find((id) => id === current) ?? ids.toSorted().at(-1) ?? null
+}
+
+/** A copy of one moment, whatever other processes write meanwhile. */
+async function copyStore(source: string, target: string): Promise<void> {
+  const database = new DatabaseSync(source, { readOnly: true })
+  try {
+    await backup(database, target, { rate: PAGES_AT_ONCE })
+  } finally {
+    database.close()
+  }
+  await syncToDisk(target)
+}
+
+async function measure(folder: string, paths: readonly string[]): Promise<BackupFile[]> {
+  const files: BackupFile[] = []
+  for (const path of paths) files.push({ path, ...(await sha256Of(join(folder, path))) })
+  return files
+}
