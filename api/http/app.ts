@@ -14,6 +14,7 @@ import { REFERENCE_PATH } from '../paths.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './route.ts'
 import { shorten } from '../untrusted/shorten.ts'
+import { sendErrorPage, wantsPage } from '../web/error-page.ts'
 import { createRequestStore } from '../store/request-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -104,12 +105,15 @@ const unknownPath: Handler = (request, reply) => {
 }
 
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {
-  return (error: unknown, _request, reply, _next) => {
+  return (error: unknown, request, reply, _next) => {
     const { requestId } = reply.locals
     const fault = asRefusal(error) ?? unexpected(requestId)
     if (fault.status === 500) log.error({ request_id: requestId, err: error }, 'request failed')
     // Half a reply cannot be taken back; a broken connection at least does not pass for a whole one.
-    if (reply.headersSent) reply.destroy()
+    if (reply.headersSent) return void reply.destroy()
+    if (isApiPath(request.path)) return sendError(reply, fault)
+    reply.vary('Accept')
+    if (wantsPage(request)) sendErrorPage(reply, fault)
     else sendError(reply, fault)
   }
 }

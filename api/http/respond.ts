@@ -36,14 +36,19 @@ const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', '
 
 /** Ends the reply with the error envelope (CONTRACT 3), which must not be kept for what was asked. */
 export function sendError(reply: Reply, fault: ApiError): void {
+  beginError(reply, fault)
   const { caller, typesErrors, routerMetadata } = reply.locals
-  for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
-  reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
-  if (isStillComing(reply.req)) takeNoMore(reply)
   const { status, message } = fault
   const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }
   sendJson(reply, status, errorEnvelope({ status, message, metadata }, facts))
+}
+
+/** Sets the headers of a reply with an error, whatever its body is. */
+export function beginError(reply: Reply, fault: ApiError): void {
+  for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
+  reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
+  if (isStillComing(reply.req)) takeNoMore(reply)
 }
 
 function isStillComing({ complete, headers }: Request): boolean {

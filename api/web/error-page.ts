@@ -2,22 +2,21 @@
 import type { Request } from 'express'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Reply } from '../http/call.ts'
-import { DEFAULT_HEADERS } from '../http/default-headers.ts'
 import type { ApiError } from '../http/errors.ts'
-import { sendBody } from '../http/respond.ts'
+import { beginError, sendBody } from '../http/respond.ts'
 import { CONTENT_SECURITY_POLICY, HTML, renderDocument } from './document.ts'
 import { html, type Html } from './html.ts'
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'This address cannot be shown',
   404: 'Not found',
-  410: 'Withdrawn',
+  410: 'This snapshot is gone',
   503: 'Not available yet',
 }
 
-/** Whether the request comes from somebody who wants to read: `Accept` names HTML, as browsers do. */
-export function wantsPage(request: Request): boolean {
-  return request.headers.accept?.includes('text/html') === true
+/** Whether the request comes from somebody who wants to read: it prefers HTML, as browsers do. */
+export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
+  return request.accepts(['application/json', 'text/html']) === 'text/html'
 }
 
 /** Ends the reply with a page that says what is wrong and where to go on. */
@@ -28,15 +27,11 @@ export function sendErrorPage(reply: Reply, fault: ApiError): void {
     description: fault.message,
     skipTo: { id: 'reason', label: 'Skip to the reason' },
     header: html`<header><h1>${title}</h1></header>`,
-    main: html`<p id="reason">${fault.message}.</p>
+    main: html`<p id="reason">${fault.message.replace(/\.?$/, '.')}</p>
       ${remedy(fault)}`,
   })
-  reply.set({
-    ...DEFAULT_HEADERS,
-    ...fault.headers,
-    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-    Vary: 'Accept',
-  })
+  beginError(reply, fault)
+  reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
   sendBody(reply, fault.status, HTML, page)
 }
 

@@ -58,6 +58,12 @@ function lastChange(entries: readonly SnapshotEntry[], retractions: readonly Ret
   return times.toSorted().at(-1) ?? '1970-01-01T00:00:00Z'
 }
 
+/** An entry leads people to the page of its snapshot, and programs to what is known of it. */
+function links(asOf: string, url: string, { link }: Origins): Html {
+  return html`<link rel="alternate" type="text/html" href="${link}/?as_of=${asOf}" />
+    <link rel="related" type="application/json" href="${link}${url}" />`
+}
+
 function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origins: Origins): Html {
   const url = `${SNAPSHOTS_PATH}/${id}`
   return html`<entry>
@@ -65,7 +71,7 @@ function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origin
     <title>Snapshot of ${as_of} withdrawn</title>
     <updated>${retracted_at}</updated>
     <author><name>App rankings</name></author>
-    <link rel="alternate" type="application/json" href="${origins.link}${url}" />
+    ${links(as_of, url, origins)}
     <summary>${reason}. Use ${origins.link}${SNAPSHOTS_PATH}/latest instead.</summary>
   </entry> `
 }
@@ -97,7 +103,7 @@ function feedEntry(
     <title>${title}</title>
     <updated>${as_of}</updated>
     <author><name>${publisher}</name></author>
-    <link rel="alternate" type="application/json" href="${origins.link}${url}" />
+    ${links(as_of, url, origins)}
     <summary>${summary}</summary>
   </entry> `
 }

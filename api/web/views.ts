@@ -6,7 +6,7 @@ import type { Retraction } from '../../pipeline/contract/files.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
 import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'
-import type { Clock, Handler, Headers, Reply } from '../http/call.ts'
+import type { Clock, Handler, Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
 import {
@@ -23,7 +23,6 @@ import type { CronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { ageOf, type Age } from './age.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './document.ts'
-import { sendErrorPage, wantsPage } from './error-page.ts'
 
 /** What a view is made from, beside what was asked. */
 export interface ViewContext {
@@ -137,7 +136,7 @@ export function serveView<Asked extends AskedOfView>(
 ): Handler {
   const headers = headersOf(view.contentType)
 
-  async function answer(request: Request, reply: Reply): Promise<void> {
+  return async (request, reply) => {
     const asked = view.read(request)
     await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
       if (snapshot instanceof ApiError) throw snapshot
@@ -153,15 +152,6 @@ export function serveView<Asked extends AskedOfView>(
       reply.set(encodingHeader(encoding))
       sendBody(reply, 200, view.contentType, body)
     })
-  }
-
-  return async (request, reply) => {
-    try {
-      await answer(request, reply)
-    } catch (error) {
-      if (!(error instanceof ApiError) || !wantsPage(request)) throw error
-      sendErrorPage(reply, error)
-    }
   }
 }
 

@@ -1,9 +1,12 @@
 /** The page for people as a browser without a script gets it, the feed, and the catalogue of the API. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../../support/api.ts'
+import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER } from '../../../../pipeline/contract/files.ts'
 import { html } from '../../../../api/web/html.ts'
 import { runAt } from '../../../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
@@ -308,11 +311,47 @@ describe('the page', () => {
     ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
     ['/apps/99', 404, 'not registered or not public'],
     ['/compare', 400, 'apps=1,2,3'],
+    ['/nowhere', 404, 'No such path: /nowhere'],
+    ['/?as_of=2020-01-01T00:00:00Z', 400, 'retained snapshot'],
   ])('in a browser the fault of %s is a page', async (path, status, words) => {
     const response = await fetch(`${api.origin}${path}`, { headers: { Accept: 'text/html,*/*;q=0.8' } })
     expect(response.status).toBe(status)
     expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
     expect(await response.text()).toContain(words)
+  })
+
+  it.each([
+    ['/nowhere', 'application/json', 404],
+    ['/nowhere', '*/*', 404],
+    ['/api/v1/nowhere', 'text/html,*/*;q=0.8', 404],
+    ['/api/v1/datasets/app-rankings', 'text/html', 401],
+  ])('the fault of %s is JSON for whoever accepts %s', async (path, accept, status) => {
+    const response = await fetch(`${api.origin}${path}`, { headers: { Accept: accept } })
+    expect(response.status).toBe(status)
+    envelopeSchema.parse(await response.json())
+  })
+
+  it('tells a browser what to run before the first snapshot, and why a citation was withdrawn', async () => {
+    const asBrowser = { headers: { Accept: 'text/html,*/*;q=0.8' } }
+    const data = folders.make()
+    await using other = await startApi(data)
+    const before = await fetch(`${other.origin}/`, asBrowser)
+    expect(before.status).toBe(503)
+    expect(await before.text()).toContain('<code>npm run nightly</code>')
+    mkdirSync(join(data, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER), { recursive: true })
+    writeFileSync(
+      join(data, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER, '20260107T020000Z.json'),
+      JSON.stringify({
+        id: '20260107T020000Z',
+        as_of: '2026-01-07T02:00:00Z',
+        reason: 'Counted twice',
+        retracted_at: '2026-01-07T09:00:00Z',
+      }),
+    )
+    await using later = await startApi(data)
+    const gone = await fetch(`${later.origin}/?as_of=2026-01-07T02:00:00Z`, asBrowser)
+    expect([gone.status, gone.headers.get('Content-Type')]).toEqual([410, 'text/html; charset=utf-8'])
+    expect(await gone.text()).toContain('Counted twice')
   })
 
   it.each([
@@ -385,6 +424,9 @@ describe('beside the page', () => {
     // An id stays, whatever address a reader uses; a link leads to where the reader came from.
     expect(text).toContain(`<id>http://127.0.0.1:3000${snapshot}</id>`)
     expect(text).toContain(`href="${api.origin}${snapshot}"`)
+    expect(text).toContain(
+      `<link rel="alternate" type="text/html" href="${api.origin}/?as_of=2026-01-08T02:00:00Z" />`,
+    )
   })
 
   it('the feed tells the licence, and how far tokens can be compared', async () => {
