@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fixedBody } from '../http/protocol/fixed-body.ts'
-import { DOCUMENT_PATH, REFERENCE_PATH } from '../paths.ts'
+import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import { html } from '../web/html.ts'
@@ -19,23 +19,35 @@ const REFERENCE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The component's own colours are too pale to read in places; it takes no pair of them, so there is no dark form. */
+/** The style sheet sets fonts and themes; the component asks for its main colour as an attribute. */
 const PAGE = `<!doctype html>\n${
   html`<html lang="en">
     <head>
       <meta charset="utf-8" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <meta name="color-scheme" content="light dark" />
       <title>API reference · App rankings</title>
+      <meta
+        name="description"
+        content="Every operation of the App Rankings API, with its parameters and replies."
+      />
+      <link rel="stylesheet" href="/assets/reference.css" />
       <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
       <script type="module" src="/assets/openapi-explorer.js"></script>
     </head>
     <body>
+      <header>
+        <h1>API reference</h1>
+        <a href="/">App rankings</a> <a href="${METHOD_PATH}">method</a>
+        <a href="${DOCUMENT_PATH}">openapi.json</a>
+      </header>
       <openapi-explorer
         spec-url="${DOCUMENT_PATH}"
         primary-color="#2c4a5e"
         nav-text-color="#ffffff"
         text-color="#222222"
-        style="--blue: #1f5fbf; --green: #1a6b3c; --red: #a8202d"
+        use-path-in-nav-bar="true"
+        display-nulls="true"
         hide-server-selection="true"
         hide-components="true"
       ></openapi-explorer>

@@ -40,6 +40,7 @@ interface WebDependencies {
 
 const ASSETS = {
   'page.css': 'text/css; charset=utf-8',
+  'reference.css': 'text/css; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 } as const

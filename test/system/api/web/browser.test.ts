@@ -231,22 +231,43 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('the reference at /docs loads from our host alone, and shows every operation', async () => {
+  it('the reference at /docs loads from our host alone, and lists the paths of every operation', async () => {
     const { page, faults, close } = await open('/docs')
-    await page.getByText('The top public apps by token usage inside a date window').first().waitFor()
+    await page.locator('.nav-bar-path').first().waitFor()
+    const listed = await page.locator('.nav-bar-path').allTextContents()
+    const { paths } = z
+      .object({ paths: z.record(z.string(), z.unknown()) })
+      .parse(await (await fetch(`${api.origin}/api/v1/openapi.json`)).json())
+    for (const path of Object.keys(paths)) {
+      expect(
+        listed.some((text) => text.replaceAll(/\s/g, '').endsWith(path)),
+        path,
+      ).toBe(true)
+    }
+    await page.getByRole('link', { name: 'App rankings' }).first().click()
+    await page.getByRole('heading', { name: 'App rankings' }).waitFor()
     expect(faults).toEqual([])
     await close()
   })
 
-  it('the reference can be read: every text stands out from its ground', async () => {
-    const { page, close } = await open('/docs')
+  it.each(['light', 'dark'] as const)('the reference can be read in the %s theme', async (colorScheme) => {
+    const { page, close } = await open('/docs', { colorScheme })
     await page.evaluate(AXE)
-    const fading = `axe.run({ runOnly: 'color-contrast' }).then((result) => result.violations)`
-    for (const operation of ['The top public apps by token usage inside a date window', 'One snapshot']) {
-      await page.getByText(operation).first().click()
-      await page.getByRole('heading', { name: operation }).waitFor()
-      expect(violations.parse(await page.evaluate(fading)), operation).toEqual([])
+    for (const [path, heading] of [
+      ['/app-rankings', 'The top public apps by token usage inside a date window'],
+      ['/scim/sync-jobs/{id}', 'sync job'],
+    ] as const) {
+      await page.locator('.nav-bar-path').filter({ hasText: path }).first().click()
+      await page.getByRole('heading', { name: heading }).first().waitFor()
+      const found = await page.evaluate('axe.run().then((result) => result.violations)')
+      expect(violations.parse(found), path).toEqual([])
     }
+    expect(await page.getByText('date-time┃null').count()).toBeGreaterThan(0)
+    const fonts = await page.evaluate(`(() => {
+      const inside = document.querySelector('openapi-explorer').shadowRoot
+      return ['main', '.mono-font'].map((part) => getComputedStyle(inside.querySelector(part)).fontFamily)
+    })()`)
+    expect(fonts).toEqual([expect.stringContaining('system-ui'), expect.stringContaining('monospace')])
     await close()
   })
 
