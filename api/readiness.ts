@@ -14,7 +14,7 @@ interface ReadinessDependencies {
 
 const RETRY_AFTER_SECONDS = 5
 
-/** Answers 200, or 503 with the reasons. */
+/** Answers 200, also while an older snapshot is served instead of the newest (degraded), or 503 with the reasons. */
 export function readiness({ store, snapshots: { current }, isStopping }: ReadinessDependencies): Handler {
   return async (_request, reply) => {
     const storeAnswers = await store.query('SELECT 1 AS one').then(
@@ -26,7 +26,9 @@ export function readiness({ store, snapshots: { current }, isStopping }: Readine
       ...(storeAnswers ? [] : ['the store does not answer']),
       ...(current.facts() === undefined ? ['no snapshot is open'] : []),
     ]
-    if (reasons.length === 0) return sendJson(reply, 200, { status: 'ready' })
+    const fault = current.fault()
+    const degraded = fault && { status: 'degraded', reasons: [`${fault.thing} ${fault.message}`] }
+    if (reasons.length === 0) return sendJson(reply, 200, degraded ?? { status: 'ready' })
     throw new ApiError(503, `Not ready: ${reasons.join(', ')}`, {
       metadata: { reasons },
       headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },

@@ -134,10 +134,14 @@ async function openSnapshots(
 ): Promise<{ snapshots: Snapshots; catalogue: SnapshotCatalogue; views: Views }> {
   const retained = retainSnapshots(dataDir, log)
   opened.defer(() => retained.close())
-  const catalogue = catalogueOf(retained, log)
+  const catalogue = catalogueOf(retained)
   const views = createViews({ catalogue, schedule, clock })
-  const dataset = createDatasetMetrics(metrics, () => current.facts())
-  const current = await followSnapshots(dataDir, {
+  const dataset = createDatasetMetrics(metrics, {
+    facts: () => current.facts(),
+    isDegraded: () => current.fault() !== undefined,
+    faults: () => retained.listFaults().length,
+  })
+  const current = await followSnapshots(retained, {
     log,
     async prepare(snapshot) {
       await answers.warm(snapshot, usualRankings(snapshot))

@@ -8,10 +8,19 @@ export interface DatasetMetrics {
   snapshotOpened(): void
 }
 
-/** Keeps the metrics of the dataset in `registry`; `facts` are those of the snapshot served now. */
+/** What the metrics are made from when they are read. */
+interface Observed {
+  /** Those of the snapshot served now. */
+  readonly facts: () => SnapshotFacts | undefined
+  /** Whether the newest snapshot cannot be served. */
+  readonly isDegraded: () => boolean
+  readonly faults: () => number
+}
+
+/** Keeps the metrics of the dataset in `registry`. */
 export function createDatasetMetrics(
   registry: Registry,
-  facts: () => SnapshotFacts | undefined,
+  { facts, isDegraded, faults }: Observed,
 ): DatasetMetrics {
   const gauge = (name: string, help: string, value: (now: SnapshotFacts | undefined) => number) => {
     const made: Gauge = new Gauge({
@@ -35,6 +44,14 @@ export function createDatasetMetrics(
     'dataset_days_missing',
     'Days inside the dataset of which no usage was delivered.',
     (now) => now?.daysMissing.length ?? 0,
+  )
+  gauge('dataset_degraded', '1 while the newest snapshot cannot be served, else 0.', () =>
+    Number(isDegraded()),
+  )
+  gauge(
+    'dataset_faults',
+    'Published files that are not what was published, and records that cannot be read; /status names them.',
+    faults,
   )
   const swaps = new Counter({
     name: 'dataset_snapshots_opened_total',

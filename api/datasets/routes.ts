@@ -62,7 +62,7 @@ export function datasetRoutes({
       ...open,
       path: STATUS_PATH,
       operation: DATASET_OPERATIONS.status,
-      handle: datasetStatus(snapshots, schedule, clock),
+      handle: datasetStatus(snapshots, { catalogue, schedule, clock }),
     },
   ]
 }

@@ -2,10 +2,13 @@
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { retractionSchema } from '../../pipeline/contract/files.ts'
+import { LAST_RUN_FILE, outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { sendJson } from '../http/respond.ts'
+import type { SnapshotCatalogue } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/choose.ts'
+import { LEFT_OUT } from './snapshots/faults.ts'
 import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
 const days = z.int().nonnegative()
@@ -33,6 +36,19 @@ export const statusSchema = z.strictObject({
       ),
     days_partial: z.array(daySchema),
     retracted: z.array(retractionSchema).describe('The snapshots that were withdrawn, newest first.'),
+    last_run: z
+      .strictObject({ finished_at: z.string(), outcome: outcomeSchema })
+      .nullable()
+      .describe('How the last nightly run ended; `late` while the schedule tries again to begin it.'),
+    verified_at: z.iso
+      .datetime({ precision: 0 })
+      .nullable()
+      .describe('When all published files were compared with their checksums last.'),
+    faults: z
+      .array(z.strictObject({ thing: z.string(), message: z.string() }))
+      .describe(
+        'What an operator has to mend: files that are not what was published, and what cannot be read.',
+      ),
   }),
 })
 type Status = z.infer<typeof statusSchema>
@@ -40,11 +56,16 @@ type Status = z.infer<typeof statusSchema>
 // How long after its start a nightly run may take before the dataset counts as late.
 const GRACE_MS = 3_600_000
 
+interface StatusDependencies {
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: CronSchedule
+  readonly clock: Clock
+}
+
 /** Serves the status of the current snapshot. */
 export function datasetStatus(
   { current, retained }: Snapshots,
-  schedule: CronSchedule,
-  clock: Clock,
+  { catalogue, schedule, clock }: StatusDependencies,
 ): Handler {
   return (_request, reply) => {
     const now = clock()
@@ -53,7 +74,7 @@ export function datasetStatus(
     const status: Status = {
       data: {
         ...describe(facts),
-        retracted: [...retained.retractions()],
+        ...describeRecord({ current, retained }, catalogue),
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
         stale: isStale(facts?.dataThrough, schedule, now),
       },
@@ -62,7 +83,24 @@ export function datasetStatus(
   }
 }
 
-type Described = Omit<Status['data'], 'next_run_expected' | 'stale' | 'retracted'>
+type Recorded = Pick<Status['data'], 'retracted' | 'last_run' | 'verified_at' | 'faults'>
+
+function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCatalogue): Recorded {
+  const { dataDir, faults } = retained
+  const lastRun = faults.read(LAST_RUN_FILE, LEFT_OUT, () => readLastRun(dataDir))
+  const retracted = [...retained.retractions()]
+  // All records are read once, so that those that cannot be are among the faults.
+  catalogue.listAll()
+  const served = current.fault()
+  return {
+    retracted,
+    last_run: lastRun === undefined ? null : { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
+    verified_at: retained.verification().verified_at,
+    faults: [...(served === undefined ? [] : [served]), ...retained.listFaults()],
+  }
+}
+
+type Described = Omit<Status['data'], 'next_run_expected' | 'stale' | keyof Recorded>
 
 const NOTHING_YET: Described = {
   as_of: null,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
+import { LAST_RUN_FILE } from '../../pipeline/contract/last-run.ts'
 import { failureText } from '../../pipeline/contract/program.ts'
 import { EXIT_USAGE, note } from '../../pipeline/contract/terminal.ts'
 import { createKey } from '../accounts/keys/key-store.ts'
@@ -36,6 +37,8 @@ async function writeFrom(dataDir: string): Promise<void> {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   if (status !== 0) throw new OperatorError('The sample could not be published, so there is nothing to show')
+  // The examples are the same each time, and this holds the time of the clock.
+  rmSync(join(dataDir, LAST_RUN_FILE))
   const settings = readSettings({ DATA_DIR: dataDir, PORT: '0' })
   const service = await serve(settings, {
     log: createLog('silent'),

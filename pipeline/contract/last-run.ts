@@ -10,11 +10,13 @@ export const LAST_RUN_FILE = 'last-run.json'
 const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
+/** `late`: at its hour the run could not begin or was killed, and the schedule tries again. */
+export const outcomeSchema = z.enum([...OUTCOMES, 'late'])
+
 const lastRunSchema = z.object({
   /** By the clock, also where the run was of another time. */
   finished_at: z.string(),
-  /** `late`: at its hour the run could not begin or was killed, and the schedule tries again. */
-  outcome: z.enum([...OUTCOMES, 'late']),
+  outcome: outcomeSchema,
   /** What is published since then; null where nothing was. */
   snapshot: z.string().nullable(),
   /** Why it failed, was blocked or is late. */

@@ -1,14 +1,10 @@
 /** What is known of each retained snapshot from the files beside it, read once: a snapshot never changes. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { SNAPSHOTS_PATH, type Retraction } from '../../../pipeline/contract/files.ts'
-import {
-  describeFolder,
-  snapshotRecordSchema,
-  type SnapshotRecord,
-} from '../../../pipeline/contract/snapshot-record.ts'
-import type { Log } from '../../process/log.ts'
+import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH, type Retraction } from '../../../pipeline/contract/files.ts'
+import { snapshotRecordSchema, type SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
+import { LEFT_OUT } from './faults.ts'
 import type { RetainedSnapshots } from './retained.ts'
 
 const fileSchema = z.object({
@@ -57,11 +53,6 @@ interface SnapshotMetadata {
 
 const croissantSchema = z.looseObject({ citeAs: z.string(), recordSet: z.unknown() })
 
-interface Known {
-  readonly entry: SnapshotEntry
-  readonly metadata: SnapshotMetadata
-}
-
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   duckdb: 'application/octet-stream',
   parquet: 'application/vnd.apache.parquet',
@@ -69,72 +60,69 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   json: 'application/json; charset=utf-8',
   md: 'text/markdown; charset=utf-8',
 }
+const CROISSANT_FILE = 'croissant.json'
 const CROISSANT = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** The catalogue of the snapshots on disk; one whose metadata cannot be read is left out, and the log says why. */
-export function catalogueOf(retained: RetainedSnapshots, log: Log): SnapshotCatalogue {
-  const known = new Map<string, Known>()
-  const lastFaults = new Map<string, string>()
+/** The catalogue of the snapshots on disk; what cannot be read is left out and is a fault of `retained`. */
+export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
+  const isRetained = (id: string) => retained.ids().includes(id)
 
-  function find(id: string): Known | undefined {
-    return retained.ids().includes(id) ? read(id) : undefined
-  }
+  const entry = keepFound((id) => {
+    const published = retained.published(id)
+    if (published === undefined) return undefined
+    // A prune that was stopped has recorded its day, but the snapshot is still here.
+    const { pruned_at: _stopped, ...record } = published
+    return entryOf(record, 'retained')
+  })
 
-  function read(id: string): Known | undefined {
-    const found = known.get(id) ?? readOrTell(id)
-    if (found !== undefined) known.set(id, found)
-    return found
-  }
-
-  function readOrTell(id: string): Known | undefined {
-    try {
-      const folder = retained.folder(id)
-      return { entry: entryOf(describeFolder(folder), 'retained'), metadata: readMetadata(folder) }
-    } catch (error) {
-      // It may pass, so the next request tries again. The same fault comes back then; once in the log is enough.
-      if (lastFaults.get(id) !== String(error))
-        log.warn({ snapshot: id, err: error }, 'snapshot cannot be listed')
-      lastFaults.set(id, String(error))
-      return undefined
-    }
-  }
+  const metadata = keepFound((id) => {
+    const path = `${SNAPSHOTS_FOLDER}/${id}/${CROISSANT_FILE}`
+    return retained.faults.read(path, LEFT_OUT, () => readMetadata(retained.folder(id)))
+  })
 
   // What is recorded of a snapshot that is gone does not change any more.
-  const ended = new Map<string, SnapshotEntry>()
+  const record = keepFound((id) => retained.record(id))
+  const retraction = keepFound((id) => retained.retraction(id))
 
   function gone(id: string): SnapshotEntry | undefined {
-    const entry = ended.get(id) ?? readGone(id)
-    if (entry !== undefined) ended.set(id, entry)
-    return entry
-  }
-
-  function readGone(id: string): SnapshotEntry | undefined {
-    const record = retained.record(id)
-    if (record === undefined) return undefined
-    const retraction = retained.retraction(id)
-    if (retraction === undefined) return entryOf(record, 'pruned')
-    const { retracted_at, reason } = retraction
-    return { ...entryOf(record, 'retracted'), retracted_at, reason }
+    const recorded = record(id)
+    if (recorded === undefined) return undefined
+    if (!retained.isRetracted(id)) return entryOf(recorded, 'pruned')
+    const { retracted_at, reason } = retraction(id) ?? {}
+    return { ...entryOf(recorded, 'retracted'), retracted_at, reason }
   }
 
   return {
     listAll() {
-      const ids = new Set([...retained.ids(), ...retained.recordedIds()])
+      const here = new Set(retained.ids())
+      const ids = new Set([...here, ...retained.recordedIds()])
       return [...ids]
         .toSorted()
         .toReversed()
-        .flatMap((id) => find(id)?.entry ?? gone(id) ?? [])
+        .flatMap((id) => (here.has(id) ? entry(id) : gone(id)) ?? [])
     },
-    list: () => retained.ids().flatMap((id) => read(id)?.entry ?? []),
+    list: () => retained.ids().flatMap((id) => entry(id) ?? []),
     retractions: () => retained.retractions(),
-    find: (id) => find(id)?.entry,
-    metadata: (id) => find(id)?.metadata,
+    find: (id) => (isRetained(id) ? entry(id) : undefined),
+    metadata: (id) => (isRetained(id) ? metadata(id) : undefined),
   }
 }
 
-function readMetadata(folder: string): SnapshotMetadata {
-  const document = croissantSchema.parse(JSON.parse(readFileSync(join(folder, 'croissant.json'), 'utf8')))
+/** As `read`, which is asked again for what it did not find. */
+function keepFound<T>(read: (id: string) => T | undefined): (id: string) => T | undefined {
+  const found = new Map<string, T>()
+  return (id) => {
+    const value = found.get(id) ?? read(id)
+    if (value !== undefined) found.set(id, value)
+    return value
+  }
+}
+
+/** Undefined for a folder that is gone. */
+function readMetadata(folder: string): SnapshotMetadata | undefined {
+  if (!existsSync(folder)) return undefined
+  const document = croissantSchema.parse(JSON.parse(readFileSync(join(folder, CROISSANT_FILE), 'utf8')))
   const { recordSet: _fields, ...structuredData } = document
   return { citeAs: document.citeAs, structuredData }
 }
@@ -150,6 +138,6 @@ function entryOf(record: SnapshotRecord, state: SnapshotEntry['state']): Snapsho
 }
 
 function mediaTypeOf(name: string): string {
-  if (name === 'croissant.json') return CROISSANT
+  if (name === CROISSANT_FILE) return CROISSANT
   return MEDIA_TYPES[name.split('.')[1] ?? ''] ?? PLAIN_TEXT
 }

@@ -45,9 +45,10 @@ function idAt(asOf: string): string | undefined {
 }
 
 function noSnapshot(current: CurrentSnapshot): ApiError {
-  const reason = current.isFaulty()
-    ? 'The snapshot of the dataset cannot be opened; the log of the service says why'
-    : 'No snapshot of the dataset has been published yet'
+  const reason =
+    current.fault() !== undefined
+      ? 'The snapshot of the dataset cannot be opened; the log of the service says why'
+      : 'No snapshot of the dataset has been published yet'
   return new ApiError(503, reason, {
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
   })
@@ -59,6 +60,11 @@ export function goneSnapshot(retained: RetainedSnapshots, id: string): ApiError 
   if (retraction !== undefined) {
     const { reason, retracted_at } = retraction
     return gone(retained, id, `was retracted: ${reason}`, { state: 'retracted', reason, retracted_at })
+  }
+  if (retained.isRetracted(id)) {
+    return gone(retained, id, 'was retracted; the record of the reason cannot be read', {
+      state: 'retracted',
+    })
   }
   if (retained.ids().includes(id)) return undefined
   const record = retained.record(id)

@@ -1,17 +1,17 @@
 /** Follows the pointer to the newest snapshot and swaps it under running requests. */
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
-import type { Log } from '../../process/log.ts'
-import { shareSnapshot, type SnapshotHandle } from './handle.ts'
-import { findRetraction } from './retained.ts'
-import { openSnapshot, snapshotFolder, type Snapshot, type SnapshotFacts } from './open-snapshot.ts'
+import type { Fault } from './faults.ts'
+import type { RetainedSnapshots } from './retained.ts'
+import { snapshotFolder, type Snapshot, type SnapshotFacts } from './open-snapshot.ts'
+import { createServedSnapshot, type ServeOptions } from './served.ts'
 
 /** The snapshot that is served at the moment. */
 export interface CurrentSnapshot {
   /** The facts of the snapshot served now; undefined while none is published, be it that the only one was retracted. */
   facts(): SnapshotFacts | undefined
-  /** Whether there is one that cannot be opened, be it instead of an older one that is served meanwhile. */
-  isFaulty(): boolean
+  /** Why the newest snapshot is not served, be it that an older one is instead; undefined while it is. */
+  fault(): Fault | undefined
   /**
    * Gives `work` the snapshot served now (undefined while there is none) and keeps it open until `work` is
    * done, even when a newer one takes its place meanwhile.
@@ -21,58 +21,52 @@ export interface CurrentSnapshot {
   close(): Promise<void>
 }
 
-interface FollowOptions {
-  readonly log: Log
-  /** What is done with a snapshot before it is served; the former one goes on serving meanwhile. */
-  readonly prepare?: (snapshot: Snapshot) => Promise<void>
-  /** Called with each snapshot that is served from then on. */
-  readonly onOpen?: () => void
+interface FollowOptions extends ServeOptions {
   /** Pause between two looks at the pointer; ten times as long after one that found a faulty snapshot. */
   readonly intervalMs?: number
-}
-
-interface Holding {
-  readonly folder: string
-  readonly handle: SnapshotHandle
 }
 
 // A look costs some microseconds, and whoever has just published wants to see it.
 const LOOK_EVERY_MS = 100
 const PAUSE_AFTER_FAULT = 10
 
-/** Opens the snapshot that `dataDir`'s pointer names and follows the pointer from then on. */
+/**
+ * Opens the snapshot that the pointer in `retained.dataDir` names and follows the pointer from then on. While that
+ * snapshot cannot be opened, or there is no pointer, the newest retained one that can be opened is served.
+ */
 export async function followSnapshots(
-  dataDir: string,
-  { log, prepare, onOpen, intervalMs = LOOK_EVERY_MS }: FollowOptions,
+  retained: RetainedSnapshots,
+  { intervalMs = LOOK_EVERY_MS, ...options }: FollowOptions,
 ): Promise<CurrentSnapshot> {
-  const pointer = join(dataDir, CURRENT_POINTER)
-  let holding: Holding | undefined
-  let lastFault: string | undefined
+  const pointer = join(retained.dataDir, CURRENT_POINTER)
+  const served = createServedSnapshot(retained, options)
+  let fault: Fault | undefined
+  let lastError = ''
   let lookAgainAt = 0
   let closed = false
 
   async function look(): Promise<void> {
     if (closed || performance.now() < lookAgainAt) return
+    const folder = snapshotFolder(pointer)
+    const id = folder === undefined ? undefined : basename(folder)
     try {
-      const folder = snapshotFolder(pointer)
-      if (folder === undefined) holding = withoutRetracted(dataDir, holding)
-      if (folder === undefined || folder === holding?.folder) {
-        lastFault = undefined
-        return
-      }
-      const snapshot = await openPrepared(folder, prepare)
-      const former = holding
-      holding = { folder, handle: shareSnapshot(snapshot, log) }
-      lastFault = undefined
-      onOpen?.()
-      log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
-      void former?.handle.retire()
+      if (id === undefined) throw new Error(`${pointer} leads to no snapshot`)
+      await served.serve(id)
+      fault = undefined
+      lastError = ''
     } catch (error) {
-      // The old snapshot goes on serving. The same fault comes back at every look; once in the log is enough.
-      if (String(error) !== lastFault) log.error({ err: error }, 'snapshot cannot be opened')
-      lastFault = String(error)
-      lookAgainAt = performance.now() + PAUSE_AFTER_FAULT * intervalMs
+      await served.serveFirst(insteadOf(id, { retained, served: served.now()?.id }))
+      if (id === undefined && retained.ids().length === 0) fault = undefined
+      else report(id, error)
     }
+  }
+
+  function report(id: string | undefined, error: unknown): void {
+    fault = faultOf(id, served.now()?.id)
+    // The same fault comes back at every look; once in the log is enough.
+    if (String(error) !== lastError) options.log.error({ err: error, ...fault }, 'snapshot cannot be opened')
+    lastError = String(error)
+    lookAgainAt = performance.now() + PAUSE_AFTER_FAULT * intervalMs
   }
 
   let looking = look()
@@ -82,37 +76,29 @@ export async function followSnapshots(
   }, intervalMs).unref()
 
   return {
-    facts: () => holding?.handle.snapshot,
-    isFaulty: () => lastFault !== undefined,
-    use: (work) => (holding === undefined ? work(undefined) : holding.handle.use(work)),
+    facts: () => served.now()?.handle.snapshot,
+    fault: () => fault,
+    use: (work) => served.now()?.handle.use(work) ?? work(undefined),
     async close() {
       closed = true
       clearInterval(timer)
       await looking
-      const last = holding
-      holding = undefined
-      await last?.handle.retire()
+      await served.close()
     },
   }
 }
 
-/** What is served while there is no pointer: the same as before, unless it was retracted. */
-function withoutRetracted(dataDir: string, holding: Holding | undefined): Holding | undefined {
-  if (holding === undefined) return undefined
-  const { id } = holding.handle.snapshot
-  if (findRetraction(join(dataDir, SNAPSHOTS_FOLDER), id) === undefined) return holding
-  void holding.handle.retire()
-  return undefined
+/** What may be served instead of a snapshot: what is served, unless it was withdrawn, then all others, newest first. */
+function insteadOf(
+  wanted: string | undefined,
+  { retained, served }: { readonly retained: RetainedSnapshots; readonly served: string | undefined },
+): ReadonlySet<string> {
+  const others = retained.ids().filter((id) => id !== wanted)
+  return new Set([...others.filter((id) => id === served), ...others])
 }
 
-/** Opens a snapshot; one that cannot be prepared is closed again. */
-async function openPrepared(folder: string, prepare: FollowOptions['prepare']): Promise<Snapshot> {
-  const snapshot = await openSnapshot(folder)
-  try {
-    await prepare?.(snapshot)
-    return snapshot
-  } catch (error) {
-    await snapshot.close()
-    throw error
-  }
+function faultOf(wanted: string | undefined, served: string | undefined): Fault {
+  const instead = served === undefined ? 'and no other can be served' : `and ${served} is served instead`
+  if (wanted === undefined) return { thing: CURRENT_POINTER, message: `leads to no snapshot, ${instead}` }
+  return { thing: `${SNAPSHOTS_FOLDER}/${wanted}`, message: `cannot be opened, ${instead}` }
 }

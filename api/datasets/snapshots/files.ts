@@ -50,6 +50,7 @@ export function snapshotFile(
       const names = entry.files.map((each) => each.name).join(', ')
       throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
     }
+    refuseBroken(retained, id, file)
     reply.set(fileHeaders(entry, file))
     const validators = { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) }
     if (isMismatch(request.headers, validators)) throw preconditionFailed(file)
@@ -57,6 +58,13 @@ export function snapshotFile(
     leaveToExpress(request, validators, file)
     await sendFile(reply, file, retained.folder(id))
   }
+}
+
+/** A file that is not what was published is handed out under no circumstances; the log says what to do. */
+function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFile): void {
+  const fault = retained.faultOf(id, file)
+  if (fault === undefined) return
+  throw new Error(`The published file ${id}/${file.name} ${fault}. Mend it: npm run nightly -- verify ${id}`)
 }
 
 const SUFFIX = /^bytes=-(\d+)$/i

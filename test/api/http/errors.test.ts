@@ -97,8 +97,8 @@ beforeAll(async () => {
   const dataDir = folders.make()
   const metrics = createMetricsRegistry()
   store = await openStore({ DATA_DIR: dataDir }, clock())
-  snapshots = await followSnapshots(dataDir, { log })
   const retained = retainSnapshots(dataDir, log)
+  snapshots = await followSnapshots(retained, { log })
   const syncJobs = createSyncJobs(
     {
       store,
@@ -115,7 +115,7 @@ beforeAll(async () => {
   const settings = readSettings({ DATA_DIR: dataDir })
   chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
   const schedule = cronSchedule('0 2 * * *')
-  const catalogue = catalogueOf(retained, log)
+  const catalogue = catalogueOf(retained)
   routes = [
     ...createRoutes({
       store,

@@ -94,6 +94,8 @@ describe('GET /metrics', () => {
       'dataset_snapshot_timestamp_seconds 0',
       'dataset_data_through_timestamp_seconds 0',
       'dataset_days_missing 0',
+      'dataset_degraded 0',
+      'dataset_faults 0',
       'dataset_snapshots_opened_total 0',
     ])
     const asOf = '2026-03-11T02:00:00Z'
@@ -102,6 +104,9 @@ describe('GET /metrics', () => {
       `dataset_snapshot_timestamp_seconds ${Date.parse(asOf) / 1000}`,
       `dataset_data_through_timestamp_seconds ${Date.parse(DAY) / 1000}`,
       'dataset_days_missing 1',
+      'dataset_degraded 0',
+      // This snapshot has no files beside its DuckDB file.
+      'dataset_faults 2',
       'dataset_snapshots_opened_total 1',
     ])
     await snapshotAt(dataDir, '2026-03-12T02:00:00Z')

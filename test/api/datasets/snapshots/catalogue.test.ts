@@ -55,7 +55,7 @@ describe('catalogueOf', () => {
       looks += 1
       return retained.ids()
     }
-    const catalogue = catalogueOf({ ...retained, ids }, log)
+    const catalogue = catalogueOf({ ...retained, ids })
     expect(catalogue.list().map(({ id }) => id)).toEqual(IDS)
     expect(looks).toBe(1)
   })
@@ -63,7 +63,7 @@ describe('catalogueOf', () => {
   it('lists a snapshot again once it can be read again, and tells the fault once', () => {
     const { log, messages } = memoryLog()
     const dataDir = describeSnapshots()
-    const catalogue = catalogueOf(retainSnapshots(dataDir, log), log)
+    const catalogue = catalogueOf(retainSnapshots(dataDir, log))
     const file = join(dataDir, SNAPSHOTS_FOLDER, IDS[1], 'datapackage.json')
     renameSync(file, `${file}.away`)
     for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
@@ -93,7 +93,7 @@ describe('catalogueOf', () => {
     const sums = [...names, 'croissant.json'].map((name) => `${SUM}  ${name}\n`).join('')
     writeFileSync(join(folder, 'SHA256SUMS'), sums)
     const { log } = memoryLog()
-    const { files, ...entry } = catalogueOf(retainSnapshots(dataDir, log), log).find(id) ?? {}
+    const { files, ...entry } = catalogueOf(retainSnapshots(dataDir, log)).find(id) ?? {}
     expect(entry).toStrictEqual({
       id,
       version: 'v1',
@@ -116,7 +116,7 @@ describe('catalogueOf', () => {
 
   it('describes a snapshot to machines without the fields of its tables', () => {
     const { log } = memoryLog()
-    const catalogue = catalogueOf(retainSnapshots(describeSnapshots(), log), log)
+    const catalogue = catalogueOf(retainSnapshots(describeSnapshots(), log))
     const { name, citeAs } = CROISSANT
     expect(catalogue.metadata(IDS[0])).toEqual({ citeAs, structuredData: { name, citeAs } })
   })
@@ -125,7 +125,7 @@ describe('catalogueOf', () => {
     const { log } = memoryLog()
     const dataDir = describeSnapshots()
     describeSnapshot(join(dataDir, 'other'), IDS[0])
-    const catalogue = catalogueOf(retainSnapshots(dataDir, log), log)
+    const catalogue = catalogueOf(retainSnapshots(dataDir, log))
     expect(catalogue.find(IDS[1])?.id).toBe(IDS[1])
     const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
     mkdirSync(retractions)

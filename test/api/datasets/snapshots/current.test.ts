@@ -1,10 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../pipeline/contract/files.ts'
+import {
+  CURRENT_POINTER,
+  RECORDS_FOLDER,
+  SNAPSHOT_FILE,
+  SNAPSHOTS_FOLDER,
+} from '../../../../pipeline/contract/files.ts'
 import { recordRetraction } from '../../../../pipeline/snapshot/list.ts'
-import { followSnapshots } from '../../../../api/datasets/snapshots/current.ts'
+import { followSnapshots, type CurrentSnapshot } from '../../../../api/datasets/snapshots/current.ts'
+import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/nightly.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
@@ -20,6 +26,40 @@ function content(hour: number, tokens: number): SnapshotContent {
     apps: [{ id: 1, name: 'App' }],
     daily: [{ day: '2026-11-19', app: 1, tokens }],
   }
+}
+
+const idOf = (hour: number) => `20261120T0${hour}0000Z`
+const fileOf = (dataDir: string, hour: number) => join(dataDir, SNAPSHOTS_FOLDER, idOf(hour), SNAPSHOT_FILE)
+
+/** Leaves the record of what was published. */
+function describePublished(dataDir: string, hour: number): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER)
+  mkdirSync(folder, { recursive: true })
+  const file = { name: SNAPSHOT_FILE, bytes: statSync(fileOf(dataDir, hour)).size, sha256: '0'.repeat(64) }
+  const record = {
+    id: idOf(hour),
+    as_of: `2026-11-20T0${hour}:00:00Z`,
+    first_day: '2026-11-19',
+    data_through: '2026-11-19',
+    version: 'v1',
+    days_restated: 0,
+    publisher: 'Test',
+    attribution: 'Source: Test',
+    rows: {},
+    files: [file],
+  }
+  writeFileSync(join(folder, `${idOf(hour)}.json`), JSON.stringify(record))
+}
+
+/** Leaves word of a verification that found the DuckDB file changed. */
+function leaveBroken(dataDir: string, hour: number): void {
+  const broken = [{ snapshot: idOf(hour), file: SNAPSHOT_FILE, fault: 'has other bytes than were published' }]
+  writeFileSync(join(dataDir, 'verification.json'), JSON.stringify({ verified_at: null, broken }))
+}
+
+function breakPublished(dataDir: string, hour: number): void {
+  describePublished(dataDir, hour)
+  leaveBroken(dataDir, hour)
 }
 
 /** Whether another process can open the file for writing, which DuckDB refuses while anyone reads it. */
@@ -43,10 +83,17 @@ function leaveWritten(folder: string): void {
   expect(existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))).toBe(true)
 }
 
+type FollowOptions = Parameters<typeof followSnapshots>[1]
+
+const follow = (dataDir: string, options: FollowOptions) =>
+  followSnapshots(retainSnapshots(dataDir, options.log), options)
+
+const isFaulty = (snapshots: CurrentSnapshot) => snapshots.fault() !== undefined
+
 describe('followSnapshots', () => {
   it('has no snapshot before the first is published', async () => {
     const { log } = memoryLog()
-    const snapshots = await followSnapshots(folders.make(), { log, intervalMs: 5 })
+    const snapshots = await follow(folders.make(), { log, intervalMs: 5 })
     expect(snapshots.facts()).toBeUndefined()
     expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
     await snapshots.close()
@@ -56,7 +103,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const old = await publishSnapshot(dataDir, content(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const reading = snapshots.use(async (snapshot) => {
       await released
@@ -78,8 +125,8 @@ describe('followSnapshots', () => {
     const folder = await publishSnapshot(dataDir, content(2, 10))
     const written = join(folder, `${SNAPSHOT_FILE}.wal`)
     leaveWritten(folder)
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
-    expect([snapshots.facts(), snapshots.isFaulty()]).toEqual([undefined, true])
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    expect([snapshots.facts(), isFaulty(snapshots)]).toEqual([undefined, true])
     expect(JSON.stringify(messages())).toContain(`Remove ${written}`)
 
     rmSync(written)
@@ -87,18 +134,58 @@ describe('followSnapshots', () => {
     expect(
       await snapshots.use(async (snapshot) => await snapshot?.query('SELECT app_name FROM apps', {})),
     ).toEqual([{ app_name: 'App' }])
-    expect(snapshots.isFaulty()).toBe(false)
+    expect(isFaulty(snapshots)).toBe(false)
     await snapshots.close()
   })
 
-  it('forgets a snapshot that could not be opened when the pointer leads elsewhere or nowhere', async () => {
+  it('forgets a snapshot that could not be opened when it is taken away', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    leaveWritten(await publishSnapshot(dataDir, content(2, 10)))
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
-    expect(snapshots.isFaulty()).toBe(true)
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    leaveWritten(folder)
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    expect(isFaulty(snapshots)).toBe(true)
     rmSync(join(dataDir, CURRENT_POINTER))
-    await until(() => !snapshots.isFaulty())
+    rmSync(folder, { recursive: true })
+    await until(() => !isFaulty(snapshots))
+    await snapshots.close()
+  })
+
+  it.each([
+    ['cannot be opened', (dataDir: string) => writeFileSync(fileOf(dataDir, 4), 'not a database')],
+    ['is not what was published', (dataDir: string) => breakPublished(dataDir, 4)],
+  ])(
+    'serves the newest retained one that can be opened while the newest %s, until it is mended',
+    async (_how, damage) => {
+      const dataDir = folders.make()
+      const { log, messages } = memoryLog()
+      for (const hour of [2, 3, 4]) await publishSnapshot(dataDir, content(hour, hour))
+      writeFileSync(fileOf(dataDir, 3), 'not a database')
+      const whole = readFileSync(fileOf(dataDir, 4))
+      damage(dataDir)
+      const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+      expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+      expect(snapshots.fault()).toEqual({
+        thing: 'snapshots/20261120T040000Z',
+        message: 'cannot be opened, and 20261120T020000Z is served instead',
+      })
+      expect(messages().filter(({ msg }) => msg === 'snapshot cannot be opened')).toHaveLength(1)
+      writeFileSync(fileOf(dataDir, 4), whole)
+      rmSync(join(dataDir, 'verification.json'), { force: true })
+      await until(() => snapshots.facts()?.id === '20261120T040000Z')
+      expect(isFaulty(snapshots)).toBe(false)
+      await snapshots.close()
+    },
+  )
+
+  it('stops serving a snapshot that a verification finds broken', async () => {
+    const dataDir = folders.make()
+    for (const hour of [2, 3]) await publishSnapshot(dataDir, content(hour, hour))
+    describePublished(dataDir, 3)
+    const snapshots = await follow(dataDir, { log: memoryLog().log, intervalMs: 5 })
+    expect(snapshots.facts()?.id).toBe('20261120T030000Z')
+    leaveBroken(dataDir, 3)
+    await until(() => snapshots.facts()?.id === '20261120T020000Z')
     await snapshots.close()
   })
 
@@ -106,13 +193,12 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     mkdirSync(join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z'))
     pointAt(dataDir, '20261120T040000Z')
-    await until(() => snapshots.isFaulty())
-    // The fault is forgotten by the look that finds no pointer.
+    await until(() => isFaulty(snapshots))
     rmSync(join(dataDir, CURRENT_POINTER))
-    await until(() => !snapshots.isFaulty())
+    await until(() => snapshots.fault()?.thing === CURRENT_POINTER)
     expect(snapshots.facts()?.id).toBe('20261120T020000Z')
 
     const times = { as_of: '2026-11-20T02:00:00Z', retracted_at: '2026-11-20T03:00:00Z' }
@@ -127,7 +213,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     await publishSnapshot(dataDir, content(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder`
     expect(await snapshots.use(async (snapshot) => await snapshot?.query(settings, {}))).toEqual([
       { memory: '1.8 GiB', folder: '' },
@@ -139,7 +225,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
     await publishSnapshot(dataDir, content(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log, intervalMs: 5 })
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
 
     const broken = join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z')
     mkdirSync(broken)
@@ -160,7 +246,7 @@ describe('followSnapshots', () => {
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
     const prepare = () => Promise.reject(new Error('no room'))
-    const snapshots = await followSnapshots(dataDir, { log, prepare })
+    const snapshots = await follow(dataDir, { log, prepare })
     expect(snapshots.facts()).toBeUndefined()
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
@@ -174,7 +260,7 @@ describe('followSnapshots', () => {
       begin()
       return prepared
     }
-    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
+    const snapshots = await follow(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
     const folder = await publishSnapshot(dataDir, content(2, 10))
     await preparing
     const closed = snapshots.close()
@@ -187,7 +273,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log })
+    const snapshots = await follow(dataDir, { log })
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
   })

@@ -42,11 +42,11 @@ it('the page asks over its own connections alone, once for each view, and a HEAD
   const retained = retainSnapshots(dataDir, log)
   const current: CurrentSnapshot = {
     facts: () => snapshot,
-    isFaulty: () => false,
+    fault: () => undefined,
     use: (work) => work(snapshot),
     close: () => snapshot.close(),
   }
-  const catalogue = catalogueOf(retained, log)
+  const catalogue = catalogueOf(retained)
   const views = createViews({
     catalogue,
     schedule: cronSchedule('0 2 * * *'),

@@ -1,0 +1,103 @@
+/** The snapshot that is served, exchanged under running requests. */
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import type { PublishedFile } from '../../../pipeline/contract/snapshot-record.ts'
+import type { Log } from '../../process/log.ts'
+import { shareSnapshot, type SnapshotHandle } from './handle.ts'
+import type { Snapshot } from './open-snapshot.ts'
+import type { RetainedSnapshots } from './retained.ts'
+
+interface Served {
+  /** Its identifier. */
+  readonly id: string
+  /** Its DuckDB file as it was published; undefined where nothing tells that. */
+  readonly file: PublishedFile | undefined
+  readonly handle: SnapshotHandle
+}
+
+export interface ServedSnapshot {
+  /** What is served now; undefined where nothing is. */
+  now(): Served | undefined
+  /**
+   * Serves the snapshot with this identifier from now on.
+   * @throws when it cannot be opened, or is served and not what was published any more.
+   */
+  serve(id: string): Promise<void>
+  /** Serves the first of these that can be opened, or nothing. */
+  serveFirst(ids: Iterable<string>): Promise<void>
+  /** Serves nothing from now on; resolves once the last use is done. */
+  close(): Promise<void>
+}
+
+export interface ServeOptions {
+  readonly log: Log
+  /** What is done with a snapshot before it is served; the former one goes on serving meanwhile. */
+  readonly prepare?: (snapshot: Snapshot) => Promise<void>
+  /** Called with each snapshot that is served from then on. */
+  readonly onOpen?: () => void
+}
+
+/** Serves one of the retained snapshots at a time, at first none. */
+export function createServedSnapshot(
+  retained: RetainedSnapshots,
+  { log, prepare, onOpen }: ServeOptions,
+): ServedSnapshot {
+  let served: Served | undefined
+  const told = new Set<string>()
+
+  async function retire(): Promise<void> {
+    const last = served
+    served = undefined
+    await last?.handle.retire()
+  }
+
+  async function serve(id: string): Promise<void> {
+    if (served?.id === id) return refuseBroken(retained, served)
+    const snapshot = await openPrepared(retained, id, prepare)
+    const former = served
+    const file = retained.published(id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
+    served = { id, file, handle: shareSnapshot(snapshot, log) }
+    onOpen?.()
+    log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')
+    void former?.handle.retire()
+  }
+
+  return {
+    now: () => served,
+    serve,
+    async serveFirst(ids) {
+      for (const id of ids) {
+        try {
+          return await serve(id)
+        } catch (error) {
+          // It comes back at every look; once in the log is enough.
+          const words = `${id} ${String(error)}`
+          if (!told.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be served instead')
+          told.add(words)
+        }
+      }
+      void retire()
+    },
+    close: retire,
+  }
+}
+
+function refuseBroken(retained: RetainedSnapshots, { id, file }: Served): void {
+  const found = file && retained.faultOf(id, file)
+  if (found !== undefined) throw new Error(`${SNAPSHOT_FILE} of ${id} ${found}`)
+}
+
+/** Opens a snapshot; one that cannot be prepared is closed again. */
+async function openPrepared(
+  retained: RetainedSnapshots,
+  id: string,
+  prepare: ServeOptions['prepare'],
+): Promise<Snapshot> {
+  const snapshot = await retained.open(id)
+  try {
+    await prepare?.(snapshot)
+    return snapshot
+  } catch (error) {
+    await snapshot.close()
+    throw error
+  }
+}
