@@ -1,0 +1,122 @@
+/**
+ * Eight clients that programs use, against the router over a scripted provider: plain, streamed, tools and errors. They
+ * are not among the packages of the project; CHAT_CLIENTS names a folder into which the packages of
+ * .ci/chat-clients/package.json were installed, as .ci/run does.
+ */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { startChat } from '../../../../support/chat.ts'
+import { TemporaryFolders } from '../../../../support/nightly.ts'
+import { hasFolder } from '../../../../support/programs.ts'
+import {
+  chunk,
+  chunksOf,
+  completion,
+  json,
+  sse,
+  status,
+  stream,
+  startUpstream,
+  type Behaviour,
+} from '../../../../support/upstream.ts'
+
+const CLIENTS = [
+  'openai',
+  '@openrouter/sdk',
+  'ai with @ai-sdk/openai-compatible',
+  'ai with @openrouter/ai-sdk-provider',
+  '@langchain/openai',
+  '@mistralai/mistralai',
+  '@openai/agents',
+  '@huggingface/inference',
+]
+
+const either =
+  (whole: Behaviour, streamed: Behaviour): Behaviour =>
+  (response, received) =>
+    (received.body.stream === true ? streamed : whole)(response, received)
+
+const thought = { reasoning_content: 'hm' }
+// Id and name in every part, no type, and a finish that tells of no call: each breaks one of the clients when passed on.
+const call = (more: string) => ({
+  index: 0,
+  id: 'call_1',
+  type: null,
+  function: { name: 'read_file', arguments: more },
+})
+const part = (more: string) => chunk({ tool_calls: [call(more)] })
+
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  hello: either(
+    json(completion(null, { choices: [{ message: { content: 'Hello', ...thought }, finish_reason: null }] })),
+    stream(sse([chunk(thought), ...chunksOf(['Hel', 'lo'])])),
+  ),
+  tools: either(
+    json(
+      completion(null, { choices: [{ message: { tool_calls: [call('{"a":1}')] }, finish_reason: 'stop' }] }),
+    ),
+    stream(sse([part(''), part('{"a"'), part(':1}'), chunk({}, 'stop')])),
+  ),
+  undivided: stream(sse([part('{"a":1}'), chunk({}, 'stop')])),
+  refused: status(400, { error: { message: "This model's maximum context length is 8192 tokens." } }),
+  broken: status(500),
+  cut: stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' }),
+}
+
+const failedSchema = z.object({ failed: z.int().nullable(), message: z.string() })
+const resultsSchema = z.strictObject({
+  plain: z.unknown(),
+  streamed: z.unknown(),
+  tools: z.unknown(),
+  streamedTools: z.unknown(),
+  refused: failedSchema,
+  refusedStream: failedSchema,
+  broken: failedSchema,
+  cutStream: failedSchema,
+})
+
+describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
+  const folders = new TemporaryFolders()
+  let upstream: Awaited<ReturnType<typeof startUpstream>>
+  let chat: Awaited<ReturnType<typeof startChat>>
+  beforeAll(async () => {
+    upstream = await startUpstream({ ...BEHAVIOURS })
+    const models = Object.keys(BEHAVIOURS).map((name) => [
+      `a/${name}`,
+      [{ base_url: upstream.url, model: name }],
+    ])
+    chat = await startChat(folders, Object.fromEntries(models))
+  })
+  afterAll(async () => {
+    await chat.close()
+    await upstream.close()
+    folders.removeAll()
+  })
+
+  async function run(client: string) {
+    const program = join(import.meta.dirname, 'program.js')
+    const child = spawn(process.execPath, [program, client, `${chat.origin}/api/v1`, chat.key], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    return resultsSchema.parse(JSON.parse(await text(child.stdout)))
+  }
+
+  it.each(CLIENTS)('%s reads answers, streams, tool calls and errors', async (client) => {
+    const before = upstream.received.length
+    const results = await run(client)
+    expect(results).toMatchObject({
+      plain: 'Hello',
+      streamed: 'Hello',
+      tools: [['read_file', { a: 1 }]],
+      streamedTools: [['read_file', { a: 1 }]],
+      refused: { failed: 400, message: expect.stringContaining('exceeds the maximum context length') },
+      refusedStream: { failed: 400 },
+      broken: { failed: 502, message: expect.stringContaining('No provider served the request') },
+    })
+    // Each asked the provider once: nobody sends again what was refused.
+    expect(upstream.received.length - before).toBe(8)
+  })
+})
