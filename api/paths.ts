@@ -9,6 +9,7 @@ export const GROUPS_PATH = `${BASE_PATH}/scim/groups`
 export const MODELS_PATH = `${BASE_PATH}/models`
 export const RANKINGS_PATH = `${BASE_PATH}/datasets/app-rankings`
 export const SERIES_PATH = `${RANKINGS_PATH}/daily`
+export const MODEL_RANKING_PATH = `${BASE_PATH}/datasets/rankings-daily`
 export const STATUS_PATH = `${BASE_PATH}/status`
 export const SYNC_JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
 

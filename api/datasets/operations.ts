@@ -1,13 +1,20 @@
 /** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { rankingMetaSchema, rankingRowSchema, seriesRowSchema } from '../../pipeline/contract/dataset.ts'
+import {
+  modelRowSchema,
+  OTHER_MODELS,
+  rankingMetaSchema,
+  rankingRowSchema,
+  seriesRowSchema,
+} from '../../pipeline/contract/dataset.ts'
 import { retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import { describeParameters } from '../openapi/describe-parameters.ts'
 import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'
-import { RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
+import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import { FORMAT_NAMES, FORMATS } from './formats/formats.ts'
+import { MODEL_PARAMETERS } from './models/model-ranking.ts'
 import { PARAMETERS } from './rankings/parameters.ts'
 import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
 import { SERIES_PARAMETERS } from './series/parameters.ts'
@@ -61,6 +68,13 @@ const SERIES_MEANINGS = {
   as_of: MEANINGS.as_of,
   format: MEANINGS.format,
 } as const satisfies Readonly<Record<keyof typeof SERIES_PARAMETERS, string>>
+
+const MODEL_MEANINGS = {
+  start_date: MEANINGS.start_date,
+  end_date: MEANINGS.end_date,
+  as_of: MEANINGS.as_of,
+  format: MEANINGS.format,
+} as const satisfies Readonly<Record<keyof typeof MODEL_PARAMETERS, string>>
 
 /** The body of rows in each format, by media type. */
 function rowsContent(row: z.ZodType): NonNullable<ReplyDescription['content']> {
@@ -193,6 +207,15 @@ export const DATASET_OPERATIONS = {
       { path: `${SERIES_PATH}?start_date=2026-08-30` },
     ],
     replies: rowsReplies('The series', seriesRowSchema),
+  },
+  models: {
+    id: 'getRankingsDaily',
+    tag: TAG,
+    summary: 'The models with the most tokens of each day',
+    description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
+    parameters: describeParameters(MODEL_PARAMETERS, MODEL_MEANINGS),
+    examples: [{ path: `${MODEL_RANKING_PATH}?start_date=2026-08-30&end_date=2026-08-31` }],
+    replies: rowsReplies('The models', modelRowSchema),
   },
   snapshots: {
     id: 'listSnapshots',

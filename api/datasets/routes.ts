@@ -2,10 +2,11 @@
 import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
 import type { Clock } from '../http/call.ts'
-import { RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
+import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import type { Route } from '../http/route.ts'
 import type { Answers } from './rows/answers.ts'
 import { replyRows, type RowsDependencies } from './rows/reply-rows.ts'
+import { parseModelRanking } from './models/model-ranking.ts'
 import { parseRankings } from './rankings/app-rankings.ts'
 import { parseSeries } from './series/app-series.ts'
 import type { Snapshots } from './snapshots/choose.ts'
@@ -69,10 +70,11 @@ export function datasetRoutes({
 
 /** The routes of rows, which need a key and share its limits. */
 function rowsRoutes(dependencies: RowsDependencies): Route[] {
-  const { rankings, series } = DATASET_OPERATIONS
+  const { rankings, series, models } = DATASET_OPERATIONS
   return [
     { path: RANKINGS_PATH, operation: rankings, parse: parseRankings },
     { path: SERIES_PATH, operation: series, parse: parseSeries },
+    { path: MODEL_RANKING_PATH, operation: models, parse: parseModelRanking },
   ].map(({ path, operation, parse }) => ({
     method: 'GET',
     path,

@@ -92,6 +92,25 @@ export const SERIES_COLUMNS = {
   readonly [Name in keyof SeriesRow]: SeriesRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
 }
 
+/** The `model_permaslug` of the row for all usage beyond the ranked models of a day; no model can have it. */
+export const OTHER_MODELS = 'other'
+
+/** One row of the daily model ranking (CONTRACT 4.6); strict clients refuse further keys. */
+export const modelRowSchema = z.strictObject({
+  date: daySchema,
+  /** `author/slug`, or OTHER_MODELS. */
+  model_permaslug: z.string(),
+  total_tokens: z.string().regex(/^\d+$/),
+})
+export type ModelRow = z.infer<typeof modelRowSchema>
+
+/** The columns of such a row. */
+export const MODEL_COLUMNS = {
+  date: 'text',
+  model_permaslug: 'text',
+  total_tokens: 'decimal',
+} as const satisfies { readonly [Name in keyof ModelRow]: 'text' | 'decimal' }
+
 /** The `meta` of a reply with rows (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
   as_of: z.iso.datetime({ precision: 0 }),

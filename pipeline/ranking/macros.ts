@@ -1,4 +1,7 @@
-/** The ranking rule as table macros. A snapshot has it twice, made from one text: over all apps, and over the candidates. */
+/**
+ * The ranking rules as table macros. That of the apps stands twice in a snapshot, made from one text: over all apps, and over
+ * the candidates.
+ */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
@@ -14,6 +17,7 @@ export async function createMacros(connection: DuckDBConnection, dataThrough: st
   await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
   await execute(connection, 'window.sql')
   await execute(connection, RULE_FILE)
+  await execute(connection, 'models.sql')
 }
 
 /**

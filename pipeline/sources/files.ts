@@ -6,13 +6,13 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
-import { execute, readRow, readRows, setVariables } from '../duckdb/statements.ts'
+import { execute, queryRows, setVariables } from '../duckdb/statements.ts'
 import { allColumns, USAGE_COLUMNS } from './columns.ts'
 import type { Columns } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
 import { proveByFooters, readParquet, readThrough } from './formats/parquet-file.ts'
-import type { Proof } from './formats/parquet-file.ts'
+import type { ParquetReading, Proof } from './formats/parquet-file.ts'
 import { nameApps } from './named-apps.ts'
 import { incomingColumns } from './readings.ts'
 import type { UsageSource } from './usage-source.ts'
@@ -20,6 +20,13 @@ import { createStagingTable, stageFiles } from './staging.ts'
 import { defineValidation } from './validation.ts'
 
 const namedRow = z.object({ named: z.boolean() })
+
+const ARE_NAMED = 'SELECT count(app) > 0 AS named FROM staged'
+
+/** The texts by which rows name their apps, those that were seen first before the others. */
+const APP_TEXTS =
+  "SELECT app FROM incoming_by_name WHERE app <> '' GROUP BY app ORDER BY min(ts) NULLS LAST, app"
+
 const textRow = z.object({ app: z.string() })
 
 /** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
@@ -54,7 +61,8 @@ export function openDropFolder(rawFolder: string): UsageSource {
       await defineValidation(connection)
       try {
         await countFiles(connection, batch, USAGE_COLUMNS).catch(async (error: unknown) => {
-          if (!NO_TEXT.test(messageOf(error))) throw error
+          // Several days are counted one by one then, so that none loses what is told on the others.
+          if (!NO_TEXT.test(messageOf(error)) || !batch.isOne) throw error
           // What describes a request decides nothing: where it is no text, it is unknown.
           await countFiles(connection, batch, { ...USAGE_COLUMNS, descriptive: [] })
         })
@@ -96,20 +104,19 @@ async function countFiles(
   const isProvable = isOne && staged.length === 0 && reading.isProvable
   const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
   if (proof === undefined) await execute(connection, 'load/count.sql')
-  else await countValid(connection, parquet, { ...proof, aggregated: reading.aggregated })
-  await execute(connection, 'load/duplicates.sql')
+  else await countValid(connection, parquet, { ...proof, ...reading })
 }
 
 /** Whether a staged row names its app, or says that it names none. */
 async function areStagedNamed(connection: DuckDBConnection): Promise<boolean> {
-  const { named } = await readRow(connection, 'load/staged-names.sql', namedRow)
-  return named
+  const [staged] = await queryRows(connection, ARE_NAMED, namedRow)
+  return staged?.named === true
 }
 
 /** Makes the view `incoming` of rows that name their apps, who get their ids by it. */
 async function nameIncoming(connection: DuckDBConnection, rows: string): Promise<void> {
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming_by_name AS ${rows}`)
-  const texts = await readRows(connection, 'load/app-texts.sql', textRow)
+  const texts = await queryRows(connection, APP_TEXTS, textRow)
   await nameApps(
     connection,
     texts.map(({ app }) => app),
@@ -128,11 +135,11 @@ function selectStaged(day: string): string {
 async function countValid(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-  { rows, smallSums, aggregated }: Proof & { aggregated: boolean },
+  { rows, smallSums, aggregated, isDescribed }: Proof & ParquetReading,
 ): Promise<void> {
   await setVariables(connection, { valid_rows: rows, small_sums: smallSums, aggregated })
   try {
-    await execute(connection, 'load/count-valid.sql')
+    await execute(connection, isDescribed ? 'load/count-valid-models.sql' : 'load/count-valid.sql')
   } catch (error) {
     if (!OUTSIDE_OF_ARRAY.test(messageOf(error))) throw error
     const names = files.map(({ name }) => name).join(', ')

@@ -9,7 +9,7 @@ export type TypedColumn = { readonly name: string; readonly type: string }
 export type TypedColumns = ReadonlyMap<string, TypedColumn>
 
 /** An expression that reads a column of a type; undefined where the type cannot hold such a value. */
-type Reading = (column: TypedColumn) => string | undefined
+type Reading = (column: TypedColumn, types: TypedColumns) => string | undefined
 
 export const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
 const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
@@ -44,18 +44,26 @@ const readCount: Reading = ({ name, type }) => {
   return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
 }
 
-const readRequests: Reading = (column) => {
-  const count = readCount(column)
+const readRequests: Reading = (column, types) => {
+  const count = readCount(column, types)
   return count && `coalesce(${count}, 1)`
 }
 
-const readText: Reading = ({ name, type }) =>
+const readText = ({ name, type }: TypedColumn) =>
   NESTED_TYPE.test(type) ? undefined : `nullif(CAST(${name} AS VARCHAR), '')`
 
-/** A part of a count: unknown where it is none. */
-const readPart: Reading = (column) => {
-  const count = readCount(column)
-  return count && `CASE WHEN ${count} >= 0 THEN ${count} END`
+const readModel: Reading = (column) => {
+  const text = readText(column)
+  return text && `model_from_text(${text})`
+}
+
+/** A part of the count in another column: unknown where it is none. */
+function partOf(whole: string): Reading {
+  return (column, types) => {
+    const counted = types.get(whole)
+    const [part, count] = [readCount(column, types), counted && readCount(counted, types)]
+    return part && count && `CASE WHEN ${part} >= 0 AND ${part} <= ${count} THEN ${part} END`
+  }
 }
 
 /** The columns of `incoming`, from which of the file, and what stands where the file has none or cannot hold it. */
@@ -67,9 +75,19 @@ const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missin
   { as: 'completion_tokens', from: 'completion_tokens', read: readCount },
   { as: 'requests', from: 'requests', read: readRequests, missing: '1' },
   { as: 'request_id', from: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
-  { as: 'model', from: 'model', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
-  { as: 'reasoning_tokens', from: 'reasoning_tokens', read: readPart, missing: 'CAST(NULL AS HUGEINT)' },
-  { as: 'cached_tokens', from: 'cached_tokens', read: readPart, missing: 'CAST(NULL AS HUGEINT)' },
+  { as: 'model', from: 'model', read: readModel, missing: 'CAST(NULL AS VARCHAR)' },
+  {
+    as: 'reasoning_tokens',
+    from: 'reasoning_tokens',
+    read: partOf('completion_tokens'),
+    missing: 'CAST(NULL AS HUGEINT)',
+  },
+  {
+    as: 'cached_tokens',
+    from: 'cached_tokens',
+    read: partOf('prompt_tokens'),
+    missing: 'CAST(NULL AS HUGEINT)',
+  },
 ]
 
 const NUMBERS = ['app_id', 'prompt_tokens', 'completion_tokens', 'requests']
@@ -81,7 +99,7 @@ export type UnfitColumn = { readonly column: string; readonly type: string }
 export function findUnfit(types: TypedColumns): UnfitColumn | undefined {
   for (const { from, read } of USAGE_READINGS) {
     const column = types.get(from)
-    if (column !== undefined && isDecisive(USAGE_COLUMNS, from) && read(column) === undefined) {
+    if (column !== undefined && isDecisive(USAGE_COLUMNS, from) && read(column, types) === undefined) {
       return { column: from, type: column.type }
     }
   }
@@ -95,7 +113,7 @@ export function incomingColumns(
 ): string[] {
   const values = USAGE_READINGS.map(({ as, from, read, missing = 'NULL' }) => {
     const column = types.get(from)
-    return `${(column && read(column)) ?? missing} AS ${as}`
+    return `${(column && read(column, types)) ?? missing} AS ${as}`
   })
   const present = allColumns(USAGE_COLUMNS).filter(
     (column) => types.has(column) && isDecisive(USAGE_COLUMNS, column),

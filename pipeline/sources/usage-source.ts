@@ -17,9 +17,9 @@ export type UsageSource = {
   /** The days with usage, oldest first. */
   readonly listDays: () => Promise<readonly SourceDay[]>
   /**
-   * Counts days of `listDays` into temporary tables of the connection: `counted` (per day and app; app_id NULL gathers the
-   * rejected rows), `duplicates` (per day and app, what repeated request_ids are to be taken off) and `rejected` (the rows
-   * of the quarantine). Expects the session variable `days`, a list of the same days.
+   * Counts days of `listDays` into temporary tables of the connection: `counted` (per day, app and model; app_id NULL gathers
+   * the rejected rows, model NULL is unknown), `duplicates` (per day, app and model, what repeated request_ids are to be taken
+   * off) and `rejected` (the rows of the quarantine). Expects the session variable `days`, a list of the same days.
    * @throws DataError that names what cannot be read.
    */
   readonly countDays: (connection: DuckDBConnection, days: readonly SourceDay[]) => Promise<void>

@@ -7,12 +7,28 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 /** The expressions that give the values of a row; NULL where a value is missing, -1 where a count is broken. */
 type UsageValues = Readonly<Record<'app_id' | 'prompt_tokens' | 'completion_tokens' | 'requests', string>>
 
-const COLUMN_NAMES: UsageValues = {
+/** Those that decide nothing about the row: NULL where a value is missing or broken. */
+type DescriptiveValues = Readonly<Record<'model' | 'reasoning_tokens' | 'cached_tokens', string>>
+
+const COLUMN_NAMES: UsageValues & DescriptiveValues = {
   app_id: 'app_id',
   prompt_tokens: 'prompt_tokens',
   completion_tokens: 'completion_tokens',
   requests: 'requests',
+  model: 'model',
+  reasoning_tokens: 'reasoning_tokens',
+  cached_tokens: 'cached_tokens',
 }
+
+/**
+ * How a model is named, `author/slug`, and its variant behind a colon: the variants of a model are one, and any other text
+ * names none. The first group is the model. Without backslashes, which the two dialects read differently.
+ */
+export const MODEL_NAME = (() => {
+  const [letters, space] = ['[A-Za-z0-9_.+@~-]', '[[:space:]]*']
+  const part = `[A-Za-z0-9]${letters}{0,99}`
+  return `^${space}(${part}/${part})(:${letters}+)?${space}$`
+})()
 
 /**
  * The branches of a CASE that give the violation of a row (CONTRACT 7). Requests and their tokens may both be unknown;
@@ -40,8 +56,9 @@ export function violationBranches({
  */
 export function precedence(
   times: readonly string[],
-  { app_id, prompt_tokens, completion_tokens, requests }: UsageValues,
+  values: UsageValues & DescriptiveValues,
 ): readonly string[] {
+  const { app_id, prompt_tokens, completion_tokens, requests } = values
   return [
     ...times,
     app_id,
@@ -49,10 +66,13 @@ export function precedence(
     `ifNull(${prompt_tokens}, 0)`,
     `ifNull(${completion_tokens}, 0)`,
     `ifNull(${requests}, 1)`,
+    `ifNull(${values.model}, '')`,
+    `ifNull(${values.reasoning_tokens}, 0)`,
+    `ifNull(${values.cached_tokens}, 0)`,
   ]
 }
 
-/** Defines the rules as macros of the connection: `violation`, NULL for a valid row, and `precedence`. */
+/** Defines the rules as macros of the connection: `violation`, NULL for a valid row, `precedence` and `model_from_text`. */
 export async function defineValidation(connection: DuckDBConnection): Promise<void> {
   await connection.run(`
     CREATE OR REPLACE TEMP MACRO violation(day, fault, ts, app_id, prompt_tokens, completion_tokens, requests) AS CASE
@@ -61,6 +81,9 @@ export async function defineValidation(connection: DuckDBConnection): Promise<vo
       WHEN ts < day OR ts >= day + 1 THEN 'ts is not on the day of its folder'
       ${violationBranches(COLUMN_NAMES)}
     END;
-    CREATE OR REPLACE TEMP MACRO precedence(ts, below_microsecond, app_id, prompt_tokens, completion_tokens, requests) AS
-      row(${precedence(['ts', 'below_microsecond'], COLUMN_NAMES).join(', ')})`)
+    CREATE OR REPLACE TEMP MACRO precedence(
+      ts, below_microsecond, app_id, prompt_tokens, completion_tokens, requests, model, reasoning_tokens, cached_tokens
+    ) AS
+      row(${precedence(['ts', 'below_microsecond'], COLUMN_NAMES).join(', ')});
+    CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(regexp_extract(t, '${MODEL_NAME}', 1), '')`)
 }

@@ -59,6 +59,21 @@ COMMENT ON COLUMN app_daily.requests IS 'Requests of the day.';
 COMMENT ON COLUMN app_daily.prompt_tokens IS 'Prompt tokens of the day. DECIMAL(38,0) instead of BIGINT in a snapshot where a day of an app passes 2^63.';
 COMMENT ON COLUMN app_daily.completion_tokens IS 'Completion tokens of the day; type as prompt_tokens.';
 
+CREATE TABLE model_daily (
+  day DATE NOT NULL,
+  model_permaslug VARCHAR NOT NULL,
+  requests BIGINT NOT NULL,
+  prompt_tokens BIGINT NOT NULL,
+  completion_tokens BIGINT NOT NULL,
+  PRIMARY KEY (day, model_permaslug)
+);
+COMMENT ON TABLE model_daily IS 'Usage of the public apps per UTC day and model. The models of a day add up to its apps.';
+COMMENT ON COLUMN model_daily.day IS 'UTC day.';
+COMMENT ON COLUMN model_daily.model_permaslug IS 'The model as author/slug, its variants merged in; other is all usage that names no such model.';
+COMMENT ON COLUMN model_daily.requests IS 'Requests of the day.';
+COMMENT ON COLUMN model_daily.prompt_tokens IS 'Prompt tokens of the day. DECIMAL(38,0) instead of BIGINT where app_daily has it.';
+COMMENT ON COLUMN model_daily.completion_tokens IS 'Completion tokens of the day; type as prompt_tokens.';
+
 CREATE TABLE rankings (
   window_days INTEGER NOT NULL,
   start_date DATE NOT NULL,

@@ -26,6 +26,19 @@ CREATE TABLE IF NOT EXISTS usage_daily (
   completion_tokens BIGINT NOT NULL
 );
 
+-- The part of usage_daily whose requests tell their model, or tokens that are a part of the two counts. What is missing
+-- here beside usage_daily is of unknown models.
+CREATE TABLE IF NOT EXISTS usage_by_model (
+  day DATE NOT NULL,
+  app_id BIGINT NOT NULL,
+  model VARCHAR,
+  requests BIGINT NOT NULL,
+  prompt_tokens BIGINT NOT NULL,
+  completion_tokens BIGINT NOT NULL,
+  reasoning_tokens BIGINT NOT NULL,
+  cached_tokens BIGINT NOT NULL
+);
+
 -- Rejected rows as they were read. `row` is the line in a text file, the row number (from 1) in a binary one.
 CREATE TABLE IF NOT EXISTS quarantine (
   day DATE NOT NULL,

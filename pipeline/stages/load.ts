@@ -13,7 +13,7 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
-const COUNTING_VERSION = 3
+const COUNTING_VERSION = 4
 
 /** More rejected rows than this share of a day fail the run (CONTRACT 7). */
 const REJECT_LIMIT_PERCENT = 1n
@@ -221,7 +221,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   )
   const accepted = batch.filter(({ day }) => !refused.some((other) => other.day === day))
   await transaction(connection, async () => {
-    await connection.run("DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)")
+    await forgetRejected(connection)
     if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
       await connection.run(
         'INSERT INTO quarantine SELECT day, file, row, reason, payload, rows FROM rejected',
@@ -240,6 +240,7 @@ async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
     fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.dependencies.now()),
   })
+  await execute(run.connection, 'load/remove-days.sql')
   await execute(run.connection, 'load/store-days.sql')
 }
 
@@ -263,7 +264,15 @@ async function removeDays(run: Run, days: readonly string[]): Promise<void> {
     run,
     days.map((day) => ({ day })),
   )
-  await transaction(run.connection, () => execute(run.connection, 'load/remove-days.sql'))
+  await transaction(run.connection, async () => {
+    await forgetRejected(run.connection)
+    await execute(run.connection, 'load/remove-days.sql')
+  })
+}
+
+/** Removes the rejected rows of the days in the list `days`. */
+async function forgetRejected(connection: DuckDBConnection): Promise<void> {
+  await connection.run("DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)")
 }
 
 async function setDays(run: Run, days: readonly { readonly day: string }[]): Promise<void> {

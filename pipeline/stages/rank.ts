@@ -20,7 +20,15 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, sqlTexts } from '../duckdb/statements.ts'
 
 /** The SQL that makes a snapshot: files and folders of sql/. */
-const SNAPSHOT_SQL = ['snapshot.sql', 'window.sql', 'ranking.sql', 'rank', 'fast', 'bundle'] as const
+const SNAPSHOT_SQL = [
+  'snapshot.sql',
+  'window.sql',
+  'ranking.sql',
+  'models.sql',
+  'rank',
+  'fast',
+  'bundle',
+] as const
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
 const ROWS_AT_ONCE = 2_500_000
@@ -173,6 +181,7 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
     })
   }
   await execute(connection, 'rank/coverage.sql', { data_through: days.to })
+  await execute(connection, 'rank/model-daily.sql', { data_through: days.to })
 }
 
 async function describe(

@@ -29,6 +29,10 @@ beforeAll(async () => {
       { day: '2026-10-02', app: 1, tokens: 2n ** 63n - 1n },
       { day: '2026-10-03', app: 1, tokens: 2n ** 63n - 1n },
     ],
+    models: [
+      { day: LAST_DAY, model: 'acme/large', tokens: 2n ** 63n - 1n },
+      { day: LAST_DAY, model: 'other', tokens: 5 },
+    ],
   })
   api = await startApi(dataDir)
 })
@@ -68,6 +72,15 @@ describe('the official client', () => {
   it('reads the trending rankings', async () => {
     const { result } = await (await client()).datasets.getAppRankings({ sort: 'trending', limit: 1 })
     expect(result.data.map((row) => row.appId)).toEqual([2])
+  })
+
+  it('reads the models by day', async () => {
+    const { data, meta } = await (await client()).datasets.getRankingsDaily({ startDate: '2026-11-18' })
+    expect(meta).toMatchObject({ startDate: '2026-11-18', endDate: LAST_DAY, version: 'v1' })
+    expect(data).toEqual([
+      { date: LAST_DAY, modelPermaslug: 'acme/large', totalTokens: String(2n ** 63n - 1n) },
+      { date: LAST_DAY, modelPermaslug: 'other', totalTokens: '5' },
+    ])
   })
 
   it('reads a category, a subcategory and a window', async () => {

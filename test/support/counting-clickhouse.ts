@@ -35,6 +35,7 @@ const ASKED_DAY = /toDateTime\('(\d{4}-\d\d-\d\d)/
 export function countOf(app: number | null, requests: number, tokens: number) {
   return {
     app_text: app === null ? null : String(app),
+    model_text: '',
     row_count: String(requests),
     without_tokens: '0',
     request_sum: String(requests),
@@ -42,6 +43,10 @@ export function countOf(app: number | null, requests: number, tokens: number) {
     prompt_low: String(tokens),
     completion_high: '0',
     completion_low: '0',
+    reasoning_high: '0',
+    reasoning_low: '0',
+    cached_high: '0',
+    cached_low: '0',
   }
 }
 
@@ -78,7 +83,7 @@ export async function startCounting(
     const standing = standingAnswer(query, Object.keys(days), script.modified)
     if (standing !== undefined) return void response.end(linesOf(standing))
     const [, day = ''] = ASKED_DAY.exec(query) ?? []
-    const question: Question = query.includes('AS reason') ? 'rejects' : 'counts'
+    const question: Question = query.includes('AS reason,') ? 'rejects' : 'counts'
     if (question === 'counts') await beforeAnswer()
     response.write(linesOf(days[day]?.[question] ?? []))
     if (script.breaking?.day !== day || script.breaking.question !== question) return void response.end()

@@ -18,6 +18,14 @@ interface DayOfApp {
   readonly completion?: number | bigint
 }
 
+/** One day of one model: a request of these prompt tokens, unless `requests` says otherwise. */
+interface DayOfModel {
+  readonly day: string
+  readonly model: string
+  readonly requests?: number
+  readonly tokens: number | bigint
+}
+
 export interface SnapshotContent {
   readonly asOf: Date
   readonly dataThrough: string
@@ -28,6 +36,7 @@ export interface SnapshotContent {
     readonly tags?: readonly Subcategory[]
   }[]
   readonly daily: readonly DayOfApp[]
+  readonly models?: readonly DayOfModel[]
   readonly missing?: readonly string[]
 }
 
@@ -81,6 +90,11 @@ async function fill(connection: DuckDBConnection, content: SnapshotContent): Pro
     connection,
     'INSERT INTO app_daily VALUES ($1, $2, $3, $4, $5)',
     content.daily.map((row) => [row.day, row.app, row.requests ?? 1, row.tokens, row.completion ?? 0]),
+  )
+  await insert(
+    connection,
+    'INSERT INTO model_daily VALUES ($1, $2, $3, $4, 0)',
+    (content.models ?? []).map((row) => [row.day, row.model, row.requests ?? 1, row.tokens]),
   )
   const firstDay = content.firstDay ?? addDays(content.dataThrough, -29)
   const missing = new Set(content.missing)

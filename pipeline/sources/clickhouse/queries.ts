@@ -6,7 +6,7 @@
  */
 import { addDays } from '../../contract/calendar.ts'
 import type { ClickHouseTable } from './table.ts'
-import { precedence, violationBranches } from '../validation.ts'
+import { MODEL_NAME, precedence, violationBranches } from '../validation.ts'
 
 /** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
 const HALF = 4_294_967_296
@@ -27,7 +27,7 @@ export function partsQuery({ parts }: ClickHouseTable): string {
     ORDER BY partition, name, row_count, modified`
 }
 
-/** Every row of the day by app; app_id null gathers the rejected rows. */
+/** Every row of the day by app and model; app_id null gathers the rejected rows. */
 export function countQuery(table: ClickHouseTable, day: string): string {
   const good = isGood(table.columns)
   const { app_id, prompt, requests } = table.columns
@@ -35,14 +35,17 @@ export function countQuery(table: ClickHouseTable, day: string): string {
     SELECT
       if(${good}, toInt64(ifNull(${app_id}, 0)), NULL) AS app,
       toString(app) AS app_text,
+      if(${good}, ${modelName(table.columns)}, '') AS model_text,
       toString(count()) AS row_count,
       toString(countIf(${good} AND isNull(${prompt}))) AS without_tokens,
       toString(sumIf(toInt64(ifNull(${requests}, 1)), ${good})) AS request_sum,
       ${sumHalves(tokens(prompt), 'prompt')},
-      ${sumHalves(tokens(table.columns.completion), 'completion')}
+      ${sumHalves(tokens(table.columns.completion), 'completion')},
+      ${sumHalves(`if(${good}, ${reasoning(table.columns)}, 0)`, 'reasoning')},
+      ${sumHalves(`if(${good}, ${cached(table.columns)}, 0)`, 'cached')}
     FROM ${table.everywhere}
     WHERE ${onDay(day)}
-    GROUP BY app`
+    GROUP BY app, model_text`
 }
 
 /** May request_ids repeat? Distinct hashes are far cheaper to count than distinct texts. */
@@ -54,17 +57,20 @@ export function suspicionQuery({ everywhere, columns }: ClickHouseTable, day: st
     WHERE ${onDay(day)} AND ${id} != ''`
 }
 
-/** Good rows whose request_id stands more than once, by app. */
+/** Good rows whose request_id stands more than once, by app and model. */
 export function repeatedQuery(table: ClickHouseTable, day: string): string {
   const { app_id, prompt, completion, requests, request_id } = table.columns
   return `
     SELECT
       toString(toInt64(ifNull(${app_id}, 0))) AS app_text,
+      ${modelName(table.columns)} AS model_text,
       toString(count()) AS row_count,
       toString(countIf(isNull(${prompt}))) AS without_tokens,
       toString(sum(toInt64(ifNull(${requests}, 1)))) AS request_sum,
       ${sumHalves(tokens(prompt), 'prompt')},
-      ${sumHalves(tokens(completion), 'completion')}
+      ${sumHalves(tokens(completion), 'completion')},
+      ${sumHalves(reasoning(table.columns), 'reasoning')},
+      ${sumHalves(cached(table.columns), 'cached')}
     FROM ${table.everywhere}
     WHERE ${onDay(day)} AND ${request_id} != '' AND ${isGood(table.columns)}
       AND ${request_id} GLOBAL IN (
@@ -74,10 +80,10 @@ export function repeatedQuery(table: ClickHouseTable, day: string): string {
         GROUP BY id
         HAVING count() > 1
       )
-    GROUP BY app_text`
+    GROUP BY app_text, model_text`
 }
 
-/** Of each repeated request_id the one row that counts (newest ts, ties the larger values), by app. */
+/** Of each repeated request_id the one row that counts (newest ts, ties the larger values), by app and model. */
 export function winnersQuery(table: ClickHouseTable, day: string): string {
   const { app_id, prompt, completion, requests, request_id } = table.columns
   const winner = precedence(['ts'], {
@@ -85,15 +91,21 @@ export function winnersQuery(table: ClickHouseTable, day: string): string {
     prompt_tokens: prompt,
     completion_tokens: completion,
     requests: `toInt64(${requests})`,
+    model: modelName(table.columns),
+    reasoning_tokens: reasoning(table.columns),
+    cached_tokens: cached(table.columns),
   }).join(', ')
   return `
     SELECT
       toString(tupleElement(winner, 2)) AS app_text,
+      tupleElement(winner, 7) AS model_text,
       toString(count()) AS row_count,
       toString(countIf(tupleElement(winner, 3) = 0)) AS without_tokens,
       toString(sum(tupleElement(winner, 6))) AS request_sum,
       ${sumHalves('tupleElement(winner, 4)', 'prompt')},
-      ${sumHalves('tupleElement(winner, 5)', 'completion')}
+      ${sumHalves('tupleElement(winner, 5)', 'completion')},
+      ${sumHalves('tupleElement(winner, 8)', 'reasoning')},
+      ${sumHalves('tupleElement(winner, 9)', 'cached')}
     FROM (
       SELECT ${request_id} AS id, max(tuple(${winner})) AS winner
       FROM ${table.everywhere}
@@ -101,7 +113,7 @@ export function winnersQuery(table: ClickHouseTable, day: string): string {
       GROUP BY id
       HAVING count() > 1
     )
-    GROUP BY app_text`
+    GROUP BY app_text, model_text`
 }
 
 /** The first rejected rows of the day with their reason, in an order that does not depend on the shards. */
@@ -139,6 +151,24 @@ function rejection({ app_id, prompt, completion, requests }: Columns): string {
 
 function isGood(columns: Columns): string {
   return `(${rejection(columns)} = '')`
+}
+
+/** The model of a row; empty where it names none. */
+function modelName({ model }: Columns): string {
+  return `extract(ifNull(toString(${model}), ''), '${MODEL_NAME}')`
+}
+
+function reasoning(columns: Columns): string {
+  return partOf(columns.completion, columns.reasoning)
+}
+
+function cached(columns: Columns): string {
+  return partOf(columns.prompt, columns.cached)
+}
+
+/** A part of a count; 0 where it is none. */
+function partOf(whole: string, part: string): string {
+  return `toUInt64(if(ifNull(${part} >= 0 AND ${part} <= ${whole}, 0), ifNull(${part}, 0), 0))`
 }
 
 function tokens(column: string): string {

@@ -1,5 +1,5 @@
 /**
- * Usage counted by a ClickHouse cluster: the shards group the raw rows by day and app, the run pulls the counts.
+ * Usage counted by a ClickHouse cluster: the shards group the raw rows by day, app and model, the run pulls the counts.
  * Its rejected rows and duplicates are the same as from files.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -33,6 +33,7 @@ const partRow = z.object({
 })
 const countRow = z.object({
   app_text: z.string().nullable(),
+  model_text: z.string(),
   row_count: z.string(),
   without_tokens: z.string(),
   request_sum: z.string(),
@@ -40,6 +41,10 @@ const countRow = z.object({
   prompt_low: z.string(),
   completion_high: z.string(),
   completion_low: z.string(),
+  reasoning_high: z.string(),
+  reasoning_low: z.string(),
+  cached_high: z.string(),
+  cached_low: z.string(),
 })
 type CountRow = z.infer<typeof countRow>
 const suspicionRow = z.object({ suspicious: z.number() })
@@ -107,11 +112,15 @@ async function pullCounts(
       appender.appendDate(dateValue(day))
       if (row.app_text === null) appender.appendNull()
       else appender.appendBigInt(BigInt(row.app_text))
+      if (row.model_text === '') appender.appendNull()
+      else appender.appendVarchar(row.model_text)
       appender.appendBigInt(BigInt(row.row_count))
       appender.appendBigInt(BigInt(row.without_tokens))
       appender.appendBigInt(BigInt(row.request_sum))
       appender.appendHugeInt(joinHalves(row.prompt_high, row.prompt_low))
       appender.appendHugeInt(joinHalves(row.completion_high, row.completion_low))
+      appender.appendHugeInt(joinHalves(row.reasoning_high, row.reasoning_low))
+      appender.appendHugeInt(joinHalves(row.cached_high, row.cached_low))
       appender.endRow()
     }
   })

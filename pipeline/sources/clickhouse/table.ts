@@ -13,7 +13,12 @@ export type ClickHouseTable = {
   /** What stands behind FROM to see the data parts of every shard. */
   readonly parts: string
   /** Columns in the one form that the queries use; see queries.ts. */
-  readonly columns: Readonly<Record<'app_id' | 'prompt' | 'completion' | 'requests' | 'request_id', string>>
+  readonly columns: Readonly<
+    Record<
+      'app_id' | 'prompt' | 'completion' | 'requests' | 'request_id' | 'model' | 'reasoning' | 'cached',
+      string
+    >
+  >
 }
 
 const tableRow = z.object({ engine: z.string(), engine_full: z.string(), partition_key: z.string() })
@@ -89,12 +94,18 @@ async function readColumns(
   await requireUtc(clickHouse, name, types.get('ts') ?? '')
   const integer = (column: string) => requireType(name, column, types.get(column), INTEGER)
   const text = requireType(name, 'request_id', types.get('request_id'), TEXT)
+  // What describes a request decides nothing: where its column cannot hold it, it is unknown.
+  const described = (column: string, allowed: RegExp) =>
+    allowed.test(types.get(column) ?? '') ? column : 'NULL'
   return {
     app_id: integer('app_id') ?? 'NULL',
     prompt: integer('prompt_tokens') ?? 'NULL',
     completion: integer('completion_tokens') ?? 'NULL',
     requests: integer('requests') ?? '1',
     request_id: text === undefined ? "''" : "ifNull(toString(request_id), '')",
+    model: described('model', TEXT),
+    reasoning: described('reasoning_tokens', INTEGER),
+    cached: described('cached_tokens', INTEGER),
   }
 }
 

@@ -62,6 +62,8 @@ export type ParquetReading = {
   readonly aggregated: boolean
   /** Some file names apps in the column app. */
   readonly isNamed: boolean
+  /** Some file has a column that describes requests: their model, or a part of their tokens. */
+  readonly isDescribed: boolean
 }
 
 /**
@@ -85,6 +87,7 @@ export async function readParquet(
     ),
     aggregated: groups.some(({ types }) => types.has('requests')),
     isNamed: groups.some(({ types }) => types.has('app')),
+    isDescribed: groups.some(({ types }) => USAGE_COLUMNS.descriptive.some((column) => types.has(column))),
   }
 }
 

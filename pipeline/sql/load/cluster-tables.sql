@@ -3,11 +3,14 @@
 CREATE OR REPLACE TEMP TABLE counted (
   day DATE NOT NULL,
   app_id BIGINT,
+  model VARCHAR,
   rows BIGINT NOT NULL,
   rows_without_tokens BIGINT NOT NULL,
   requests BIGINT NOT NULL,
   prompt_tokens HUGEINT NOT NULL,
-  completion_tokens HUGEINT NOT NULL
+  completion_tokens HUGEINT NOT NULL,
+  reasoning_tokens HUGEINT NOT NULL,
+  cached_tokens HUGEINT NOT NULL
 );
 CREATE OR REPLACE TEMP TABLE repeated AS FROM counted LIMIT 0;
 CREATE OR REPLACE TEMP TABLE winners AS FROM counted LIMIT 0;
@@ -15,15 +18,18 @@ CREATE OR REPLACE TEMP VIEW duplicates AS
 SELECT
   r.day,
   r.app_id,
+  r.model,
   r.rows - coalesce(w.rows, 0) AS rows,
   r.rows_without_tokens - coalesce(w.rows_without_tokens, 0) AS rows_without_tokens,
   r.requests - coalesce(w.requests, 0) AS requests,
   r.prompt_tokens - coalesce(w.prompt_tokens, 0) AS prompt_tokens,
   r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens,
-  -- The cluster groups by app: what rows of one request differ in is not seen there.
+  r.reasoning_tokens - coalesce(w.reasoning_tokens, 0) AS reasoning_tokens,
+  r.cached_tokens - coalesce(w.cached_tokens, 0) AS cached_tokens,
+  -- The cluster groups by app and model: what rows of one request differ in is not seen there.
   CAST(0 AS BIGINT) AS conflicts
 FROM repeated AS r
-LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id;
+LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id AND w.model IS NOT DISTINCT FROM r.model;
 CREATE OR REPLACE TEMP TABLE rejected_rows (
   day DATE NOT NULL,
   file VARCHAR NOT NULL,

@@ -1,4 +1,4 @@
--- Counts the view `validated` by day and app in one pass; app_id NULL gathers the rejected rows of a day.
+-- Counts the view `validated` by day, app and model in one pass; app_id NULL gathers the rejected rows of a day.
 CREATE OR REPLACE TEMP TABLE counted AS
 WITH rows AS (
   SELECT v.*, v.violation IS NULL AS valid
@@ -7,10 +7,13 @@ WITH rows AS (
 SELECT
   r.day,
   CASE WHEN r.valid THEN r.app_id END AS app_id,
+  CASE WHEN r.valid THEN r.model END AS model,
   CAST(sum(r.lines) AS BIGINT) AS rows,
   CAST(count(*) FILTER (r.valid AND r.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
   CAST(coalesce(sum(r.requests) FILTER (r.valid), 0) AS BIGINT) AS requests,
   CAST(sum(greatest(r.prompt_tokens, 0)) AS HUGEINT) AS prompt_tokens,
-  CAST(sum(greatest(r.completion_tokens, 0)) AS HUGEINT) AS completion_tokens
+  CAST(sum(greatest(r.completion_tokens, 0)) AS HUGEINT) AS completion_tokens,
+  CAST(coalesce(sum(r.reasoning_tokens) FILTER (r.valid), 0) AS HUGEINT) AS reasoning_tokens,
+  CAST(coalesce(sum(r.cached_tokens) FILTER (r.valid), 0) AS HUGEINT) AS cached_tokens
 FROM rows AS r
-GROUP BY 1, 2;
+GROUP BY 1, 2, 3;

@@ -1,28 +1,31 @@
--- Replaces the figures of the days in the list `days` by what was counted, duplicates taken off: a view, since to write a
--- million rows down takes longer than to look at them twice.
+-- Stores what was counted of the days in the list `days`, duplicates taken off: a view, since to write a million rows down
+-- takes longer than to look at them again.
 CREATE OR REPLACE TEMP VIEW net AS
 SELECT
   c.day,
   c.app_id,
+  c.model,
   c.requests - coalesce(d.requests, 0) AS requests,
   c.prompt_tokens - coalesce(d.prompt_tokens, 0) AS prompt_tokens,
-  c.completion_tokens - coalesce(d.completion_tokens, 0) AS completion_tokens
+  c.completion_tokens - coalesce(d.completion_tokens, 0) AS completion_tokens,
+  c.reasoning_tokens - coalesce(d.reasoning_tokens, 0) AS reasoning_tokens,
+  c.cached_tokens - coalesce(d.cached_tokens, 0) AS cached_tokens
 FROM counted AS c
-LEFT JOIN duplicates AS d ON d.day = c.day AND d.app_id = c.app_id
+LEFT JOIN duplicates AS d ON d.day = c.day AND d.app_id = c.app_id AND d.model IS NOT DISTINCT FROM c.model
 WHERE c.app_id IS NOT NULL AND c.rows > coalesce(d.rows, 0) AND list_contains(getvariable('days'), c.day);
-
--- The bounds let the reader pass over the history around the days.
-DELETE FROM usage_daily
-WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days'))
-  AND list_contains(getvariable('days'), day);
 
 -- In the order of the apps: the file is a fifth smaller, and the sort of the snapshot's history a fifth faster.
 INSERT INTO usage_daily
-SELECT n.day, n.app_id, n.requests, n.prompt_tokens, n.completion_tokens
+SELECT n.day, n.app_id, sum(n.requests), sum(n.prompt_tokens), sum(n.completion_tokens)
 FROM net AS n
+GROUP BY n.day, n.app_id
 ORDER BY n.day, n.app_id;
 
-DELETE FROM days WHERE list_contains(getvariable('days'), day);
+INSERT INTO usage_by_model BY NAME
+SELECT n.*
+FROM net AS n
+WHERE n.model IS NOT NULL OR n.reasoning_tokens > 0 OR n.cached_tokens > 0;
+
 INSERT INTO days
 WITH accepted AS (
   SELECT unnest(getvariable('days')) AS day, unnest(getvariable('fingerprints')) AS fingerprint
@@ -33,7 +36,7 @@ content AS (
     n.day,
     concat_ws(
       ' ', count(*), sum(n.requests), sum(n.prompt_tokens), sum(n.completion_tokens),
-      bit_xor(hash(n.app_id, n.requests, n.prompt_tokens, n.completion_tokens))
+      bit_xor(hash(n.app_id, n.model, n.requests, n.prompt_tokens, n.completion_tokens))
     ) AS hash
   FROM net AS n
   GROUP BY n.day

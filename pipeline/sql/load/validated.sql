@@ -10,3 +10,77 @@ CREATE OR REPLACE TEMP VIEW rejected AS
 SELECT v.day, v.file, v.row, v.violation AS reason, v.payload, v.lines AS rows
 FROM validated AS v
 WHERE v.violation IS NOT NULL;
+
+-- Rows that repeat a request_id of the same day: one of them counts, by its precedence; the others are to be taken off the
+-- counts of their app and model. On most days there are none, and what follows the first step costs nothing.
+
+-- Ids of which 48 bits of the hash repeat: sorted, equal ones are neighbours. More bits would make the sorter's keys twice
+-- as long.
+CREATE OR REPLACE TEMP TABLE hash_collisions AS
+WITH hashes AS (
+  SELECT id_high(i.request_id) AS high, id_low(i.request_id) AS low
+  FROM incoming AS i
+  WHERE i.request_id IS NOT NULL
+  ORDER BY high, low
+),
+neighbours AS (
+  SELECT h.high, h.low, lag(h.high) OVER () AS high_above, lag(h.low) OVER () AS low_above
+  FROM hashes AS h
+)
+SELECT DISTINCT n.high, n.low
+FROM neighbours AS n
+WHERE n.high = n.high_above AND n.low = n.low_above;
+
+-- Of these, the ids that repeat themselves: other columns need not be read for it.
+CREATE OR REPLACE TEMP TABLE repeated_ids AS
+SELECT i.day, i.request_id
+FROM incoming AS i
+SEMI JOIN hash_collisions AS c ON c.high = id_high(i.request_id) AND c.low = id_low(i.request_id)
+WHERE i.request_id IS NOT NULL
+GROUP BY i.day, i.request_id
+HAVING count(*) > 1;
+
+CREATE OR REPLACE TEMP TABLE duplicates AS
+WITH repeated AS (
+  SELECT v.*
+  FROM validated AS v
+  SEMI JOIN repeated_ids AS r ON r.day = v.day AND r.request_id = v.request_id
+  WHERE v.violation IS NULL
+),
+placed AS (
+  SELECT
+    r.*,
+    row_number() OVER (
+      PARTITION BY r.day, r.request_id
+      ORDER BY precedence(
+        r.ts, r.below_microsecond, r.app_id, r.prompt_tokens, r.completion_tokens, r.requests,
+        r.model, r.reasoning_tokens, r.cached_tokens
+      ) DESC
+    ) AS place
+  FROM repeated AS r
+),
+-- A request that is delivered again says the same; a row that differs in app or tokens is in conflict with the one that
+-- counts.
+compared AS (
+  SELECT
+    p.*,
+    (p.app_id, p.prompt_tokens, p.completion_tokens)
+      IS DISTINCT FROM (w.app_id, w.prompt_tokens, w.completion_tokens) AS conflicts
+  FROM placed AS p
+  JOIN placed AS w ON w.day = p.day AND w.request_id = p.request_id AND w.place = 1
+  WHERE p.place > 1
+)
+SELECT
+  p.day,
+  p.app_id,
+  p.model,
+  count(*) AS rows,
+  CAST(count(*) FILTER (p.prompt_tokens IS NULL) AS BIGINT) AS rows_without_tokens,
+  CAST(sum(p.requests) AS BIGINT) AS requests,
+  CAST(coalesce(sum(p.prompt_tokens), 0) AS HUGEINT) AS prompt_tokens,
+  CAST(coalesce(sum(p.completion_tokens), 0) AS HUGEINT) AS completion_tokens,
+  CAST(coalesce(sum(p.reasoning_tokens), 0) AS HUGEINT) AS reasoning_tokens,
+  CAST(coalesce(sum(p.cached_tokens), 0) AS HUGEINT) AS cached_tokens,
+  CAST(count(*) FILTER (p.conflicts) AS BIGINT) AS conflicts
+FROM compared AS p
+GROUP BY p.day, p.app_id, p.model;

@@ -81,6 +81,10 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
       '"last_rank":"4"',
     ],
   ],
+  'models-conserved': [
+    ["UPDATE snapshot.model_daily SET requests = requests + 1 WHERE day = DATE '2026-01-05'", '"of_models":'],
+    ["DELETE FROM snapshot.model_daily WHERE day = DATE '2026-01-05'", '"day":"2026-01-05"'],
+  ],
   'requests-conserved': [['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":']],
   'tokens-conserved': [['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":']],
   'trending-in-order': [

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import { modelRowSchema, type ModelRow } from '../../../pipeline/contract/dataset.ts'
+import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
+import type { DateWindow } from '../rankings/window.ts'
+import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
+
+const HAS_MODELS = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'model_daily'"
+
+// In the order of the macro, which is that of its rule.
+const MODELS = `
+  SELECT CAST(date AS VARCHAR) AS date, model_permaslug, CAST(total_tokens AS VARCHAR) AS total_tokens
+  FROM daily_models($start, $end)`
+
+const modelsSchema = z.array(modelRowSchema)
+
+/**
+ * The models of each day of the window, by the macro of the snapshot.
+ * @throws {ApiError} 400 when the snapshot was made before models were counted.
+ */
+export async function readModels(
+  { query: ask, asOf }: ReadableSnapshot,
+  { start, end }: DateWindow,
+): Promise<readonly ModelRow[]> {
+  if ((await ask(HAS_MODELS, {})).length === 0) {
+    const allowed =
+      'a snapshot with the table model_daily, which this one is too old for; the next run publishes one'
+    throw badRequest([invalid('as_of', asOf, allowed)])
+  }
+  return modelsSchema.parse(await ask(MODELS, { start, end }))
+}

@@ -1,0 +1,31 @@
+-- The daily ranking of models. The first name inside a macro tells the remedy, as in ranking.sql.
+CREATE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
+SELECT
+  m.day,
+  m.model_permaslug,
+  m.requests > 0 AND m.model_permaslug <> 'other' AS is_ranked,
+  CAST(m.prompt_tokens AS HUGEINT) + CAST(m.completion_tokens AS HUGEINT) AS tokens
+FROM main.model_daily AS m
+WHERE m.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
+COMMENT ON MACRO TABLE main."models: USE the attached database first" IS 'Tokens of each model by day from first_day to last_day, both inclusive.';
+
+CREATE MACRO main.daily_models(start_date, end_date) AS TABLE
+WITH placed AS (
+  SELECT
+    m.*,
+    m.is_ranked AND 50 >= row_number() OVER (
+      PARTITION BY m.day, m.is_ranked ORDER BY m.tokens DESC, m.model_permaslug
+    ) AS is_named
+  FROM main."models: USE the attached database first"(
+    window_start(start_date, end_date), window_end(start_date, end_date)
+  ) AS m
+)
+SELECT
+  p.day AS date,
+  CASE WHEN p.is_named THEN p.model_permaslug ELSE 'other' END AS model_permaslug,
+  CAST(sum(p.tokens) AS DECIMAL(38, 0)) AS total_tokens
+FROM placed AS p
+GROUP BY p.day, p.is_named, 2
+HAVING p.is_named OR sum(p.tokens) > 0
+ORDER BY date, p.is_named DESC, total_tokens DESC, model_permaslug;
+COMMENT ON MACRO TABLE main.daily_models IS 'Per UTC day of the window the 50 models with the most tokens, ties in alphabetical order, and last a row other for all other usage of the public apps. Dates as in popular.';

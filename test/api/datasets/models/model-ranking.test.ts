@@ -1,0 +1,159 @@
+/** GET /datasets/rankings-daily (CONTRACT 4.6). */
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SNAPSHOT_FILE } from '../../../../pipeline/contract/files.ts'
+import { envelopeSchema, startApi, type Api } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../../support/snapshot.ts'
+
+const PATH = '/datasets/rankings-daily'
+const LAST_DAY = '2026-11-19'
+const BEFORE = '2026-11-18'
+const MANY_DAY = '2026-11-17'
+const OLDER = new Date('2026-11-19T02:00:00Z')
+
+const folders = new TemporaryFolders()
+
+function slug(number: number): string {
+  return `acme/model-${String(number).padStart(2, '0')}`
+}
+
+const CONTENT: SnapshotContent = {
+  asOf: new Date('2026-11-20T02:00:00Z'),
+  dataThrough: LAST_DAY,
+  firstDay: '2025-01-01',
+  apps: [],
+  daily: [],
+  models: [
+    { day: LAST_DAY, model: 'zeta/one', tokens: 2n ** 63n - 1n },
+    { day: LAST_DAY, model: 'acme/tied', tokens: 7 },
+    { day: LAST_DAY, model: 'Zeta/tied', tokens: 7 },
+    { day: LAST_DAY, model: 'acme/nothing', tokens: 0 },
+    { day: LAST_DAY, model: 'acme/unserved', requests: 0, tokens: 3 },
+    { day: LAST_DAY, model: 'other', tokens: 900 },
+    { day: BEFORE, model: 'acme/alone', tokens: 5 },
+    ...Array.from({ length: 53 }, (_, number) => ({
+      day: MANY_DAY,
+      model: slug(number),
+      tokens: 100 - number,
+    })),
+    { day: MANY_DAY, model: 'other', tokens: 1 },
+  ],
+}
+
+let api: Api
+let keys = 0
+
+beforeAll(async () => {
+  const dataDir = folders.make()
+  const older = await publishSnapshot(dataDir, { ...CONTENT, asOf: OLDER, dataThrough: BEFORE, models: [] })
+  const instance = await DuckDBInstance.create(join(older, SNAPSHOT_FILE))
+  const connection = await instance.connect()
+  await connection.run('DROP MACRO TABLE daily_models; DROP TABLE model_daily; CHECKPOINT')
+  connection.closeSync()
+  instance.closeSync()
+  await publishSnapshot(dataDir, CONTENT)
+  api = await startApi(dataDir, { clock: () => CONTENT.asOf })
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+/** A request with a key and an account of its own. */
+async function ask(query: string, init: RequestInit = {}): Promise<Response> {
+  keys += 1
+  const key = await api.makeKey('inference', `account ${keys}`)
+  return api.get(`${PATH}${query}`, key, init)
+}
+
+describe('the models by day', () => {
+  it('have these bytes: by day, then tokens, ties in alphabetical order, and the rest of a day last', async () => {
+    const response = await ask(`?start_date=${BEFORE}`)
+    expect(response.status).toBe(200)
+    const row = (date: string, model: string, tokens: string) =>
+      `{"date":"${date}","model_permaslug":"${model}","total_tokens":"${tokens}"}`
+    expect(await response.text()).toBe(
+      `{"data":[${[
+        row(BEFORE, 'acme/alone', '5'),
+        row(LAST_DAY, 'zeta/one', '9223372036854775807'),
+        row(LAST_DAY, 'Zeta/tied', '7'),
+        row(LAST_DAY, 'acme/tied', '7'),
+        row(LAST_DAY, 'acme/nothing', '0'),
+        row(LAST_DAY, 'other', '903'),
+      ].join(
+        ',',
+      )}],"meta":{"as_of":"2026-11-20T02:00:00Z","start_date":"${BEFORE}","end_date":"${LAST_DAY}","version":"v1"}}`,
+    )
+  })
+
+  it('are 50 of a day at most, and the others add up in one row', async () => {
+    const response = await ask(`?start_date=${MANY_DAY}&end_date=${MANY_DAY}&format=csv`)
+    const rows = (await response.text()).trimEnd().split('\n')
+    expect(rows).toHaveLength(52)
+    expect([rows[0], rows[1], rows[50], rows[51]]).toEqual([
+      'date,model_permaslug,total_tokens',
+      `${MANY_DAY},acme/model-00,100`,
+      `${MANY_DAY},acme/model-49,51`,
+      `${MANY_DAY},other,${50 + 49 + 48 + 1}`,
+    ])
+  })
+
+  it.each(['parquet', 'arrow'])('are %s where that is asked for', async (format) => {
+    const response = await ask(`?format=${format}`)
+    expect(response.status).toBe(200)
+    expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(100)
+  })
+
+  it('span the 30 days that end with the data where no date is given, and clamp both dates', async () => {
+    expect(await (await ask('')).json()).toMatchObject({
+      data: { length: 51 + 6 },
+      meta: { start_date: '2026-10-21', end_date: LAST_DAY },
+    })
+    expect(await (await ask('?start_date=2024-01-01&end_date=2025-01-02')).json()).toEqual({
+      data: [],
+      meta: {
+        as_of: '2026-11-20T02:00:00Z',
+        start_date: '2025-01-01',
+        end_date: '2025-01-02',
+        version: 'v1',
+      },
+    })
+    expect(await (await ask(`?start_date=${LAST_DAY}&end_date=2027-01-01`)).json()).toMatchObject({
+      meta: { end_date: LAST_DAY },
+    })
+  })
+
+  it('have a tag that a 304 and a HEAD tell, and links that pin the snapshot', async () => {
+    const response = await ask(`?start_date=${BEFORE}`)
+    const etag = response.headers.get('ETag') ?? ''
+    expect(response.headers.get('Content-Location')).toBe(
+      `/api/v1${PATH}?as_of=2026-11-20T02%3A00%3A00Z&start_date=${BEFORE}&end_date=${LAST_DAY}`,
+    )
+    expect(response.headers.get('Link')).toContain('rel="cite-as"')
+    expect(response.headers.get('RateLimit')).not.toBeNull()
+    expect((await ask(`?start_date=${BEFORE}`, { headers: { 'If-None-Match': etag } })).status).toBe(304)
+    const head = await ask(`?start_date=${BEFORE}`, { method: 'HEAD' })
+    expect([head.status, head.headers.get('ETag')]).toEqual([200, etag])
+  })
+
+  it.each([
+    ['?limit=10', 'limit', 'is unknown'],
+    ['?end_date=2024-12-31', 'end_date', '2025-01-01'],
+    [`?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after end_date'],
+    ['?start_date=2026-11-20', 'start_date', 'not after the end'],
+    [`?as_of=${OLDER.toISOString()}`, 'as_of', 'too old'],
+  ])('refuse %s with a message that names %s', async (query, parameter, words) => {
+    const response = await ask(query)
+    expect(response.status).toBe(400)
+    const { error } = envelopeSchema.parse(await response.json())
+    expect(error.message).toContain(`"${parameter}"`)
+    expect(error.message).toContain(words)
+  })
+
+  it('need a key', async () => {
+    expect((await api.get(PATH)).status).toBe(401)
+  })
+})

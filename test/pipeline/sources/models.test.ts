@@ -1,0 +1,186 @@
+/** Usage is counted by model as well, in the same pass: whatever the column says, it decides nothing about a row. */
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { queryWarehouse, runAt } from '../../support/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { FORMATS, rawFile, type RawColumn } from '../../support/raw-files.ts'
+
+const DAY = '2026-01-05'
+const AS_OF = '2026-01-06T02:00:00Z'
+const REGISTRY = `app_id,app_name,visibility,alias_of,updated_at
+1,One,public,,2025-01-01
+2,Two,public,,2025-01-01
+3,Hidden,hidden,,2025-01-01
+4,One again,public,1,2025-01-01
+5,Of the hidden one,public,3,2025-01-01
+`
+const BY_MODEL = 'SELECT * EXCLUDE (day) FROM usage_by_model ORDER BY ALL'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function withRegistry(): string {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  return dataDir
+}
+
+function writeDay(
+  dataDir: string,
+  lines: readonly string[],
+  header = 'ts,app_id,prompt_tokens,completion_tokens,model',
+) {
+  writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${[header, ...lines].join('\n')}\n`)
+}
+
+/** One row of every kind: app, model, prompt, completion, reasoning and cached tokens. */
+const ROWS = [
+  [1n, 'acme/large', 10n, 5n, '2', '4'],
+  [1n, 'acme/large:free', 1n, 1n, '1', '1'],
+  [1n, 'Acme/Large-2.5', 3n, 0n, '0', '0'],
+  [2n, 'acme/large', 100n, 50n, '51', '100'],
+  [2n, 'large', 7n, 7n, '3', 'none'],
+  [2n, 'other', 8n, 8n, '', '-1'],
+  [2n, 'acme/large/too', 9n, 9n, '0', '1000000000000000000000000000000'],
+  [2n, '<b>/</b>', 1n, 1n, '', ''],
+  [2n, '', 2n, 2n, '0.5', '0'],
+] as const
+
+const COLUMNS: readonly RawColumn[] = [
+  ['ts', ROWS.map(() => DAY)],
+  ['app_id', ROWS.map(([app]) => app)],
+  ['model', ROWS.map(([, model]) => model)],
+  ['prompt_tokens', ROWS.map(([, , prompt]) => prompt)],
+  ['completion_tokens', ROWS.map(([, , , completion]) => completion)],
+  ['reasoning_tokens', ROWS.map(([, , , , reasoning]) => reasoning)],
+  ['cached_tokens', ROWS.map(([, , , , , cached]) => cached)],
+]
+
+function counted(app: number, model: string | null, figures: readonly number[]) {
+  const [requests, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens] = figures.map(String)
+  return {
+    app_id: String(app),
+    model,
+    requests,
+    prompt_tokens,
+    completion_tokens,
+    reasoning_tokens,
+    cached_tokens,
+  }
+}
+
+const COUNTED = [
+  counted(1, 'Acme/Large-2.5', [1, 3, 0, 0, 0]),
+  counted(1, 'acme/large', [2, 11, 6, 3, 5]),
+  // Of this one the completion has fewer tokens than were thought.
+  counted(2, 'acme/large', [1, 100, 50, 0, 100]),
+  counted(2, null, [5, 27, 27, 3, 0]),
+]
+
+describe('the warehouse', () => {
+  it.each(FORMATS)('has each model of an app, with the parts of its tokens, from %s', async (format) => {
+    const dataDir = withRegistry()
+    writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, COLUMNS))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(COUNTED)
+    expect(await queryWarehouse(dataDir, 'SELECT * EXCLUDE (day) FROM usage_daily ORDER BY app_id')).toEqual([
+      { app_id: '1', requests: '3', prompt_tokens: '14', completion_tokens: '6' },
+      { app_id: '2', requests: '6', prompt_tokens: '127', completion_tokens: '77' },
+    ])
+  })
+
+  it('has the same from a file whose footer proves every row valid', async () => {
+    const dataDir = withRegistry()
+    const staged = folders.make()
+    writeRaw(staged, 'rows.csv', rawFile('csv', COLUMNS))
+    const file = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
+    mkdirSync(dirname(file), { recursive: true })
+    const rows = `SELECT CAST(ts AS TIMESTAMP) AS ts, CAST(app_id AS BIGINT) AS app_id, model,
+      CAST(prompt_tokens AS BIGINT) AS prompt_tokens, CAST(completion_tokens AS BIGINT) AS completion_tokens,
+      TRY_CAST(reasoning_tokens AS BIGINT) AS reasoning_tokens, TRY_CAST(cached_tokens AS HUGEINT) AS cached_tokens
+      FROM read_csv('${join(staged, 'raw', 'rows.csv')}', all_varchar = true)`
+    await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
+      connection.run(`COPY (${rows} WHERE reasoning_tokens IS DISTINCT FROM '0.5') TO '${file}'`),
+    )
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(
+      COUNTED.with(3, counted(2, null, [4, 25, 25, 3, 0])),
+    )
+  })
+
+  it('has nothing by model where nothing is told, and no day that is gone', async () => {
+    const dataDir = withRegistry()
+    writeDay(dataDir, [`${DAY},1,10,5,`, `${DAY},1,10,5,gpt`])
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([])
+    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
+    await runAt(dataDir, AS_OF.replace('02', '03'))
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
+  })
+
+  it('counts the model of the row that counts for its request_id, whichever came first', async () => {
+    const header = 'ts,app_id,prompt_tokens,completion_tokens,model,request_id'
+    const lines = [
+      `${DAY},1,10,5,acme/small,r1`,
+      `${DAY},1,10,5,acme/large,r1`,
+      `${DAY},1,10,5,acme/large,r2`,
+      `${DAY}T01:00:00Z,1,10,5,acme/small,r2`,
+      `${DAY},1,10,5,acme/small,r3`,
+      `${DAY},1,10,5,acme/small,r3`,
+    ]
+    for (const rows of [lines, lines.toReversed()]) {
+      const dataDir = withRegistry()
+      writeDay(dataDir, rows, header)
+      await runAt(dataDir, AS_OF)
+      expect(
+        await queryWarehouse(dataDir, 'SELECT model, requests FROM usage_by_model ORDER BY model'),
+      ).toEqual([{ model: 'acme/small', requests: '3' }])
+    }
+  })
+})
+
+describe('the table model_daily', () => {
+  const MODELS = 'SELECT model_permaslug AS model, requests, prompt_tokens FROM model_daily ORDER BY ALL'
+
+  it('has the usage of public apps alone: aliases count, and nothing of others is in a model or in the rest', async () => {
+    const dataDir = withRegistry()
+    writeDay(dataDir, [
+      `${DAY},1,1,0,acme/large`,
+      `${DAY},4,10,0,acme/large`,
+      `${DAY},2,100,0,`,
+      `${DAY},3,1000,0,acme/large`,
+      `${DAY},5,10000,0,acme/secret`,
+      `${DAY},99,100000,0,`,
+      `${DAY},0,1000000,0,acme/large`,
+    ])
+    await runAt(dataDir, AS_OF)
+    expect(await queryCurrent(dataDir, MODELS)).toEqual([
+      { model: 'acme/large', requests: '2', prompt_tokens: '11' },
+      { model: 'other', requests: '1', prompt_tokens: '100' },
+    ])
+    writeRaw(dataDir, 'apps/shown.csv', 'app_id,app_name,visibility,updated_at\n3,Hidden,public,2025-02-01\n')
+    writeRaw(dataDir, 'apps/hidden.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2025-02-01\n')
+    await runAt(dataDir, AS_OF.replace('02', '03'), { accepted: ['apps', 'volume', 'rows'] })
+    expect(await queryCurrent(dataDir, MODELS)).toEqual([
+      { model: 'acme/large', requests: '3', prompt_tokens: '1011' },
+      { model: 'acme/secret', requests: '1', prompt_tokens: '10000' },
+    ])
+  })
+
+  it('holds totals past 2^63 exactly', async () => {
+    const dataDir = withRegistry()
+    writeDay(dataDir, [
+      `${DAY},1,9223372036854775807,9,acme/large`,
+      `${DAY},2,9223372036854775807,0,acme/large`,
+    ])
+    await runAt(dataDir, AS_OF)
+    expect(
+      await queryCurrent(
+        dataDir,
+        'SELECT model_permaslug, total_tokens FROM daily_models($$2026-01-05$$, $$2026-01-05$$)',
+      ),
+    ).toEqual([{ model_permaslug: 'acme/large', total_tokens: '18446744073709551623' }])
+  })
+})
