@@ -66,60 +66,47 @@ async function causes(): Promise<string[]> {
   return rows.map(({ day, cause, apps_changed }) => `${day} ${cause} ${apps_changed}`)
 }
 
-const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
-  ['a late file', () => deliver(DAY, 'late.csv', 1), [`${DAY} figures 3`]],
-  ['an app is hidden', () => decide('7,Seven,hidden,,,2026-01-07'), [`${DAY} visibility 1`]],
+const leave = () =>
+  writeFileSync(join(dataDir, 'raw/apps/registry.csv'), REGISTRY.replace('7,Seven,public,,,2025-01-01\n', ''))
+
+const CHANGES: readonly (readonly [string, readonly (() => void)[], readonly string[]])[] = [
   [
-    'a hidden app is shown',
-    () => decide('6,Hidden,public,,,2026-01-07'),
-    [`${DAY} visibility 1`, `${OTHER_DAY} visibility 1`],
-  ],
-  ['an app becomes an alias', () => decide('7,,public,,1,2026-01-07'), [`${DAY} alias 2`]],
-  [
-    'an alias counts for another app',
-    () => decide('3,,public,,1,2026-01-07'),
-    [`${DAY} alias 2`, `${OTHER_DAY} alias 2`],
-  ],
-  [
-    'an alias becomes an app of its own',
-    () => decide('3,Three,public,,,2026-01-07'),
-    [`${DAY} alias 2`, `${OTHER_DAY} alias 2`],
-  ],
-  [
-    'an app is registered',
-    () => decide('4,Four,public,,,2026-01-07'),
-    [`${DAY} added 1`, `${OTHER_DAY} added 1`],
+    'an app is hidden, a hidden one is shown, one is registered, an alias counts for another app, one has another name',
+    [
+      () => decide('7,Seven,hidden,,,2026-01-07'),
+      () => decide('6,Hidden,public,,,2026-01-07'),
+      () => decide('4,Four,public,,,2026-01-07'),
+      () => decide('3,,public,,1,2026-01-07'),
+      () => decide('1,Renamed,public,,,2026-01-07'),
+    ],
+    [
+      `${DAY} added 1`,
+      `${DAY} alias 2`,
+      `${DAY} visibility 2`,
+      `${OTHER_DAY} added 1`,
+      `${OTHER_DAY} alias 2`,
+      `${OTHER_DAY} visibility 1`,
+    ],
   ],
   [
-    'an app leaves the registry',
-    () =>
-      writeFileSync(
-        join(dataDir, 'raw/apps/registry.csv'),
-        REGISTRY.replace('7,Seven,public,,,2025-01-01\n', ''),
-      ),
-    [`${DAY} removed 1`],
+    'an app becomes an alias, and an alias an app of its own',
+    [() => decide('7,,public,,1,2026-01-07'), () => decide('3,Three,public,,,2026-01-07')],
+    [`${DAY} alias 4`, `${OTHER_DAY} alias 2`],
   ],
   [
-    'figures change and an app is hidden',
-    () => {
-      deliver(OTHER_DAY, 'late.csv', 1)
-      decide('7,Seven,hidden,,,2026-01-07')
-    },
-    [`${DAY} visibility 1`, `${OTHER_DAY} figures 2`],
+    'an app leaves the registry, and figures change on another day',
+    [leave, () => deliver(OTHER_DAY, 'late.csv', 1)],
+    [`${DAY} removed 1`, `${OTHER_DAY} figures 2`],
   ],
   [
-    'both on one day',
-    () => {
-      deliver(DAY, 'late.csv', 1)
-      decide('7,Seven,hidden,,,2026-01-07')
-    },
+    'figures change and an app is hidden on one day',
+    [() => deliver(DAY, 'late.csv', 1), () => decide('7,Seven,hidden,,,2026-01-07')],
     [`${DAY} figures 3`, `${DAY} visibility 1`],
   ],
-  ['another name', () => decide('1,Renamed,public,,,2026-01-07'), []],
 ]
 
-it.each(CHANGES)('%s: each day says why, and only figures restate it', async (_, change, expected) => {
-  change()
+it.each(CHANGES)('%s: each day says why, and only figures restate it', async (_, changes, expected) => {
+  for (const change of changes) change()
   await run()
   expect(await causes()).toEqual(expected)
   const restated = await queryCurrent(

@@ -74,7 +74,7 @@ beforeEach(() => {
   dataDir = folders.copy(template)
 })
 
-/** A run after which the copied files are known. */
+/** A run after which the copied files are known: theirs are other times of change. */
 async function recount(): Promise<void> {
   expect((await runAt(dataDir, '2026-01-07T03:00:00Z')).outcome).toBe('unchanged')
 }
@@ -84,24 +84,27 @@ describe('load', () => {
     await recount()
     deliver('2026-01-08', 30)
     deliver('2026-01-05', 1, 'late.csv')
-    const report = await runAt(dataDir, '2026-01-09T02:00:00Z')
-    expect(fact(report, 'load', 'days_loaded')).toBe(2)
-    expect(fact(report, 'load', 'days_unchanged')).toBe(1)
+    // Neither over, nor after the floor.
+    deliver('2026-01-09', 30)
+    deliver('2024-12-31', 30)
+    const report = await runAt(dataDir, '2026-01-09T23:59:59Z')
+    expect(report.stages[0]).toMatchObject({
+      days_loaded: 2,
+      days_unchanged: 1,
+      days_not_completed: 1,
+      days_before_floor: 1,
+    })
     expect(fact(report, 'rank', 'days_missing')).toBe(1)
     expect(await tokensOf('2026-01-05')).toBe('22')
   })
 
-  it('reads a day that is a link to a folder', async () => {
+  it('takes the rows of a removed file and of a removed day out, and reads a day that is a link to a folder', async () => {
+    deliver('2026-01-05', 1, 'late.csv')
     const elsewhere = join(folders.make(), 'day')
     renameSync(join(dataDir, 'raw/usage/date=2026-01-06'), elsewhere)
     symlinkSync(elsewhere, join(dataDir, 'raw/usage/date=2026-01-06'))
-    await runAt(dataDir, '2026-01-08T01:00:00Z')
-    expect(await tokensOf('2026-01-06')).toBe('40')
-  })
-
-  it('takes the rows of a removed file and of a removed day out', async () => {
-    deliver('2026-01-05', 1, 'late.csv')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
+    expect(await tokensOf('2026-01-06')).toBe('40')
     rmSync(join(dataDir, 'raw/usage/date=2026-01-05/late.csv'))
     rmSync(join(dataDir, 'raw/usage/date=2026-01-06'), { recursive: true })
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { accepted: ['rows'] })
@@ -125,35 +128,17 @@ describe('load', () => {
       ['missing', 'complete', 'complete'].map((status) => ({ status })),
     )
   })
-
-  it('does not read a day that is not over, nor one before the floor', async () => {
-    deliver('2026-01-08', 30)
-    deliver('2024-12-31', 30)
-    const report = await runAt(dataDir, '2026-01-08T23:59:59Z')
-    expect(fact(report, 'load', 'days_not_completed')).toBe(1)
-    expect(fact(report, 'load', 'days_before_floor')).toBe(1)
-    expect(report.outcome).toBe('unchanged')
-  })
 })
 
 describe('publish', () => {
-  it('makes nothing new from a file that was only touched', async () => {
+  it('makes nothing new from a file that was only touched, nor from new days whose files hold no row', async () => {
     await recount()
     const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
     utimesSync(file, new Date(), new Date())
+    writeRaw(dataDir, 'usage/date=2026-01-04/rows.ndjson', '')
+    writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
-    expect(fact(report, 'load', 'days_loaded')).toBe(1)
-    expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
-  })
-
-  it.each([
-    ['of 0 bytes', 'rows.ndjson', ''],
-    ['with a header alone', 'rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n'],
-  ])('makes nothing new from a new day whose file is one %s', async (_, file, content) => {
-    await recount()
-    for (const day of ['2026-01-04', '2026-01-07']) writeRaw(dataDir, `usage/date=${day}/${file}`, content)
-    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
-    expect(fact(report, 'load', 'days_loaded')).toBe(2)
+    expect(fact(report, 'load', 'days_loaded')).toBe(3)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
   })
 
@@ -177,17 +162,11 @@ describe('publish', () => {
     ])
   })
 
-  it('makes a new snapshot when only the registry changed', async () => {
-    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
-    const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
-    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
-    expect(await queryCurrent(dataDir, 'SELECT app_id FROM apps')).toEqual([{ app_id: '1' }])
-  })
-
   it.each([
     ['a name', () => register('2,Second,public,,,2026-01-07')],
     ['a tag', () => register('2,Two,public,game,,2026-01-07')],
     ['an alias', () => register('2,Two,public,,1,2026-01-07')],
+    ['the visibility of an app', () => register('2,Two,hidden,,,2026-01-07')],
     ['the credit line', () => writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody')],
     ['who used how much', () => writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(30, 10))],
     ['whether all rows were good', () => writeRaw(dataDir, 'usage/date=2026-01-06/bad.csv', BAD_ROW)],
@@ -218,18 +197,7 @@ describe('publish', () => {
     expect(await queryCurrent(dataDir, added)).toEqual([{ category: 'coding', subcategory: 'reviewer' }])
   })
 
-  it('brings a run to its end that was killed just before it switched the pointer', async () => {
-    deliver('2026-01-07', 30)
-    await runAt(dataDir, '2026-01-08T02:00:00Z')
-    const current = join(dataDir, 'current')
-    symlinkSync('snapshots/20260107T020000Z', `${current}-before`)
-    renameSync(`${current}-before`, current)
-    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
-    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
-    expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
-  })
-
-  it('clears away what killed runs left half built, half pruned and spilled', async () => {
+  it('brings a run to its end that was killed just before it switched the pointer, and clears away what it left', async () => {
     const left = [
       'snapshots/.building-20260101T030000Z',
       'snapshots/.pruned-20260101T030000Z',
@@ -239,7 +207,14 @@ describe('publish', () => {
       mkdirSync(folder)
       writeFileSync(join(folder, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'left over')
     }
+    deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
+    const current = join(dataDir, 'current')
+    symlinkSync('snapshots/20260107T020000Z', `${current}-before`)
+    renameSync(`${current}-before`, current)
+    const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
+    expect(report).toMatchObject({ outcome: 'published', snapshot: '20260108T020000Z' })
+    expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
     expect(left.filter((folder) => existsSync(folder))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 /** Gates before publishing: what is out of the usual is blocked with its figures, and let through once by name. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
@@ -87,6 +87,15 @@ describe('volume', () => {
     await expectAccepted('volume')
   })
 
+  it('that is corrected after it blocked needs no option, and the thresholds are settings', async () => {
+    deliver(LAST, 90)
+    process.env['GATE_VOLUME_LOW'] = '0.95'
+    await expectBlocked('allowed are 0.95 to 5 times')
+    deliver(LAST, 95)
+    expect((await run()).code).toBe(0)
+    delete process.env['GATE_VOLUME_LOW']
+  })
+
   it('is held against each weekday by itself: tokens and requests, past a threshold but not at it', async () => {
     const eleven = Array.from({ length: 11 }, () => 1)
     const days = ['2026-02-25', '2026-02-26', '2026-02-27', '2026-02-28'] as const
@@ -144,12 +153,18 @@ describe('volume', () => {
   })
 
   it('is held against the median of the eight weeks before, be they even or odd in number', async () => {
+    const monday = addDays(LAST, -1)
     const weekly = [10, 80, 20, 70, 30, 60, 50, 40, 1]
-    for (const [index, tokens] of weekly.entries()) deliver(addDays(LAST, -7 * (index + 1)), tokens)
-    deliver(LAST, 9)
-    await expectBlocked('18 tokens, 0.2 times 90, the median of the 8 Tuesdays before it')
-    rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
-    await expectBlocked('18 tokens, 0.225 times 80, the median of the 7 Tuesdays before it')
+    for (const [index, tokens] of weekly.entries()) {
+      deliver(addDays(LAST, -7 * (index + 1)), tokens)
+      // Of the Mondays one is missing.
+      if (index !== 1) deliver(addDays(monday, -7 * (index + 1)), tokens)
+    }
+    for (const day of [monday, LAST]) deliver(day, 9)
+    await expectBlocked(
+      '18 tokens, 0.225 times 80, the median of the 7 Mondays before it',
+      '18 tokens, 0.2 times 90, the median of the 8 Tuesdays before it',
+    )
   })
 
   it('of the first run is judged for its last day alone, and told without blocking: nothing could stay', async () => {
@@ -195,15 +210,6 @@ describe('volume', () => {
     expect(short.code).toBe(1)
     expect(short.stderr).toContain('volume: 2026-03-03 has 2 tokens')
   })
-
-  it('has thresholds that are settings', async () => {
-    deliver(LAST, 90)
-    process.env['GATE_VOLUME_LOW'] = '0.95'
-    const ended = await run()
-    delete process.env['GATE_VOLUME_LOW']
-    expect(ended.code).toBe(1)
-    expect(ended.stderr).toContain('allowed are 0.95 to 5 times')
-  })
 })
 
 describe('volumeFinding', () => {
@@ -232,11 +238,12 @@ describe('volumeFinding', () => {
 })
 
 describe('rows', () => {
-  it('blocks when a published day has no usage any more', async () => {
-    rmSync(join(dataDir, 'raw/usage/date=2026-02-17'), { recursive: true })
-    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-17)')
+  it('blocks when published days have no usage any more, also when the data ends before the last of them', async () => {
+    for (const day of ['2026-02-10', '2026-02-24'])
+      rmSync(join(dataDir, `raw/usage/date=${day}`), { recursive: true })
+    await expectBlocked('rows: published days that have no usage any more: 2 (2026-02-10, 2026-02-24)')
     await expectAccepted('rows')
-    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-17'")).toEqual([
+    expect(await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-10'")).toEqual([
       { status: 'missing' },
     ])
   })
@@ -251,11 +258,6 @@ describe('rows', () => {
     expect(ended.code).toBe(0)
   })
 
-  it('blocks when the data ends before the last published day', async () => {
-    rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
-    await expectBlocked('rows: published days that have no usage any more: 1 (2026-02-24)')
-  })
-
   it('lets a correction pass that loses less, and an app that was hidden', async () => {
     deliver('2026-02-24', 200, [1])
     expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
@@ -265,14 +267,6 @@ describe('rows', () => {
 })
 
 describe('apps', () => {
-  it('blocks when a published app has no row in the registry any more', async () => {
-    rmSync(join(dataDir, 'raw/apps/two.csv'))
-    await expectBlocked('apps: published apps that have no row left in the registry: 1 (2 "Two")')
-    await expectAccepted('apps')
-    // Published with the snapshot, so it must not name what was taken away.
-    expect(readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')).not.toContain('Two')
-  })
-
   it('lets an app pass that became an alias', async () => {
     register('later.csv', '2,Two,public,1,2026-03-01\n')
     expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
@@ -280,15 +274,22 @@ describe('apps', () => {
 })
 
 describe('several at once', () => {
-  it('are all told, and each is to be let through', async () => {
+  it('are all told, and each is to be let through: here a volume, and an app that left the registry', async () => {
     rmSync(join(dataDir, 'raw/apps/two.csv'))
     deliver(LAST, 1)
-    await expectBlocked('volume: ', 'apps: ', 'run --accept volume,apps')
+    await expectBlocked(
+      'volume: ',
+      'apps: published apps that have no row left in the registry: 1 (2 "Two")',
+      'run --accept volume,apps',
+    )
     const half = await run('--accept', 'apps')
     expect(half.code).toBe(1)
     expect(half.stderr).toContain('run --accept volume,apps')
     const both = await run('--accept', 'apps', '--accept', 'volume')
     expect(both.code).toBe(0)
+    expect(both.stderr).toContain('Let through by --accept, apps: ')
+    // Published with the snapshot, so it must not name what was taken away.
+    expect(readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')).not.toContain('Two')
   })
 
   it('--accept names gates that exist', async () => {
@@ -296,14 +297,4 @@ describe('several at once', () => {
     expect(ended.code).toBe(2)
     expect(ended.stderr).toBe('--accept "everything" is no gate: expected volume, rows, apps, conflicts\n')
   })
-})
-
-it('a correction of what blocked needs no option', async () => {
-  deliver(LAST, 1)
-  await expectBlocked('volume: ')
-  writeFileSync(
-    join(dataDir, `raw/usage/date=${LAST}/rest.csv`),
-    `ts,app_id,prompt_tokens,completion_tokens\n${LAST},1,198,0\n`,
-  )
-  expect((await run()).code).toBe(0)
 })
