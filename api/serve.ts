@@ -1,5 +1,6 @@
 /** The running service: store, snapshots and HTTP server, opened in order and closed in the reverse one. */
 import type { Registry } from 'prom-client'
+import { localUrl } from '../pipeline/contract/settings.ts'
 import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/chat.ts'
@@ -80,7 +81,7 @@ async function open(
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
   const schedule = cronSchedule(settings.NIGHTLY_SCHEDULE)
-  const { snapshots, catalogue, views } = await openSnapshots(settings.DATA_DIR, {
+  const { snapshots, catalogue, views } = await openSnapshots(settings, {
     log,
     metrics,
     clock,
@@ -129,13 +130,14 @@ interface SnapshotOptions {
 
 /** The snapshot served now and those that are retained. */
 async function openSnapshots(
-  dataDir: string,
+  { DATA_DIR: dataDir, PUBLIC_URL: publicUrl, PORT: port }: Settings,
   { log, metrics, clock, schedule, answers, opened }: SnapshotOptions,
 ): Promise<{ snapshots: Snapshots; catalogue: SnapshotCatalogue; views: Views }> {
   const retained = retainSnapshots(dataDir, log)
   opened.defer(() => retained.close())
   const catalogue = catalogueOf(retained)
-  const views = createViews({ catalogue, schedule, clock })
+  const origin = publicUrl ?? localUrl(String(port))
+  const views = createViews({ catalogue, schedule, clock, origin })
   const dataset = createDatasetMetrics(metrics, {
     facts: () => current.facts(),
     isDegraded: () => current.fault() !== undefined,

@@ -1,6 +1,7 @@
 /** What all pages for people have in common: the head of the document, its foot, and what a browser may load. */
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
+import { PICTURE } from './charts/picture.ts'
 import { html, raw, type Html } from './html.ts'
 
 export const HTML = 'text/html; charset=utf-8'
@@ -28,6 +29,8 @@ export interface PageDocument {
   readonly attribution?: string
   /** The schema.org description of the dataset. */
   readonly structuredData?: object | undefined
+  /** Address of the picture that previews of links show. */
+  readonly picture?: string
 }
 
 /** The whole document, open to everybody and complete without a script. */
@@ -52,7 +55,7 @@ export function renderDocument(page: PageDocument): string {
   }`
 }
 
-function head({ title, description, structuredData }: PageDocument): Html {
+function head({ title, description, structuredData, picture }: PageDocument): Html {
   return html`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -62,10 +65,23 @@ function head({ title, description, structuredData }: PageDocument): Html {
     <link rel="stylesheet" href="/assets/page.css" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
+    <meta property="og:type" content="website" />
+    <meta property="og:site_name" content="App rankings" />
+    <meta property="og:title" content="${title}" />
+    <meta property="og:description" content="${description}" />
+    ${picture === undefined ? null : pictureTags(picture)}
     <link rel="license" href="${LICENCE.url}" />
     <script type="module" src="/assets/page.js"></script>
     ${structuredData === undefined ? null : jsonLd(structuredData)}
   </head>`
+}
+
+function pictureTags(picture: string): Html {
+  return html`<meta property="og:image" content="${picture}" />
+    <meta property="og:image:type" content="image/png" />
+    <meta property="og:image:width" content="${PICTURE.width}" />
+    <meta property="og:image:height" content="${PICTURE.height}" />
+    <meta name="twitter:card" content="summary_large_image" />`
 }
 
 /** A `<` could end the script early, and stands for itself in JSON text as an escape. */

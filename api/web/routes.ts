@@ -24,6 +24,7 @@ import { badgeFile, chartFile, historyFile } from './apps/app-files.ts'
 import { compareView } from './apps/compare-page.ts'
 import { searchView } from './apps/search-page.ts'
 import { methodView } from './method.ts'
+import { card, chartPictures } from './ranking/pictures.ts'
 import { rankingFile } from './ranking/file-views.ts'
 import { rankingView } from './ranking/view.ts'
 import { serveView, type AskedOfView, type View, type Views } from './views.ts'
@@ -54,6 +55,9 @@ export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebD
     { ...open, path: '/', handle: view(rankingView(catalogue)) },
     { ...open, path: '/rankings.csv', handle: view(rankingFile('csv')) },
     { ...open, path: '/rankings.json', handle: view(rankingFile('json')) },
+    { ...open, path: '/chart.svg', handle: view(chartPictures.svg) },
+    { ...open, path: '/chart.png', handle: view(chartPictures.png) },
+    { ...open, path: '/card.png', handle: view(card) },
     { ...open, path: METHOD_PATH, handle: view(methodView) },
     { ...open, path: APPS_PATH, handle: view(searchView) },
     { ...open, path: `${APPS_PATH}/:app_id`, handle: view(appView) },

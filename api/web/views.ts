@@ -32,6 +32,8 @@ export interface ViewContext {
   readonly entries: readonly SnapshotEntry[]
   /** The withdrawn snapshots, newest first. */
   readonly retractions: readonly Retraction[]
+  /** Address under which people reach the service, as far as it is known. */
+  readonly origin: string
   readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
 }
 
@@ -72,6 +74,7 @@ export interface ViewDependencies {
   readonly catalogue: SnapshotCatalogue
   readonly schedule: CronSchedule
   readonly clock: Clock
+  readonly origin: string
 }
 
 interface Made {
@@ -84,7 +87,7 @@ interface Made {
 const KEPT_BYTES = 32 * 1024 * 1024
 
 /** The views of this process. */
-export function createViews({ catalogue, schedule, clock }: ViewDependencies): Views {
+export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
   const keep = createByteCache<Made>(KEPT_BYTES)
   // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
   const inLine = createSerialQueue()
@@ -97,6 +100,7 @@ export function createViews({ catalogue, schedule, clock }: ViewDependencies): V
       isCurrent,
       entries: catalogue.list(),
       retractions: catalogue.retractions(),
+      origin,
       freshness: {
         age: ageOf(snapshot, schedule, now),
         nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
@@ -144,7 +148,8 @@ export function serveView<Asked extends AskedOfView>(
       // Without the body there is no tag of it either, and no reason to ask for what it shows.
       if (request.method === 'HEAD') return void reply.end()
       const isCurrent = snapshots.current.facts()?.id === snapshot.id
-      const encoding = preferredEncoding(request)
+      // A PNG is compressed already.
+      const encoding = view.contentType === 'image/png' ? 'identity' : preferredEncoding(request)
       const { body, checksum } = await views.get(snapshot, { view, asked, isCurrent, encoding })
       const etag = encodedTag(checksum, encoding)
       reply.set('ETag', etag)

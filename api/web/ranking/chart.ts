@@ -36,17 +36,17 @@ export function chart({ snapshot, data, query }: PageView): Html | null {
 }
 
 /** What the ranking measures, as a title. */
-function measureTitle({ measure }: PageRanking): string {
+export function measureTitle({ measure }: PageRanking): string {
   return measure === 'tokens' ? 'Tokens' : 'Requests'
 }
 
 /** The chart of a ranking in a frame. */
-function drawRanking(columns: Columns, frame: Frame, measure: string): Html {
+export function drawRanking(columns: Columns, frame: Frame, measure: string): Html {
   return stackedColumns(columns, frame, `${measure} over time, by app; the table below has the figures`)
 }
 
 /** The columns of the chart: the first apps of the page, and all others together. */
-function rankingColumns(data: PageData, query: PageRanking): Columns {
+export function rankingColumns(data: PageData, query: PageRanking): Columns {
   return columnsOf(bandsOf(data), query, data.gaps)
 }
 

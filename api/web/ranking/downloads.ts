@@ -1,6 +1,6 @@
 import { COMPARABILITY_NOTE, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
-import { FORMAT_NAMES } from '../../datasets/formats/formats.ts'
+import { FORMAT_NAMES, type Format } from '../../datasets/formats/formats.ts'
 import { rankingsQuestion } from '../../datasets/rankings/app-rankings.ts'
 import { pinnedAddress } from '../../datasets/rows/links.ts'
 import type { SnapshotFile } from '../../datasets/snapshots/catalogue.ts'
@@ -19,7 +19,8 @@ function fileLink({ name, url, bytes }: SnapshotFile): Html {
 }
 
 /** How to get the data, and how to cite it. */
-export function downloads({ snapshot, query, entries, bibtex, links }: PageView): Html {
+export function downloads(view: PageView): Html {
+  const { snapshot, entries, bibtex, links } = view
   const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
   const months = files.filter(isMonth)
   return html`<section class="downloads" aria-labelledby="get">
@@ -30,14 +31,11 @@ export function downloads({ snapshot, query, entries, bibtex, links }: PageView)
     </p>
     ${months.length === 0 ? null : html`<p>The table ${DAYS_FOLDER}, a Parquet file per month: ${months.map(fileLink)}</p>`}
     <p>
-      This list as a file: <a href="${links.file('csv')}">CSV</a> <a href="${links.file('json')}">JSON</a>
+      This list as a file: <a href="${links.file('csv')}">CSV</a> <a href="${links.file('json')}">JSON</a>.
+      The chart as a picture: <a href="${links.chart('svg')}">SVG</a> <a href="${links.chart('png')}">PNG</a>.
+      <a href="${SNAPSHOTS_PATH}">All snapshots</a>
     </p>
-    <p>
-      This list from the API, with a key (<code>npm run keys -- create</code> makes one; the operator of this
-      service has it):
-      ${FORMAT_NAMES.map((format) => html`<a href="${pinnedAddress({ snapshot, question: rankingsQuestion(query), format })}">${format}</a> `)}
-      · <a href="${SNAPSHOTS_PATH}">all snapshots</a>
-    </p>
+    ${fromApi(view)}
     <h2>Cite it</h2>
     <p>
       Licensed under <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>. When you reuse the data, print this
@@ -48,4 +46,17 @@ export function downloads({ snapshot, query, entries, bibtex, links }: PageView)
     ${bibtex === undefined ? null : html`<pre class="copy" tabindex="0"><code>${bibtex}</code></pre>`}
     <p class="quiet">${COMPARABILITY_NOTE}</p>
   </section>`
+}
+
+/** How a program gets this list; by requests, only the page has it. */
+function fromApi({ snapshot, query, origin }: PageView): Html | null {
+  if (query.measure !== 'tokens') return null
+  const address = (format: Format) => pinnedAddress({ snapshot, question: rankingsQuestion(query), format })
+  return html`<p>
+      This list from the API, with a key. The operator of this service makes keys:
+      <code>npm run keys -- create --account NAME --kind inference</code>. Formats:
+      ${FORMAT_NAMES.map((format) => html`<a href="${address(format)}">${format}</a> `)}
+    </p>
+    <pre class="copy" tabindex="0"><code>curl -H 'Authorization: Bearer &lt;API_KEY&gt;' '<span
+      class="origin">${origin}</span>${address('json')}'</code></pre>`
 }

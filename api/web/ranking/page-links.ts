@@ -14,6 +14,8 @@ export interface PageLinks {
   readonly file: (format: 'csv' | 'json') => string
   /** The chart of the page as a picture. */
   readonly chart: (format: 'svg' | 'png') => string
+  /** The first of the page as a picture. */
+  readonly card: string
 }
 
 /** The links of a page. */
@@ -33,12 +35,14 @@ export function pageLinks({ parameters, days, by }: PageParameters): PageLinks {
     ...kept,
     offset: parameters.offset === undefined ? undefined : String(parameters.offset),
   })
+  const search = query === '' ? '' : `?${query}`
   const pinned = parameters.as_of === undefined ? '' : `?${encode({ as_of: parameters.as_of })}`
   return {
     page: (change) => `/?${encode({ ...kept, ...change })}`,
     app: (id) => `${APPS_PATH}/${id}${pinned}`,
-    file: (format) => `/rankings.${format}${query === '' ? '' : `?${query}`}`,
-    chart: (format) => `/chart.${format}${query === '' ? '' : `?${query}`}`,
+    file: (format) => `/rankings.${format}${search}`,
+    chart: (format) => `/chart.${format}${search}`,
+    card: `/card.png${search}`,
   }
 }
 

@@ -1,5 +1,4 @@
 /** The page of the ranking (CONTRACT 4.6), from top to bottom. */
-import type { RankingsQuery } from '../../datasets/rankings/query.ts'
 import { inWords } from '../days.ts'
 import { renderDocument } from '../document.ts'
 import { html } from '../html.ts'
@@ -9,11 +8,12 @@ import { downloads } from './downloads.ts'
 import { filters, header, search, snapshotPicker } from './controls.ts'
 import type { PageView } from './page-view.ts'
 import { rankingTable } from './ranking-table.ts'
+import { rankingTitle } from './title.ts'
 
 /** The whole document; `structuredData` is the schema.org description of the dataset. */
 export function renderPage(view: PageView, structuredData: object | undefined): string {
-  const { query, snapshot } = view
-  const title = titleOf(query)
+  const { query, snapshot, links, origin } = view
+  const title = rankingTitle(query)
   return renderDocument({
     title: `${title}, ${inWords(query)}`,
     description: `Apps ranked by their use of large language models. ${snapshot.attribution}`,
@@ -25,10 +25,6 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
       ${downloads(view)}`,
     attribution: snapshot.attribution,
     structuredData,
+    picture: `${origin}${links.card}`,
   })
-}
-
-function titleOf({ sort, category, subcategory }: RankingsQuery): string {
-  const subject = subcategory ?? category
-  return `${sort === 'popular' ? 'Popular' : 'Trending'} ${subject === null ? '' : `${subject} `}apps`
 }

@@ -127,7 +127,7 @@ beforeAll(async () => {
       log,
       schedule,
       catalogue,
-      views: createViews({ catalogue, schedule, clock }),
+      views: createViews({ catalogue, schedule, clock, origin: 'http://127.0.0.1:3000' }),
       publicUrl: undefined,
       port: 0,
       metrics,

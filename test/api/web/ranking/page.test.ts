@@ -307,6 +307,46 @@ describe('the page', () => {
     expect(rows).toEqual(names(text).map((name, index) => [index + 2, name]))
   })
 
+  it('hands its chart out as a picture that needs no style sheet, font or script of ours', async () => {
+    const text = await page('?days=7&category=coding')
+    expect(text).toContain('href="/chart.png?category=coding&amp;days=7"')
+    const response = await fetch(`${api.origin}/chart.svg?days=7&category=coding`)
+    expect(response.headers.get('Content-Type')).toBe('image/svg+xml; charset=utf-8')
+    const svg = await response.text()
+    expect(svg).toMatch(/^<svg\s+xmlns="http:\/\/www.w3.org\/2000\/svg"/)
+    expect(svg).toContain('Popular coding apps: tokens per day, 2026-01-01 to 2026-01-07')
+    expect(svg).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z')
+    expect(svg).toContain('.key.band-others { fill: #')
+    expect(svg).not.toMatch(/var\(|light-dark|<script/)
+  })
+
+  it.each(['/chart.png', '/card.png', '/chart.png?start_date=2025-02-01&end_date=2025-02-02'])(
+    '%s is a PNG of the size that previews have',
+    async (path) => {
+      const response = await fetch(`${api.origin}${path}`)
+      expect(response.headers.get('Content-Type')).toBe('image/png')
+      const bytes = Buffer.from(await response.arrayBuffer())
+      expect(bytes.subarray(1, 4).toString()).toBe('PNG')
+      expect([bytes.readUInt32BE(16), bytes.readUInt32BE(20)]).toEqual([1200, 630])
+    },
+  )
+
+  it('names its picture for previews of links', async () => {
+    const text = await page('?sort=trending&days=1')
+    expect(text).toContain(
+      '<meta property="og:image" content="http://127.0.0.1:3000/card.png?sort=trending&amp;days=1" />',
+    )
+  })
+
+  it('has a command for the API with a key, and says where a key comes from', async () => {
+    const text = (await page('?limit=3')).replaceAll(/<span[^>]*>|<\/span>/g, '')
+    expect(text).toContain(
+      "curl -H 'Authorization: Bearer &lt;API_KEY&gt;' 'http://127.0.0.1:3000/api/v1/datasets/app-rankings?as_of=",
+    )
+    expect(text).toContain('The operator of this service makes keys')
+    expect(await page('?by=requests')).not.toContain('curl')
+  })
+
   it.each([
     ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
     ['/apps/99', 404, 'not registered or not public'],

@@ -51,6 +51,7 @@ it('the page asks over its own connections alone, once for each view, and a HEAD
     catalogue,
     schedule: cronSchedule('0 2 * * *'),
     clock: () => new Date('2026-11-20T12:00:00Z'),
+    origin: 'http://127.0.0.1:3000',
   })
   const page = serveView(views, { current, retained }, rankingView(catalogue))
   const app = express()
