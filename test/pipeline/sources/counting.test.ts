@@ -44,7 +44,7 @@ async function writeParquet(dataDir: string, day: string, queries: readonly stri
   return files
 }
 
-/** What the day came to: apps, figures, and a digest of every row. */
+/** What a day came to: apps, figures, and a digest of every row. */
 const DIGEST =
   'SELECT count(*) AS apps, CAST(sum(requests) AS BIGINT) AS requests, CAST(sum(prompt_tokens) AS HUGEINT) AS prompt, ' +
   'bit_xor(hash(app_id, CAST(requests AS BIGINT), CAST(prompt_tokens AS BIGINT), CAST(completion_tokens AS BIGINT))) AS digest'
@@ -57,32 +57,49 @@ function summed(files: readonly string[]): string {
   )
 }
 
-it.each([
-  ['close together', 'i * 7919 % 5000 + 1'],
-  ['close together around 0', 'i * 7919 % 5000 - 2500'],
-  ['close together at the end of 64 bits', '9223372036854775807 - i * 7919 % 5000'],
-  ['far apart', 'i * 7919 % 5000 * 1000000000000'],
-])('ids that lie %s are counted as one GROUP BY does', async (_, id) => {
-  const rows = (from: number, to: number) =>
-    `SELECT ${id} AS app_id, i % 1009 AS prompt_tokens, 1 AS completion_tokens FROM range(${from}, ${to}) AS t (i)`
-  const { dataDir, files } = await dayOf(rows(0, ROWS / 4), rows(ROWS / 4, ROWS))
+it('ids that lie close together, also around 0 and at the end of 64 bits, or far apart are counted as one GROUP BY does', async () => {
+  const { dataDir } = await dayOf()
+  const ids = [
+    'i * 7919 % 5000 + 1',
+    'i * 7919 % 5000 - 2500',
+    '9223372036854775807 - i * 7919 % 5000',
+    'i * 7919 % 5000 * 1000000000000',
+  ].map((id, index) => ({ id, day: addDays(DAY, -index) }))
+  const filesOf = new Map<string, readonly string[]>()
+  for (const { id, day } of ids) {
+    const rows = (from: number, to: number) =>
+      `SELECT TIMESTAMP '${day}' AS ts, ${id} AS app_id, i % 1009 AS prompt_tokens, 1 AS completion_tokens
+       FROM range(${from}, ${to}) AS t (i)`
+    filesOf.set(day, await writeParquet(dataDir, day, [rows(0, ROWS / 4), rows(ROWS / 4, ROWS)]))
+  }
   await runAt(dataDir, AS_OF)
-  const [expected] = await queryWarehouse(dataDir, `${DIGEST} FROM (${summed(files)})`)
-  expect(expected).toMatchObject({ apps: String(APPS), requests: String(ROWS) })
-  expect(await queryWarehouse(dataDir, `${DIGEST} FROM usage_daily`)).toEqual([expected])
+  for (const { id, day } of ids) {
+    const [expected] = await queryWarehouse(dataDir, `${DIGEST} FROM (${summed(filesOf.get(day) ?? [])})`)
+    expect(expected, id).toMatchObject({ apps: String(APPS), requests: String(ROWS) })
+    expect(await queryWarehouse(dataDir, `${DIGEST} FROM usage_daily WHERE day = '${day}'`), id).toEqual([
+      expected,
+    ])
+  }
 })
 
-it.each([
-  ['just below 2^53', '9007199254740990', '9007199254740992'],
-  ['past 2^53', '9007199254740992', '9007199254740994'],
-  ['past 2^63', '9223372036854775807', '9223372036854775809'],
-])('a sum that is %s keeps every token', async (_, large, sum) => {
-  const row = (tokens: string) =>
-    `SELECT 1 AS app_id, ${tokens}::BIGINT AS prompt_tokens, ${tokens}::BIGINT AS completion_tokens, 3 AS requests`
-  const { dataDir } = await dayOf(row(large), row('1'), row('1'))
+it('a sum just below 2^53, past it, and past 2^63 keeps every token', async () => {
+  const { dataDir } = await dayOf()
+  const sums = [
+    ['9007199254740990', '9007199254740992'],
+    ['9007199254740992', '9007199254740994'],
+    ['9223372036854775807', '9223372036854775809'],
+  ] as const
+  for (const [index, [large]] of sums.entries()) {
+    const day = addDays(DAY, -index)
+    const row = (tokens: string) =>
+      `SELECT TIMESTAMP '${day}' AS ts, 1 AS app_id, ${tokens}::BIGINT AS prompt_tokens,
+        ${tokens}::BIGINT AS completion_tokens, 3 AS requests`
+    await writeParquet(dataDir, day, [row(large), row('1'), row('1')])
+  }
   await runAt(dataDir, AS_OF)
-  const [total] = await queryWarehouse(dataDir, 'FROM usage_daily')
-  expect(total).toMatchObject({ requests: '9', prompt_tokens: sum, completion_tokens: sum })
+  expect(await queryWarehouse(dataDir, 'FROM usage_daily ORDER BY day DESC')).toMatchObject(
+    sums.map(([, sum]) => ({ requests: '9', prompt_tokens: sum, completion_tokens: sum })),
+  )
 })
 
 /** Columns of good rows, whose footers prove them; `{day}` stands for the day. */

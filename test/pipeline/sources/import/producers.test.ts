@@ -180,10 +180,10 @@ const OTLP = {
   ],
 }
 
-const EXPORTS: readonly (readonly [producer: string, name: string, content: string | Uint8Array])[] = [
+const EXPORTS: readonly (readonly [producer: string, name: string, content: string])[] = [
   ['litellm', 'spend.csv', LITELLM],
   ['openrouter', 'activity.csv', OPENROUTER],
-  ['cloudflare', '20261117T000210Z_20261117T235959Z_a3cfe972.log.gz', gzipSync(CLOUDFLARE)],
+  ['cloudflare', '20261117T000210Z_20261117T235959Z_a3cfe972.log.gz', CLOUDFLARE],
   ['langfuse', 'observations.jsonl', LANGFUSE],
   [
     'langfuse',
@@ -204,20 +204,42 @@ const EXPORTS: readonly (readonly [producer: string, name: string, content: stri
 ]
 
 describe('an export', () => {
-  it.each(EXPORTS)('of %s, %s, goes in by one command', async (producer, name, content) => {
-    const dataDir = folders.make()
-    const ended = await runCommand(dataDir, 'import', '--from', producer, put(name, content), '--json')
+  /** A producer's second export names the same requests, so it goes into a second folder. */
+  const folderOf = new Map<string, string>()
+  const imported = EXPORTS.map(([producer, name, content], index) => {
+    const copies = EXPORTS.slice(0, index).filter(([other]) => other === producer).length
+    const dataDir = folderOf.get(String(copies)) ?? folders.make()
+    folderOf.set(String(copies), dataDir)
+    const app = `App ${index}`
+    const own = content.replaceAll('Claude Code', app).replaceAll('claude code', app.toLowerCase())
+    return { producer, name, app, dataDir, content: name.endsWith('.gz') ? gzipSync(own) : own }
+  })
+
+  it.each(imported)('of $producer, $name, goes in by one command', async ({ producer, name, ...each }) => {
+    const path = put(name, each.content)
+    const ended = await runCommand(each.dataDir, 'import', '--from', producer, path, '--json')
     expect(ended.stderr).toBe('')
     expect(JSON.parse(ended.stdout)).toMatchObject({
-      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: ['Claude Code'] }],
+      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: [each.app] }],
     })
-    await runAt(dataDir, '2026-11-19T02:00:00Z')
-    expect(
-      await queryCurrent(
-        dataDir,
-        `SELECT app_name, requests, prompt_tokens, completion_tokens FROM app_daily JOIN apps USING (app_id)`,
-      ),
-    ).toEqual([{ app_name: 'Claude Code', requests: '2', prompt_tokens: '300', completion_tokens: '30' }])
+  })
+
+  it('of each producer is in the next snapshot', async () => {
+    for (const dataDir of folderOf.values()) {
+      await runAt(dataDir, '2026-11-19T02:00:00Z')
+      const figures =
+        'SELECT app_name, requests, prompt_tokens, completion_tokens FROM app_daily JOIN apps USING (app_id) ORDER BY app_name'
+      expect(await queryCurrent(dataDir, figures)).toEqual(
+        imported
+          .filter((each) => each.dataDir === dataDir)
+          .map(({ app }) => ({
+            app_name: app,
+            requests: '2',
+            prompt_tokens: '300',
+            completion_tokens: '30',
+          })),
+      )
+    }
   })
 
   it('that comes again with more rows replaces what it brought for its days', async () => {

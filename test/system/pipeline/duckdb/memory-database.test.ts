@@ -2,10 +2,10 @@
 import { existsSync, globSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { startProcess } from '../../support/processes.ts'
+import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
+import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { startProcess } from '../../../support/processes.ts'
 
 /** Some 200 MB that cannot be compressed. */
 const LARGE = `CREATE TEMP TABLE large AS

@@ -1,10 +1,10 @@
 /** What becomes of the service when nobody takes what it says. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
-import { startAll, startProgram, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { freePort } from '../../support/ports.ts'
-import { FULL_DISK, startRedirected } from '../../support/processes.ts'
+import { startAll, startProgram, until } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { freePort } from '../../../support/ports.ts'
+import { FULL_DISK, startRedirected } from '../../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
