@@ -17,6 +17,7 @@ import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
 import { createMetricsRegistry } from './process/metrics.ts'
 import { createWebhook } from './process/webhook.ts'
+import { warnOfNewStore } from './store/new-store.ts'
 import { openStore } from './store/open-store.ts'
 import type { Route } from './http/route.ts'
 import { createRoutes } from './routes.ts'
@@ -89,6 +90,7 @@ async function open(
     answers,
     opened,
   })
+  await warnOfNewStore(store, snapshots.retained.ids(), log)
   const shared = { settings, store, clock, log, metrics, environment }
   const chat = opened.adopt(await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),

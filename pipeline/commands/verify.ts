@@ -3,45 +3,65 @@ import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { pluralize } from '../contract/terminal.ts'
 import type { BrokenFile } from '../contract/verification.ts'
+import { openWarehouse } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
 import { sendNotices } from '../notices.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
 import { brokenFiles, leaveVerification, measureOnce } from '../snapshot/verify.ts'
 import { JSON_OPTION, printResult } from './command.ts'
+import { repairSnapshot } from './repair.ts'
 import type { Command, Dependencies } from './command.ts'
 
 export const verify: Command = {
-  usage: 'verify [ID | --all] [--json]',
+  usage: 'verify [ID | --all] [--repair] [--json]',
   summary:
     'compares the files of a snapshot with their checksums, by default those of the current one; a broken file is named and the exit code is 1',
   options: {
     '--all': 'verify every retained snapshot',
+    '--repair':
+      'make broken files anew, from another snapshot, the DuckDB file or raw/, where their bytes come out the same',
     '--json': 'print the result as JSON',
   },
   prepare(args) {
     const { values, positionals } = parseCommandLine({
       args,
       allowPositionals: true,
-      options: { ...JSON_OPTION, all: { type: 'boolean', default: false } },
+      options: {
+        ...JSON_OPTION,
+        all: { type: 'boolean', default: false },
+        repair: { type: 'boolean', default: false },
+      },
     })
     const [id, ...rest] = positionals
     if (rest.length > 0 || (id !== undefined && values.all)) {
       throw new UsageError('verify takes one snapshot, or --all')
     }
-    const { all, json } = values
-    return (dependencies) => verifySnapshots(dependencies, { id, all, json })
+    return (dependencies) => verifySnapshots(dependencies, { id, ...values })
   },
 }
 
-type Request = { readonly id: string | undefined; readonly all: boolean; readonly json: boolean }
+type Request = {
+  readonly id: string | undefined
+  readonly all: boolean
+  readonly repair: boolean
+  readonly json: boolean
+}
 
-async function verifySnapshots(dependencies: Dependencies, { id, all, json }: Request): Promise<void> {
+async function verifySnapshots(
+  dependencies: Dependencies,
+  { id, all, repair, json }: Request,
+): Promise<void> {
   const { config, now } = dependencies
   const ids = all ? listSnapshots(config.dataDir) : [oneOf(config.dataDir, id)]
-  const broken = findBroken(dependencies, ids)
+  const found = findBroken(dependencies, ids)
+  const broken = repair && found.length > 0 ? await repairAll(dependencies, found) : found
   leaveVerification(config.dataDir, { ids, broken, at: all ? now() : undefined })
-  const found = `${pluralize(ids.length, 'snapshot')} verified: ${pluralize(broken.length, 'broken file')}`
-  printResult(dependencies, json, { verified: ids, broken }, [...broken.map(describe), found])
+  const mended = found.filter((file) => !broken.some((left) => describe(left) === describe(file)))
+  printResult(dependencies, json, { verified: ids, broken, mended }, [
+    ...mended.map((file) => `${describe(file)}: mended`),
+    ...broken.map(describe),
+    `${pluralize(ids.length, 'snapshot')} verified: ${pluralize(broken.length, 'broken file')}`,
+  ])
   if (broken.length > 0) await fail(dependencies, broken)
 }
 
@@ -50,6 +70,21 @@ function oneOf(dataDir: string, id: string | undefined): string {
   if (wanted === undefined) throw new UsageError('There is no current snapshot: name one, or give --all')
   if (!listSnapshots(dataDir).includes(wanted)) throw noSuchSnapshot(dataDir, wanted)
   return wanted
+}
+
+/** Gives what is still broken. */
+async function repairAll(
+  { config, progress }: Dependencies,
+  found: readonly BrokenFile[],
+): Promise<BrokenFile[]> {
+  const ids = [...new Set(found.map(({ snapshot }) => snapshot))]
+  const warehouse = await openWarehouse(config.dataDir, config.memory)
+  try {
+    for (const id of ids) await repairSnapshot({ connection: warehouse.connection, config, progress }, id)
+  } finally {
+    warehouse.close()
+  }
+  return ids.flatMap((id) => brokenFiles(config.dataDir, id))
 }
 
 /** A snapshot that is pruned or retracted meanwhile is not broken. */

@@ -30,7 +30,7 @@ export function measureOnce(): Measure {
  * The files that were published as a snapshot: those of its record, else those of its checksums.
  * @throws when neither can be read.
  */
-function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
+export function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
   const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
   return recordedFiles(snapshots, id) ?? readSums(join(snapshots, id))
 }

@@ -1,13 +1,21 @@
 /** Published files that were damaged on disk: named, told and made anew. */
-import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { verify } from '../../../pipeline/commands/verify.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { readVerification } from '../../../pipeline/contract/verification.ts'
+import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { SILENT } from '../../support/in-process.ts'
-import { TemporaryFolders, currentSnapshot, runCommand } from '../../support/nightly.ts'
+import {
+  TemporaryFolders,
+  currentSnapshot,
+  publish,
+  runCommand,
+  startCommand,
+  writeRaw,
+} from '../../support/nightly.ts'
 import { FIRST, SECOND, publishTwice } from '../../support/published-twice.ts'
 
 const folders = new TemporaryFolders()
@@ -20,7 +28,7 @@ beforeEach(() => {
 })
 afterAll(() => folders.removeAll())
 
-const pathOf = (id: string, file: string) => join(dataDir, 'snapshots', id, file)
+const pathOf = (...parts: readonly string[]) => join(dataDir, 'snapshots', ...parts)
 
 /** Changes one byte in the middle of a file. */
 function flip(path: string): void {
@@ -134,6 +142,68 @@ describe('verify', () => {
     expect(code).toBe(1)
     expect(stderr).toContain(`current led to no snapshot; it leads to ${FIRST}, the newest whole one`)
     expect(currentSnapshot(dataDir)).toContain(FIRST)
+  })
+
+  describe('with --repair', () => {
+    const bytesOf = () =>
+      new Map(FILES.map((file) => [file, readFileSync(join(published, 'snapshots', SECOND, file))]))
+
+    it.each([
+      ['the DuckDB file', FILES.filter((file) => file !== 'app-rankings.duckdb')],
+      ['raw', FILES],
+    ])('every file is made anew from %s, with the same bytes', async (_source, files) => {
+      const whole = bytesOf()
+      for (const file of files) flip(pathOf(SECOND, file))
+      const ended = await runCommand(dataDir, 'verify', '--all', '--repair')
+      expect(ended).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('2 snapshots verified: 0 broken files'),
+      })
+      for (const file of files) {
+        expect(ended.stdout).toContain(`${SECOND}/${file} has other bytes than were published: mended`)
+        expect(readFileSync(pathOf(SECOND, file)).equals(whole.get(file) ?? Buffer.alloc(0))).toBe(true)
+      }
+      expect(readVerification(dataDir).broken).toEqual([])
+      expect(readdirSync(pathOf()).filter((name) => name.startsWith('.'))).toEqual([])
+    })
+
+    it('a file that does not come out the same stays as it is, and is named', async () => {
+      const usage = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
+      writeFileSync(usage, readFileSync(usage, 'utf8').replace('20,0', '21,0'))
+      for (const file of ['app-rankings.duckdb', 'apps.csv']) flip(pathOf(SECOND, file))
+      const damaged = readFileSync(pathOf(SECOND, 'app-rankings.duckdb'))
+      const { code, stdout } = await runCommand(dataDir, 'verify', SECOND, '--repair')
+      expect(code).toBe(1)
+      expect(stdout).toContain(`${SECOND}/app-rankings.duckdb has other bytes than were published\n`)
+      expect(readFileSync(pathOf(SECOND, 'app-rankings.duckdb')).equals(damaged)).toBe(true)
+      // The apps did not change.
+      expect(stdout).toContain('apps.csv has other bytes than were published: mended')
+    })
+
+    it('a month that several snapshots share is mended in each', async () => {
+      const month = 'app_daily/month=2026-01.parquet'
+      writeRaw(
+        dataDir,
+        'usage/date=2026-02-02/rows.csv',
+        'ts,app_id,prompt_tokens,completion_tokens\n2026-02-02,1,1,0\n',
+      )
+      await publish(dataDir, '2026-02-03T02:00:00Z')
+      const third = '20260203T020000Z'
+      flip(pathOf(third, month))
+      const ended = await runCommand(dataDir, 'verify', '--all', '--repair')
+      expect(ended).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('3 snapshots verified: 0 broken files'),
+      })
+    })
+
+    it('waits for no run: another one under way is exit 75', async () => {
+      flip(pathOf(SECOND, 'apps.csv'))
+      const warehouse = await openWarehouse(dataDir, '1GB')
+      const ended = await startCommand(dataDir, 'verify', '--repair').ended
+      warehouse.close()
+      expect(ended.code).toBe(75)
+    })
   })
 
   it.each([

@@ -1,0 +1,29 @@
+/** A store that is new beside snapshots that are not: after the loss of a machine, or with a wrong DATABASE_URL. */
+import { z } from 'zod'
+import { asOfFromId } from '../../pipeline/contract/calendar.ts'
+import type { Log } from '../process/log.ts'
+import type { Store } from './store.ts'
+
+const countRow = z.tuple([z.object({ accounts: z.coerce.number() })])
+
+/** Identifiers state whole seconds. */
+const PRECISION_MS = 1000
+
+/**
+ * Warns of a store without any account where a snapshot was published before this process began.
+ * @param ids of the retained snapshots.
+ */
+export async function warnOfNewStore(store: Store, ids: readonly string[], log: Log): Promise<void> {
+  if (!ids.some(isOlder)) return
+  const [{ accounts }] = countRow.parse(await store.query('SELECT count(*) AS accounts FROM accounts'))
+  if (accounts > 0) return
+  log.warn(
+    'the store has no account, although snapshots were published before. If there were keys, restore service.sqlite or ' +
+      'correct DATABASE_URL; else make one: npm run keys -- create --account NAME --kind inference',
+  )
+}
+
+function isOlder(id: string): boolean {
+  const asOf = asOfFromId(id)
+  return asOf !== undefined && asOf.getTime() < performance.timeOrigin - PRECISION_MS
+}

@@ -1,0 +1,62 @@
+/** Writes the files that stand beside the DuckDB file of a snapshot. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DAYS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { SUMS_FILE } from '../contract/snapshot-record.ts'
+import { measureFile, sumsText } from './checksums.ts'
+import type { FileFacts } from './checksums.ts'
+import { croissant } from './croissant.ts'
+import type { TableFile } from './data-file.ts'
+import { DESCRIPTOR_FILE, dataPackage } from './data-package.ts'
+import type { Description } from './description.ts'
+import { writeMonths } from './months.ts'
+import { writeTable } from './table-files.ts'
+import { citationText, licenceText, readmeText } from './texts.ts'
+
+/**
+ * Writes the tables of the attached database `snapshot` into `folder`, as Parquet and CSV.
+ * @param before folder of a published snapshot that may have the same months; undefined where there is none.
+ */
+export async function writeTables(
+  connection: DuckDBConnection,
+  description: Description,
+  { folder, before }: { readonly folder: string; readonly before: string | undefined },
+): Promise<TableFile[]> {
+  const files: TableFile[] = []
+  for (const table of description.tables) {
+    const written =
+      table.name === DAYS_FOLDER
+        ? await writeMonths(connection, table, { folder, before })
+        : await writeTable(connection, description, { table, folder })
+    files.push(...written)
+  }
+  return files
+}
+
+/**
+ * Writes what describes the tables and the closed DuckDB file in `databaseFolder` into `folder`, the checksums last;
+ * gives all files that these list.
+ */
+export function writeTexts(
+  description: Description,
+  tables: readonly TableFile[],
+  { folder, databaseFolder }: { readonly folder: string; readonly databaseFolder: string },
+): readonly FileFacts[] {
+  const data = [{ ...measureFile(databaseFolder, SNAPSHOT_FILE), format: 'duckdb' } as const, ...tables]
+  const texts = {
+    [DESCRIPTOR_FILE]: jsonText(dataPackage(description, data)),
+    'croissant.json': jsonText(croissant(description, data)),
+    'CITATION.cff': citationText(description),
+    'README.md': readmeText(description),
+    LICENSE: licenceText(description),
+  }
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
+  const files = [...data, ...Object.keys(texts).map((name) => measureFile(folder, name))]
+  writeFileSync(join(folder, SUMS_FILE), sumsText(files))
+  return files
+}
+
+function jsonText(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}
