@@ -1,6 +1,6 @@
 /** The connection that `set` makes of a former one and what the operator changes. */
 import { OperatorError } from '../http/errors.ts'
-import { AddressRefused, checkLiteralAddress, isWithinReach } from '../scim/directory/addresses.ts'
+import { AddressRefused, checkLiteralAddress, isWithinReach } from '../scim/directory/http/addresses.ts'
 import type { Connection, ConnectionWanted } from '../scim/directory/connection-store.ts'
 import { DEFAULT_GATE } from '../scim/directory/connection-options.ts'
 import type { ConnectionChanges } from './directory-options.ts'

@@ -1,5 +1,5 @@
 /** Groups pulled from a directory whose faults a test chooses, without a store around them. */
-import { createDirectoryClient } from '../../api/scim/directory/client.ts'
+import { createDirectoryClient } from '../../api/scim/directory/http/client.ts'
 import { SyncFailure } from '../../api/scim/failures.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
 import type { MemberMode } from '../../api/scim/directory/connection-options.ts'

@@ -1,5 +1,5 @@
 import type { Connection } from './connection-store.ts'
-import type { DirectoryClient, Query } from './client.ts'
+import type { DirectoryClient, Query } from './http/client.ts'
 import { readGroupById } from './group-by-id.ts'
 import type { RemoteGroup } from './messages.ts'
 import { discoverPaging } from './pull.ts'

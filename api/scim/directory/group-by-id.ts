@@ -1,6 +1,6 @@
 /** Groups requested one by one: whether they exist, and who their members are. */
 import { SyncFailure } from '../failures.ts'
-import { isOfReply, type Answer, type DirectoryClient } from './client.ts'
+import { isOfReply, type Answer, type DirectoryClient } from './http/client.ts'
 import { groupCalled, readGroup, type RemoteGroup } from './messages.ts'
 import type { Warnings } from './warnings.ts'
 

@@ -1,5 +1,5 @@
 /** The ways in which a list of groups can be requested, from the best to the plainest. */
-import type { Query } from './client.ts'
+import type { Query } from './http/client.ts'
 import type { PagingOffer } from './messages.ts'
 
 /** Sizes of pages that follow where a directory refuses a larger one, or where a larger one has too many bytes. */

@@ -1,6 +1,6 @@
 /** Brings all groups of a directory together, and judges whether that was all of them. */
 import { SyncFailure } from '../failures.ts'
-import type { DirectoryClient } from './client.ts'
+import type { DirectoryClient } from './http/client.ts'
 import { lookUpGroups } from './group-by-id.ts'
 import type { SyncLimits } from './limits.ts'
 import type { MemberMode } from './connection-options.ts'

@@ -3,7 +3,7 @@
  * cursor (RFC 9865) or not at all.
  */
 import { SyncFailure } from '../failures.ts'
-import { isOfReply, type Answer, type DirectoryClient, type Query } from './client.ts'
+import { isOfReply, type Answer, type DirectoryClient, type Query } from './http/client.ts'
 import type { SyncLimits } from './limits.ts'
 import { readPage, scimTypeOf, type Page, type PagingOffer, type RemoteGroup } from './messages.ts'
 import { nextQuery, waysToList } from './paging.ts'

@@ -43,7 +43,7 @@ export function readReceivedMembers(value: unknown): ReceivedMembers {
   if (typeof value !== 'object') return { list: null, withoutId: 0, oddAttributes: 1 }
   let oddAttributes = 0
   const members: Member[] = []
-  const entries = asList(value)
+  const entries = asList(value).filter((entry) => !isRemoved(entry))
   for (const entry of entries) {
     const member = readMember(entry, () => (oddAttributes += 1))
     if (member !== undefined) members.push(member)
@@ -51,6 +51,11 @@ export function readReceivedMembers(value: unknown): ReceivedMembers {
   const withoutId = entries.length - members.length
   const isUnusable = members.length === 0 && withoutId > 0
   return { list: isUnusable ? null : toMemberList(members), withoutId, oddAttributes }
+}
+
+/** SCIM 1.1 marks a member that was taken out by an operation, where others leave it out. */
+function isRemoved(entry: unknown): boolean {
+  return isObject(entry) && readText(attribute(entry, 'operation'))?.toLowerCase() === 'delete'
 }
 
 function readMember(entry: unknown, onOddAttribute: () => void): Member | undefined {

@@ -1,10 +1,10 @@
 /** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
 import type { Queries, Store } from '../../store/store.ts'
-import type { Resolve } from '../directory/addresses.ts'
+import type { Resolve } from '../directory/http/addresses.ts'
 import { applyWork, type Work } from './apply.ts'
 import { findConnection, holdConnection, type Connection } from '../directory/connection-store.ts'
 import { deletionFault, exceedsGate } from './deletion-gate.ts'
-import { createDirectoryClient, pauseFor, type DirectoryClient, type Wait } from '../directory/client.ts'
+import { createDirectoryClient, pauseFor, type DirectoryClient, type Wait } from '../directory/http/client.ts'
 import { SyncFailure } from '../failures.ts'
 import { readLocalGroups } from '../groups/group-store.ts'
 import { findRemovals, type Removals } from './removals.ts'

@@ -49,6 +49,11 @@ describe('readReceivedMembers', () => {
       [{ value: 'a', display: 'n'.repeat(2000) }],
       [member('a', { displayName: 'n'.repeat(1024) })],
     ],
+    [
+      'a member that was taken out, as SCIM 1.1 marks it',
+      [{ value: 'a', operation: 'delete' }, { value: 'b' }],
+      [member('b')],
+    ],
     ['a user who may not log in', [{ value: 'a', active: false }], [member('a', { active: false })]],
     ['a truth value as text', [{ value: 'a', active: 'True' }], [member('a', { active: true })]],
     ['an e-mail address', [{ value: 'a', email: 'a@b.example' }], [member('a', { email: 'a@b.example' })]],

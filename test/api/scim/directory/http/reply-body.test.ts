@@ -1,8 +1,8 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { createDirectoryClient } from '../../../../api/scim/directory/client.ts'
-import { SYNC_LIMITS } from '../../../../api/scim/directory/limits.ts'
-import { startDirectory } from '../../../support/faulty-directory.ts'
+import { createDirectoryClient } from '../../../../../api/scim/directory/http/client.ts'
+import { SYNC_LIMITS } from '../../../../../api/scim/directory/limits.ts'
+import { startDirectory } from '../../../../support/faulty-directory.ts'
 
 const TOKEN = 'abc/def"ghi0123456789'
 const MIB = 1024 * 1024

@@ -2,11 +2,16 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Reach, Resolve } from '../../../../api/scim/directory/addresses.ts'
-import { createDirectoryClient, type ClientOptions } from '../../../../api/scim/directory/client.ts'
-import { SyncFailure, type Failure } from '../../../../api/scim/failures.ts'
-import { SYNC_LIMITS, type SyncLimits } from '../../../../api/scim/directory/limits.ts'
-import { DIRECTORY_TOKEN, startDirectory, type Quirk, type Reply } from '../../../support/faulty-directory.ts'
+import type { Reach, Resolve } from '../../../../../api/scim/directory/http/addresses.ts'
+import { createDirectoryClient, type ClientOptions } from '../../../../../api/scim/directory/http/client.ts'
+import { SyncFailure, type Failure } from '../../../../../api/scim/failures.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../../../../api/scim/directory/limits.ts'
+import {
+  DIRECTORY_TOKEN,
+  startDirectory,
+  type Quirk,
+  type Reply,
+} from '../../../../support/faulty-directory.ts'
 
 const LOOPBACK: Reach = { allowLoopback: true, allowPrivate: false }
 const HTML: Reply = {

@@ -5,11 +5,11 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import type { Dispatcher } from 'undici'
-import { codeOf } from '../../process/system-errors.ts'
-import { exceededBound } from '../../untrusted/json-bounds.ts'
-import { parseJson } from '../../untrusted/json.ts'
-import { SyncFailure } from '../failures.ts'
-import type { SyncLimits } from './limits.ts'
+import { codeOf } from '../../../process/system-errors.ts'
+import { exceededBound } from '../../../untrusted/json-bounds.ts'
+import { parseJson } from '../../../untrusted/json.ts'
+import { SyncFailure } from '../../failures.ts'
+import type { SyncLimits } from '../limits.ts'
 
 type Decode = (bytes: Buffer, options: { readonly maxOutputLength: number }) => Promise<Buffer>
 

@@ -5,7 +5,7 @@ import {
   guardedLookup,
   isWithinReach,
   type Resolve,
-} from '../../../../api/scim/directory/addresses.ts'
+} from '../../../../../api/scim/directory/http/addresses.ts'
 
 const NOTHING = { allowLoopback: false, allowPrivate: false }
 const EVERYTHING = { allowLoopback: true, allowPrivate: true }

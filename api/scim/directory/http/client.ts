@@ -4,13 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
-import { retryAfterMs } from '../../http/protocol/retry-after.ts'
-import { codeOf } from '../../process/system-errors.ts'
+import { retryAfterMs } from '../../../http/protocol/retry-after.ts'
+import { codeOf } from '../../../process/system-errors.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Reach, type Resolve } from './addresses.ts'
-import { SyncFailure, type Failure } from '../failures.ts'
-import type { Patience, SyncLimits } from './limits.ts'
+import { SyncFailure, type Failure } from '../../failures.ts'
+import type { Patience, SyncLimits } from '../limits.ts'
 import { readJsonBody, type BodyOptions } from './reply-body.ts'
-import { UNOBSERVED, type SyncObserver } from '../observer.ts'
+import { UNOBSERVED, type SyncObserver } from '../../observer.ts'
 
 /** A reply that the caller may assess: a success with its JSON, or a refusal such as 400, 404 or 501. */
 export interface Answer {
