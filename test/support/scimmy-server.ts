@@ -22,20 +22,28 @@ const { default: SCIMMYRouters, SCIMMY } = await import('scimmy-routers')
 const { default: express }: { default: () => Express } = await import(framework)
 
 type Instance = Parameters<Parameters<typeof groupsOf.ingress>[0]>[1]
-type Group = Pick<Instance, 'id' | 'displayName' | 'members'>
+type Group = Pick<Instance, 'id' | 'displayName' | 'members'> & { readonly externalId?: string }
 
 const groupsOf = SCIMMY.Resources.declare(SCIMMY.Resources.Group)
 const groups = new Map<string, Group>()
+/** The name of groups that can be read by their id, and that no list has: no longer shared. */
+const HIDDEN = 'Hidden'
 
 groupsOf
   .ingress((resource, instance) => {
-    const { displayName, members } = instance
-    const group = { id: resource.id ?? randomUUID(), displayName, members: members ?? [] }
+    const { displayName, members, externalId } = instance
+    const group = {
+      id: resource.id ?? randomUUID(),
+      displayName,
+      members: members ?? [],
+      ...(externalId && { externalId }),
+    }
     groups.set(group.id, group)
     return group
   })
   .egress((resource) => {
-    if (resource.id === undefined) return [...groups.values()]
+    if (resource.id === undefined)
+      return [...groups.values()].filter(({ displayName }) => displayName !== HIDDEN)
     const group = groups.get(resource.id)
     if (group === undefined) throw new SCIMMY.Types.Error(404, '', `Resource ${resource.id} not found`)
     return group

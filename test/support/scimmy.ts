@@ -6,6 +6,8 @@ import { z } from 'zod'
 
 const SERVER = join(import.meta.dirname, 'scimmy-server.ts')
 export const SCIMMY_TOKEN = 'scimmy-token'
+/** The name of groups that scimmy-server.ts does not list. */
+const HIDDEN = 'Hidden'
 
 /** A directory of the published packages on this major version of Express. */
 export async function startScimmy(express: 4 | 5) {
@@ -27,7 +29,8 @@ export async function startScimmy(express: 4 | 5) {
     return response.status === 204 ? undefined : await response.json()
   }
 
-  const group = (displayName: string, members: readonly string[]) => ({
+  const group = (displayName: string, members: readonly string[], externalId?: string) => ({
+    externalId,
     schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
     displayName,
     members: members.map((value) => ({ value, type: 'User', display: `User ${value}` })),
@@ -36,11 +39,14 @@ export async function startScimmy(express: 4 | 5) {
   return {
     url,
     /** Makes a group; resolves to its id. */
-    async add(displayName: string, members: readonly string[] = []): Promise<string> {
-      return z.object({ id: z.string() }).parse(await ask('POST', '/Groups', group(displayName, members))).id
+    async add(name: string, members: readonly string[] = [], externalId?: string): Promise<string> {
+      const made = await ask('POST', '/Groups', group(name, members, externalId))
+      return z.object({ id: z.string() }).parse(made).id
     },
-    put: (id: string, displayName: string, members: readonly string[] = []) =>
-      ask('PUT', `/Groups/${id}`, group(displayName, members)),
+    put: (id: string, name: string, members: readonly string[] = [], externalId?: string) =>
+      ask('PUT', `/Groups/${id}`, group(name, members, externalId)),
+    /** Takes a group out of the list, while it can still be read. */
+    hide: (id: string) => ask('PUT', `/Groups/${id}`, group(HIDDEN, [])),
     remove: (id: string) => ask('DELETE', `/Groups/${id}`),
     async [Symbol.asyncDispose]() {
       child.kill()

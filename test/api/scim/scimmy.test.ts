@@ -1,15 +1,21 @@
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
+import { liveThrough } from '../../support/scim-life.ts'
 import { SCIMMY_TOKEN, startScimmy } from '../../support/scimmy.ts'
+import { TestStores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/sync.ts'
 
 const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+const stores = new TestStores()
+afterAll(async () => {
+  folders.removeAll()
+  await stores.removeAll()
+})
 
 const startService = () => startSyncApi({ DATA_DIR: folders.make() }, { token: SCIMMY_TOKEN })
 
-describe('a sync with a real SCIM server', () => {
+stores.describeOnce('a sync with a real SCIM server', () => {
   it('brings the groups with their members, and later changes alone', async () => {
     await using directory = await startScimmy(4)
     await using service = await startService()
@@ -63,4 +69,9 @@ describe('a sync with a real SCIM server', () => {
     })
     expect((await acme.groups()).total_count).toBe(0)
   })
+})
+
+it.each(stores.kinds)('a whole life of a directory is followed on $name', async ({ fresh }) => {
+  await using directory = await startScimmy(4)
+  await liveThrough({ ...directory, token: SCIMMY_TOKEN, user: async (name) => name }, await fresh())
 })
