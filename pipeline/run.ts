@@ -31,7 +31,7 @@ import { isWhole } from './snapshot/verify.ts'
 import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
 import type { Run, Stage, StageResult } from './stages/stage.ts'
-import { execute, setVariables } from './duckdb/statements.ts'
+import { setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 
 const STAGES: readonly Stage[] = [
@@ -235,13 +235,10 @@ function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?:
 
 /** Keeps the whole report in the warehouse. */
 async function record(run: Run, told: Report): Promise<void> {
-  await execute(run.connection, 'record-run.sql', {
-    started_at: told.started_at,
-    finished_at: told.finished_at,
-    outcome: told.outcome,
-    snapshot: told.snapshot,
-    report: JSON.stringify(told),
-  })
+  await run.connection.run(
+    'INSERT INTO runs SELECT CAST($1 AS TIMESTAMPTZ), CAST($2 AS TIMESTAMPTZ), $3, $4, CAST($5 AS JSON)',
+    [told.started_at, told.finished_at, told.outcome, told.snapshot, JSON.stringify(told)],
+  )
 }
 
 /** Throws the half-built snapshot away and keeps the report of the failure. */

@@ -81,8 +81,8 @@ export async function describeSnapshot(
   connection: DuckDBConnection,
   { asOf, publicUrl }: { readonly asOf: Date; readonly publicUrl: string },
 ): Promise<Description> {
-  const meta = await readRow(connection, 'bundle/meta.sql', metaRow)
-  const columns = await readRows(connection, 'bundle/columns.sql', columnRow)
+  const meta = await readRow(connection, 'bundle.sql#meta', metaRow)
+  const columns = await readRows(connection, 'bundle.sql#columns', columnRow)
   const tables: DescribedTable[] = []
   for (const table of BUNDLED_TABLES) tables.push(await describeTable(connection, table, columns))
   const snapshot = snapshotId(asOf)

@@ -57,7 +57,7 @@ export async function writeMonths(
   const published = before === undefined ? undefined : readPublished(before)
   mkdirSync(join(folder, table.name))
   const files: TableFile[] = []
-  for (const { month, rows, content, ...days } of await readRows(connection, 'bundle/months.sql', monthRow)) {
+  for (const { month, rows, content, ...days } of await readRows(connection, 'bundle.sql#months', monthRow)) {
     const name = `${table.name}/month=${month}.parquet`
     const fingerprint = fingerprintOf(table, content)
     const reused = published && reuse(published, { folder, name, fingerprint })

@@ -60,10 +60,10 @@ async function printDiff(
 ): Promise<void> {
   const result = await withSnapshots(dependencies.config, pair, async (connection) => ({
     ...pair,
-    totals: await readRows(connection, 'diff/totals.sql', totalsRow),
-    days: await readRows(connection, 'diff/days.sql', dayRow),
-    apps: await readRows(connection, 'diff/apps.sql', appRow),
-    ranks: await readRows(connection, 'diff/ranks.sql', rankRow),
+    totals: await readRows(connection, 'diff.sql#totals', totalsRow),
+    days: await readRows(connection, 'diff.sql#days', dayRow),
+    apps: await readRows(connection, 'diff.sql#apps', appRow),
+    ranks: await readRows(connection, 'diff.sql#ranks', rankRow),
   }))
   printResult(dependencies, json, result, [
     ...result.totals.map(

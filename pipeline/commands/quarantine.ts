@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { daySchema } from '../contract/calendar.ts'
 import { pluralize } from '../contract/terminal.ts'
-import { countSchema, readRows } from '../duckdb/statements.ts'
+import { countSchema, queryRows } from '../duckdb/statements.ts'
 import { formatTable } from '../terminal/table-text.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -42,12 +42,19 @@ export const quarantine: Command = {
   },
 }
 
+/** The rejected rows, as they stand in the files; of one day, or of all. */
+const REJECTED = `
+  SELECT CAST(q.day AS VARCHAR) AS day, q.file, CAST(q.row AS VARCHAR) AS row, q.rows, q.reason, q.payload
+  FROM quarantine AS q
+  WHERE q.day = coalesce(CAST($day AS DATE), q.day)
+  ORDER BY q.day DESC, q.file, q.row`
+
 /** Nothing is rejected where nothing was counted yet. */
 async function readRejected({ config }: Dependencies, day: string | undefined): Promise<Rejected[]> {
   const warehouse = await openWarehouseToRead(config.dataDir, config.memory)
   if (warehouse === undefined) return []
   try {
-    return await readRows(warehouse.connection, 'quarantine.sql', rejectedRow, { day: day ?? null })
+    return await queryRows(warehouse.connection, REJECTED, rejectedRow, { day: day ?? null })
   } finally {
     warehouse.close()
   }

@@ -11,9 +11,17 @@ const SQL_FOLDER = new URL('../sql/', import.meta.url)
 /** A count in a decoded row: BIGINT arrives as text. */
 export const countSchema = z.string().transform(Number)
 
-/** The text of a file under sql/. */
-export function sqlFile(name: string): string {
-  return readFileSync(new URL(name, SQL_FOLDER), 'utf8')
+/**
+ * The text of a file under sql/, or, as `file.sql#name`, one statement of a file that holds several, each below a line
+ * `-- name: …`.
+ */
+export function sqlFile(path: string): string {
+  const [file = '', name] = path.split('#')
+  const text = readFileSync(new URL(file, SQL_FOLDER), 'utf8')
+  if (name === undefined) return text
+  const statement = text.split(/^-- name: /m).find((part) => part.startsWith(`${name}\n`))
+  if (statement === undefined) throw new Error(`${file} has no statement ${name}`)
+  return statement.slice(name.length)
 }
 
 /** The texts of a file under sql/, or of all files in a folder there. */

@@ -6,12 +6,11 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from '../errors.ts'
 import { NO_EXTENSIONS, foreignKind } from './foreign-files.ts'
 import { clearSpilled } from './memory-database.ts'
-import { execute, readRow, setVariables, transaction } from './statements.ts'
+import { execute, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
   readonly connection: DuckDBConnection
@@ -21,8 +20,6 @@ export type Warehouse = {
 
 /** Name of the private warehouse in DATA_DIR. */
 export const WAREHOUSE_FILE = 'warehouse.duckdb'
-
-const madeRow = z.object({ made: z.boolean() })
 
 /**
  * Opens the warehouse and makes its tables where they are missing.
@@ -59,8 +56,9 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
   const warehouse = await connectTo(
     await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }),
   )
-  const { made } = await readRow(warehouse.connection, 'warehouse-made.sql', madeRow)
-  if (made) return warehouse
+  // Its tables are made all at once; a first run that was stopped before left the file alone.
+  const days = "FROM duckdb_tables() WHERE table_name = 'days'"
+  if ((await warehouse.connection.runAndReadAll(days)).currentRowCount > 0) return warehouse
   warehouse.close()
   return undefined
 }

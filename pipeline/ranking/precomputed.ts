@@ -3,7 +3,7 @@
  * filter lets through, is asked of the macros that answer everybody else.
  */
 import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
-import { SORTS } from '../contract/dataset.ts'
+import { SORTS, type Sort } from '../contract/dataset.ts'
 import type { Run } from '../stages/stage.ts'
 import { execute, returnMemory } from '../duckdb/statements.ts'
 
@@ -18,11 +18,17 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
     const start = addDays(dataThrough, 1 - days)
     const window = { start_date: start < FLOOR_DATE ? FLOOR_DATE : start, end_date: dataThrough }
     for (const sort of SORTS) {
-      await execute(connection, `rank/whole-${sort}.sql`, window)
+      await connection.run(wholeRanking(sort), window)
       await execute(connection, 'rank/lists.sql', { window_days: days, ...window, sort })
     }
     await returnMemory(connection)
     run.dependencies.progress.step('rank', index + 1, WINDOWS.length)
   }
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
+}
+
+/** Every app of a window in the order of the rule; in the trending list every growing one. */
+function wholeRanking(sort: Sort): string {
+  return `CREATE OR REPLACE TEMP TABLE whole AS
+    SELECT r.rank, r.app_id, r.total_requests, r.total_tokens FROM ${sort}($start_date, $end_date) AS r`
 }

@@ -38,7 +38,7 @@ export async function registerNames(
   const apps = await transaction(connection, async () => {
     await decodeRegistry(connection)
     await aliasNames(connection)
-    return await readRows(connection, 'resolve/new-names.sql', newRow)
+    return await readRows(connection, 'resolve/names.sql#new', newRow)
   })
   if (apps.length === 0) return
   const time = now.toISOString()
@@ -63,5 +63,5 @@ export async function registerNames(
 
 /** Makes names of apps that a decoded registry has under other ids aliases of them, in the table `registry`. */
 export async function aliasNames(connection: DuckDBConnection): Promise<void> {
-  await execute(connection, 'resolve/named-aliases.sql')
+  await execute(connection, 'resolve/names.sql#aliases')
 }

@@ -45,7 +45,7 @@ export async function stageRegistry(
 /** Decodes `staged` into the temporary table `registry_rows`, and its winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
-  const named = await readRows(connection, 'resolve/app-texts.sql', textRow)
+  const named = await readRows(connection, 'resolve/names.sql#texts', textRow)
   await nameApps(
     connection,
     named.map(({ app }) => app),

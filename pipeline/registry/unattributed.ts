@@ -35,7 +35,7 @@ export const unattributed: RegistryCommand = {
         anyFile === undefined
           ? []
           : await withMemoryDatabase(dependencies.config, (connection) =>
-              readRows(connection, 'apps/unattributed.sql', accountRow, parameters),
+              readRows(connection, 'apps.sql#unattributed', accountRow, parameters),
             )
       printResult(dependencies, values.json, accounts, table(Object.keys(accountRow.shape), accounts))
     }

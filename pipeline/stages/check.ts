@@ -15,7 +15,7 @@ export async function check(run: Run): Promise<StageResult> {
   const names = readdirSync(new URL('../sql/checks/', import.meta.url))
     .filter((name) => name.endsWith('.sql'))
     .toSorted()
-  await execute(run.connection, 'check/day-totals.sql')
+  await execute(run.connection, 'day-totals.sql')
   const broken: string[] = []
   for (const [index, name] of names.entries()) {
     const sql = sqlFile(`checks/${name}`)

@@ -97,7 +97,7 @@ async function compare(run: Run, previous: string | undefined): Promise<GateResu
     previous === undefined
       ? await compareNewDays(run, { published_through: null, gaps: [] })
       : await withPublished(run, { id: previous, name: 'previous' }, async () => [
-          ...(await compareNewDays(run, await readRow(run.connection, 'gates/previous.sql', previousRow))),
+          ...(await compareNewDays(run, await readRow(run.connection, 'gate.sql#previous', previousRow))),
           await compareRows(run),
           await compareApps(run),
         ])
@@ -117,7 +117,7 @@ type NewDays = { readonly published_through: string | null; readonly gaps: DuckD
 
 /** Rows that share a request_id and differ in app or tokens are no redeliveries: one of them is wrong. */
 async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult> {
-  const days = await readRows(run.connection, 'gates/conflicts.sql', conflictRow, newDays)
+  const days = await readRows(run.connection, 'gate.sql#conflicts', conflictRow, newDays)
   const named = days.map(
     ({ day, rows_conflicting, rows_read }) => `${day}: ${rows_conflicting} of ${rows_read} rows`,
   )
@@ -131,7 +131,7 @@ async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult>
 }
 
 async function compareVolumes(run: Run, newDays: NewDays): Promise<GateResult> {
-  const volumes = await readRows(run.connection, 'gates/volume.sql', volumeRow, newDays)
+  const volumes = await readRows(run.connection, 'gate.sql#volume', volumeRow, newDays)
   const reasons = volumes.flatMap((volume) => volumeFinding(volume, run.config.gates) ?? [])
   const named = reasons.slice(0, VOLUMES_TOLD)
   const more =
@@ -177,8 +177,8 @@ export function volumeFinding(volume: Volume, { volumeLow, volumeHigh }: GateSet
  */
 async function compareRows(run: Run): Promise<GateResult> {
   const { rowsLost } = run.config.gates
-  const { rows_before, rows_lost } = await readRow(run.connection, 'gates/rows.sql', rowsRow)
-  const days = (await readRows(run.connection, 'gates/days.sql', dayRow)).map(({ day }) => day)
+  const { rows_before, rows_lost } = await readRow(run.connection, 'gate.sql#rows', rowsRow)
+  const days = (await readRows(run.connection, 'gate.sql#days', dayRow)).map(({ day }) => day)
   const allowed = fractionOf(rowsLost)
   const findings: Finding[] = []
   if (days.length > 0) {
@@ -197,7 +197,7 @@ async function compareRows(run: Run): Promise<GateResult> {
 }
 
 async function compareApps(run: Run): Promise<GateResult> {
-  const apps = await readRows(run.connection, 'gates/apps.sql', appRow)
+  const apps = await readRows(run.connection, 'gate.sql#apps', appRow)
   const named = apps.map(({ app_id, app_name }) => `${app_id} "${app_name}"`)
   const reason = `published apps that have no row left in the registry: ${apps.length} (${listed(named)})`
   return {

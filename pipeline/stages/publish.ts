@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
 import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
-import { execute, transaction } from '../duckdb/statements.ts'
+import { transaction } from '../duckdb/statements.ts'
 import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -33,6 +33,9 @@ async function rememberApps({ connection, config }: Run, snapshot: string): Prom
   const newest = listSnapshots(config.dataDir).at(-1) ?? ''
   await transaction(connection, async () => {
     await connection.run('DELETE FROM published_apps WHERE snapshot <> $1', [newest])
-    await execute(connection, 'rank/published-apps.sql', { snapshot })
+    await connection.run(
+      'INSERT INTO published_apps SELECT $1, app_id, canonical_id, published FROM resolved',
+      [snapshot],
+    )
   })
 }

@@ -27,7 +27,7 @@ const SNAPSHOT_SQL = [
   'models.sql',
   'rank',
   'fast',
-  'bundle',
+  'bundle.sql',
 ] as const
 
 /** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
@@ -118,13 +118,13 @@ async function fingerprintOf({ connection, config }: Run, sources: string | null
     [config.publisher, config.publicUrl, sources],
     version(),
   ])
-  const row = await readRow(connection, 'rank/fingerprint.sql', fingerprintRow, { rules })
+  const row = await readRow(connection, 'rank/unchanged.sql#fingerprint', fingerprintRow, { rules })
   return row.input_fingerprint
 }
 
 async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRow>> {
   return await withPublished(run, { id, name: 'newest' }, () =>
-    readRow(run.connection, 'rank/newest.sql', newestRow),
+    readRow(run.connection, 'rank/unchanged.sql#newest', newestRow),
   )
 }
 
@@ -133,7 +133,7 @@ async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
   const retractions = listRetractions(run.config.dataDir)
   if (retractions.length === 0) return
   const retracted = listValue(retractions.map(({ id }) => id))
-  const [twin] = await readRows(run.connection, 'rank/retracted-twin.sql', twinRow, {
+  const [twin] = await readRows(run.connection, 'rank/unchanged.sql#retracted', twinRow, {
     retracted,
     fingerprint,
   })
@@ -169,14 +169,15 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
   const { connection } = run
   for (const category of CATEGORIES) {
     const subcategories = listValue(subcategoriesOf(category))
-    await execute(connection, 'rank/categories.sql', { category, subcategories })
+    await connection.run('INSERT INTO snapshot.categories SELECT $1, unnest(CAST($2 AS VARCHAR[]))', [
+      category,
+      subcategories,
+    ])
   }
   await execute(connection, 'rank/apps.sql')
   if (newest !== undefined) {
     await withPublished(run, { id: newest, name: 'previous' }, async () => {
-      await execute(connection, 'rank/earlier-restatements.sql')
       await setVariables(connection, { previous: newest })
-      await execute(connection, 'rank/earlier-apps.sql')
       await execute(connection, 'rank/restatements.sql')
     })
   }

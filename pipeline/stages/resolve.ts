@@ -74,7 +74,7 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
     unregistered,
     dated_ahead,
     ...facts
-  } = await readRow(connection, 'resolve/report.sql', reportRow, UNATTRIBUTED)
+  } = await readRow(connection, 'resolve/left-out.sql#totals', reportRow, UNATTRIBUTED)
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
   if (dated_ahead.length > 0) progress.note(describeAhead(dated_ahead))
   return {
@@ -105,7 +105,7 @@ function describeAhead(rows: readonly string[]): string {
 
 /** A name that is spelled differently, or a file that lost its column, would otherwise be seen by nobody. */
 async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> {
-  const days = await readRows(connection, 'resolve/unranked-days.sql', unrankedRow)
+  const days = await readRows(connection, 'resolve/left-out.sql#days', unrankedRow)
   for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
     dependencies.progress.note(
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,

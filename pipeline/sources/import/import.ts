@@ -71,7 +71,7 @@ export async function importFiles(
   const left_out = await stageInputs(connection, inputs, options.map)
   await refuseUnplaced(connection)
   const fileName = await nameOfParts(inputs, options)
-  const days = await readRows(connection, 'import/days.sql', dayRow)
+  const days = await readRows(connection, 'import.sql#days', dayRow)
   const parts: ImportedPart[] = []
   for (const day of days) parts.push(await importDay(connection, fileName, day, options))
   if (!options.dryRun && options.source === undefined) removeOtherDays(options.rawFolder, fileName, parts)
@@ -89,7 +89,7 @@ async function nameOfParts(inputs: readonly Input[], { source }: ImportOptions):
 }
 
 async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
-  const { rows, file, first_row, reason } = await readRow(connection, 'import/unplaced.sql', unplacedRow)
+  const { rows, file, first_row, reason } = await readRow(connection, 'import.sql#unplaced', unplacedRow)
   if (rows === 0) return
   throw new DataError(
     `${file}: ${pluralize(rows, 'row')} without a day to go to, the first is row ${first_row}: ${reason}. ` +
@@ -123,7 +123,7 @@ function hasOtherFiles(folder: string, fileName: string): boolean {
 const presentRow = z.object({ has_id: z.boolean(), has_app: z.boolean() })
 
 async function presentColumns(connection: DuckDBConnection): Promise<z.infer<typeof presentRow>> {
-  return await readRow(connection, 'import/present.sql', presentRow)
+  return await readRow(connection, 'import.sql#present', presentRow)
 }
 
 /** Rows name their app in one of two columns; one that nobody fills would make them rows without an app. */

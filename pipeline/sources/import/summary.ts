@@ -25,8 +25,8 @@ export async function readSummary(
   connection: DuckDBConnection,
   { dryRun, rawFolder }: ImportOptions,
 ): Promise<Summary> {
-  const apps = await readRows(connection, 'import/apps.sql', appRow)
-  const rows = dryRun ? await readRows(connection, 'import/first-rows.sql', firstRow) : []
+  const apps = await readRows(connection, 'import.sql#apps', appRow)
+  const rows = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
   const texts = apps.map(({ app }) => app)
   const new_apps = texts.length === 0 ? [] : await newAmong(connection, texts, rawFolder)
   return { new_apps, first_rows: rows.map(withoutNulls) }
@@ -47,7 +47,7 @@ async function newAmong(
     throw error
   }
   await nameApps(connection, texts)
-  return (await readRows(connection, 'import/new-apps.sql', textRow)).map(({ text }) => text)
+  return (await readRows(connection, 'import.sql#new-apps', textRow)).map(({ text }) => text)
 }
 
 function withoutNulls(row: UsageRow): UsageRow {

@@ -1,3 +1,6 @@
+-- What tells whether there is something new to publish.
+
+-- name: fingerprint
 -- One text for all that decides what is published. It is computed from the figures, not from the files, so a
 -- file delivered a second time does not make a new snapshot, nor does a day whose files hold no row: it is published as
 -- one that has no files.
@@ -17,3 +20,19 @@ apps AS (
 )
 SELECT sha256(concat_ws('|', $rules, usage.content, apps.content)) AS input_fingerprint
 FROM usage, apps;
+
+-- name: newest
+-- What the newest snapshot was made from, and how many days that were published before it gave new figures.
+SELECT
+  m.input_fingerprint,
+  (SELECT count(DISTINCT r.day) FROM newest.restatements AS r WHERE r.as_of = m.as_of) AS days_restated
+FROM newest.meta AS m;
+
+-- name: retracted
+-- The newest of the retracted snapshots that was made from this input, as far as the warehouse remembers its run.
+SELECT r.snapshot AS id
+FROM warehouse.runs AS r
+WHERE list_contains($retracted, r.snapshot)
+  AND list_contains(json_extract_string(r.report, '$.stages[*].input_fingerprint'), $fingerprint)
+ORDER BY r.snapshot DESC
+LIMIT 1;

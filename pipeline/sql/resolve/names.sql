@@ -1,3 +1,17 @@
+-- The apps that rows name instead of giving their ids.
+
+-- name: texts
+-- The texts by which registry rows name their apps, and the apps whose aliases these are.
+SELECT s.app
+FROM staged AS s
+WHERE s.app IS NOT NULL
+UNION
+SELECT s.alias_of
+FROM staged AS s
+WHERE s.alias_of IS NOT NULL AND id_from_text(s.alias_of) IS NULL
+ORDER BY 1;
+
+-- name: aliases
 -- Usage that names an app which the registry has under another id counts for that app: the one with this address, or the
 -- one meant by this name among those whose ids do not follow from names.
 INSERT INTO registry
@@ -19,3 +33,11 @@ LEFT JOIN owners AS o ON o.identity = a.identity
 LEFT JOIN names AS n ON n.identity = a.identity
 WHERE coalesce(o.app_id, n.app_id) <> a.app_id
   AND a.app_id NOT IN (SELECT r.app_id FROM registry AS r);
+
+-- name: new
+-- Apps that usage names and the registry does not have.
+SELECT CAST(a.app_id AS VARCHAR) AS app_id, a.identity, a.app_name
+FROM app_names AS a
+SEMI JOIN usage_daily AS u ON u.app_id = a.app_id
+ANTI JOIN registry AS r ON r.app_id = a.app_id
+ORDER BY a.app_id;

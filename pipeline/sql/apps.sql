@@ -1,0 +1,108 @@
+-- What `npm run apps` asks of the registry, and how it stages a decision.
+
+-- name: list
+-- The winning row of each app whose id, name or address fits; an address is in the rows that chat requests made.
+WITH addresses AS (
+  SELECT r.app_id, max_by(s.referer, r.updated_at) AS referer
+  FROM registry_rows AS r
+  JOIN staged AS s ON s.file = r.file AND s.row = r.row
+  WHERE s.referer IS NOT NULL
+  GROUP BY r.app_id
+)
+SELECT
+  CAST(r.app_id AS VARCHAR) AS app_id,
+  r.app_name,
+  r.visibility,
+  r.subcategories,
+  CAST(r.alias_of AS VARCHAR) AS alias_of,
+  a.referer,
+  strftime(r.updated_at, '%Y-%m-%dT%H:%M:%S.%gZ') AS updated_at
+FROM registry_rows AS r
+LEFT JOIN addresses AS a ON a.app_id = r.app_id
+WHERE r.wins
+  AND r.app_id IS NOT NULL
+  AND (
+    CAST(r.app_id AS VARCHAR) = $text
+    OR contains(lower(coalesce(r.app_name, '')), lower($text))
+    OR contains(lower(coalesce(a.referer, '')), lower($text))
+  )
+ORDER BY r.app_id;
+
+-- name: history
+-- Every row about an app, oldest first: decisions have an action and a reason, delivered rows have neither.
+SELECT
+  strftime(r.updated_at, '%Y-%m-%dT%H:%M:%S.%gZ') AS updated_at,
+  s.action,
+  s.reason,
+  r.app_name,
+  r.visibility,
+  r.subcategories,
+  CAST(r.alias_of AS VARCHAR) AS alias_of,
+  r.file
+FROM registry_rows AS r
+JOIN staged AS s ON s.file = r.file AND s.row = r.row
+WHERE CAST(r.app_id AS VARCHAR) = $id
+ORDER BY r.updated_at, r.file, r.row;
+
+-- name: winners
+-- The winning registry rows of these apps, whatever may be wrong with them.
+SELECT
+  CAST(r.app_id AS VARCHAR) AS app_id,
+  r.app_name,
+  r.visibility,
+  coalesce(r.subcategories, []) AS subcategories,
+  CAST(r.alias_of AS VARCHAR) AS alias_of,
+  CAST(epoch_ms(r.updated_at) AS VARCHAR) AS updated_ms
+FROM registry_rows AS r
+WHERE r.wins AND list_contains(CAST($ids AS VARCHAR[]), CAST(r.app_id AS VARCHAR))
+ORDER BY r.app_id;
+
+-- name: propose
+-- A decision as if its file were there already.
+INSERT INTO staged (
+  file, row, lines, app_id, app_name, visibility, subcategories, alias_of, updated_at, action, reason
+)
+VALUES (
+  $file, $row, 1, $app_id, $app_name, $visibility, $subcategories, $alias_of, $updated_at, $action, $reason
+);
+
+-- name: decision-lines
+-- The lines of a decision's file.
+SELECT CAST(to_json({
+  app_id: CAST(s.app_id AS BIGINT),
+  app_name: s.app_name,
+  visibility: s.visibility,
+  subcategories: CAST(s.subcategories AS JSON),
+  alias_of: CAST(s.alias_of AS BIGINT),
+  updated_at: s.updated_at,
+  action: s.action,
+  reason: s.reason
+}) AS VARCHAR) AS line
+FROM staged AS s
+WHERE s.file = $file
+ORDER BY s.row;
+
+-- name: unattributed
+-- Served chat requests that named no app, by the account that sent them, most tokens first.
+SELECT
+  account_id,
+  CAST(count(*) AS VARCHAR) AS requests,
+  CAST(coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) AS VARCHAR) AS tokens,
+  strftime(min(ts), '%Y-%m-%d') AS first_day,
+  strftime(max(ts), '%Y-%m-%d') AS last_day
+FROM read_json(
+  $files,
+  format := 'newline_delimited',
+  ignore_errors := true,
+  columns := {
+    ts: 'TIMESTAMP',
+    app_id: 'BIGINT',
+    prompt_tokens: 'HUGEINT',
+    completion_tokens: 'HUGEINT',
+    requests: 'BIGINT',
+    account_id: 'VARCHAR'
+  }
+)
+WHERE app_id = $unattributed AND requests > 0
+GROUP BY account_id
+ORDER BY coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) DESC, account_id;

@@ -1,0 +1,61 @@
+-- What the files beside the DuckDB file are described by.
+
+-- name: meta
+-- What the snapshot says about itself; times and days as text.
+SELECT
+  strftime(m.as_of AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of,
+  CAST(m.data_through AS VARCHAR) AS data_through,
+  CAST(m.first_day AS VARCHAR) AS first_day,
+  m.version,
+  m.licence,
+  m.licence_url,
+  m.publisher,
+  m.attribution,
+  m.sources,
+  m.comparability,
+  (SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = m.as_of AND r.cause = 'figures') AS days_restated,
+  (SELECT CAST(coalesce(sum(c.total_requests), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_requests,
+  (SELECT CAST(coalesce(sum(c.total_tokens), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_tokens
+FROM snapshot.meta AS m;
+
+-- name: columns
+-- The public tables and their columns, with the comments that explain them.
+SELECT
+  c.table_name,
+  coalesce(t.comment, '') AS table_comment,
+  c.column_name,
+  c.data_type,
+  c.is_nullable,
+  coalesce(c.comment, '') AS comment
+FROM duckdb_columns() AS c
+JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
+WHERE c.database_name = 'snapshot' AND c.schema_name = 'main'
+ORDER BY c.table_name, c.column_index;
+
+-- name: months
+-- The months from the first day of the data to the last, each with its days, and a text that tells its rows from others.
+WITH months AS (
+  SELECT
+    strftime(t.first_day, '%Y-%m') AS month,
+    CAST(t.first_day AS DATE) AS first_day,
+    last_day(t.first_day) AS last_day
+  FROM snapshot.meta AS m, generate_series(date_trunc('month', m.first_day), m.data_through, INTERVAL 1 MONTH) AS t (first_day)
+),
+contents AS (
+  SELECT
+    date_trunc('month', d.day) AS first_day,
+    count(*) AS rows,
+    bit_xor(hash(d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS parity,
+    sum(hash(d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS total
+  FROM snapshot.app_daily AS d
+  GROUP BY ALL
+)
+SELECT
+  m.month,
+  CAST(m.first_day AS VARCHAR) AS first_day,
+  CAST(m.last_day AS VARCHAR) AS last_day,
+  coalesce(c.rows, 0) AS rows,
+  concat_ws('-', coalesce(c.rows, 0), c.parity, c.total) AS content
+FROM months AS m
+LEFT JOIN contents AS c ON c.first_day = m.first_day
+ORDER BY m.month;

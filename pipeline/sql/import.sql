@@ -1,0 +1,71 @@
+-- What an import asks of its staged rows.
+
+-- name: days
+-- What the staged rows hold, by day. A broken count is nothing here: the next run judges it.
+SELECT
+  CAST(CAST(utc_from_text(s.ts) AS DATE) AS VARCHAR) AS day,
+  count(*) AS rows,
+  CAST(coalesce(sum(greatest(coalesce(count_from_text(s.requests), 1), 0)), 0) AS VARCHAR) AS requests,
+  CAST(coalesce(sum(greatest(count_from_text(s.prompt_tokens), 0)), 0) AS VARCHAR) AS prompt_tokens,
+  CAST(coalesce(sum(greatest(count_from_text(s.completion_tokens), 0)), 0) AS VARCHAR) AS completion_tokens,
+  CAST(coalesce(
+    sum(greatest(count_from_text(s.prompt_tokens), 0) + greatest(count_from_text(s.completion_tokens), 0))
+      FILTER (s.app_id IS NULL AND nullif(trim(s.app), '') IS NULL),
+    0
+  ) AS VARCHAR) AS tokens_without_app,
+  count(*) FILTER (nullif(s.request_id, '') IS NULL) AS rows_without_id
+FROM staged AS s
+GROUP BY 1
+ORDER BY 1;
+
+-- name: unplaced
+-- Rows of the staged files that have no day to go to.
+WITH unplaced AS (
+  SELECT
+    s.file,
+    s.row,
+    coalesce(
+      s.fault,
+      'ts "' || coalesce(s.ts, '') || '" is not a UTC timestamp such as 2026-01-05T10:00:00Z'
+        || CASE WHEN regexp_full_match(s.ts, '\d{9,20}(\.\d+)?') THEN '; say what it counts, such as --map ts=PATH:ms' ELSE '' END
+    ) AS reason
+  FROM staged AS s
+  WHERE s.fault IS NOT NULL OR utc_from_text(s.ts) IS NULL
+)
+SELECT
+  count(*) AS rows,
+  min_by(u.file, u.row) AS file,
+  CAST(min(u.row) AS VARCHAR) AS first_row,
+  min_by(u.reason, u.row) AS reason
+FROM unplaced AS u;
+
+-- name: present
+-- In which columns the staged rows name their app.
+SELECT count(s.app_id) > 0 AS has_id, count(s.app) > 0 AS has_app
+FROM staged AS s;
+
+-- name: apps
+-- The apps that the staged rows name, those with the most rows first.
+SELECT s.app, count(*) AS rows
+FROM staged AS s
+WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL
+GROUP BY s.app
+ORDER BY rows DESC, s.app;
+
+-- name: new-apps
+-- Which of the apps in `named_apps` the registry does not have, under whatever id.
+SELECT n.text
+FROM named_apps AS n
+WHERE n.is_first
+  AND NOT EXISTS (FROM registry_rows AS r WHERE r.app_id = n.app_id OR r.identity = n.identity)
+  AND NOT EXISTS (FROM registry AS r WHERE n.identity = 'local:' || lower(r.app_name))
+ORDER BY n.text;
+
+-- name: first-rows
+-- The first rows as they were understood.
+SELECT
+  s.ts, s.app_id, s.app, s.prompt_tokens, s.completion_tokens, s.requests, s.request_id, s.model, s.provider,
+  s.account_id, s.reasoning_tokens, s.cached_tokens
+FROM staged AS s
+ORDER BY s.file, s.row
+LIMIT 10;

@@ -1,2 +1,0 @@
--- The subcategories of one group, in their order.
-INSERT INTO snapshot.categories SELECT $category, unnest(CAST($subcategories AS VARCHAR[]));

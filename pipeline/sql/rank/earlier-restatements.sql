@@ -1,2 +1,0 @@
--- What earlier snapshots said differently than those before them stays.
-INSERT INTO snapshot.restatements BY NAME SELECT * FROM previous.restatements;

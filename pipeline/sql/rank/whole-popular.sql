@@ -1,3 +1,0 @@
--- Every app of a window in the order of the rule.
-CREATE OR REPLACE TEMP TABLE whole AS
-SELECT r.rank, r.app_id, r.total_requests, r.total_tokens FROM popular($start_date, $end_date) AS r;
