@@ -46,7 +46,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const running = new AsyncDisposableStack()
   onStopSignal(() => void running.disposeAsync())
 
-  const run = runProgram(NIGHTLY, ['run', '--with-sample'])
+  const run = runProgram(NIGHTLY, ['run', '--with-sample', '--brief'])
   running.defer(() => run.stop())
   const ending = await run.ended
   if (running.disposed) return
@@ -60,13 +60,13 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
   const firstKey = await createFirstKey(service.store, wanted)
   if (running.disposed) return
+  print(welcome(service.origin, firstKey))
   // Nothing to catch up with: a run has just been made.
   const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
     onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),
   })
   running.defer(() => schedule.stop())
-  print(welcome(service.origin, firstKey))
 }
 
 function isSuccess(ending: Ending): boolean {
@@ -77,5 +77,5 @@ function welcome(origin: string, firstKey: string | undefined): string {
   const address = `${origin}${BASE_PATH}`
   const keyLine = firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`
   const request = `curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${address}/datasets/app-rankings?limit=5'`
-  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\n`
+  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\nReady: open ${origin}/ in a browser. Ctrl+C stops the service; its log follows.`
 }

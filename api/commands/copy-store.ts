@@ -19,7 +19,7 @@ const HELP = [
   'Copies every table of one store into an empty one, in one transaction; the first stays as it is.',
   'Stop the service before: what it writes afterwards is not moved.',
   '',
-  `A STORE is an SQLite file, data/service.sqlite for instance, or ${DATABASE_URL_FORM}`,
+  `A STORE is an SQLite file, such as data/service.sqlite, or ${DATABASE_URL_FORM}`,
   '(the password may come from PGPASSWORD or ~/.pgpass instead).',
 ].join('\n')
 

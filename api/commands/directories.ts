@@ -19,7 +19,7 @@ const PROGRAM = {
     'Connects accounts to their SCIM directories. Tokens are read from the environment of the service, or from a ' +
     'file with mode 0600, at each sync. Data goes to stdout, messages to stderr.',
   commands: COMMANDS,
-  notes: `The connections lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.
+  notes: `The connections lie in the folder DATA_DIR (default: data), or in the database of DATABASE_URL.
 
 Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 }

@@ -1,17 +1,16 @@
+import { isatty } from 'node:tty'
 import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
 import type { Settings } from '../config.ts'
 import { hideKeys } from '../accounts/keys/credentials.ts'
 import { LogLines } from './log-lines.ts'
+import { plainLine } from './plain-line.ts'
 
 export type Log = Logger
 
 const STDERR = 2
 
-/** The log: one JSON object per line on stderr, since stdout belongs to data (CONTRACT 9). */
-export function createLog(
-  level: Settings['LOG_LEVEL'],
-  destination: DestinationStream = new LogLines(STDERR),
-): Log {
+/** The log on stderr, since stdout belongs to data (CONTRACT 9): a JSON object per line, for a person at a terminal plain lines. */
+export function createLog(level: Settings['LOG_LEVEL'], destination: DestinationStream = logOnStderr()): Log {
   return pino(
     {
       level,
@@ -22,6 +21,11 @@ export function createLog(
     },
     destination,
   )
+}
+
+function logOnStderr(): DestinationStream {
+  const lines = new LogLines(STDERR)
+  return isatty(STDERR) ? { write: (line) => lines.write(plainLine(line)) } : lines
 }
 
 // An error's text may quote what a client sent, and a client may send its key anywhere.

@@ -1,7 +1,7 @@
 /** `diff`: what changed between two snapshots. */
 import { z } from 'zod'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { grouped, pluralize } from '../contract/terminal.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -15,6 +15,7 @@ const totalsRow = z.object({
   total_requests: z.string(),
   total_tokens: z.string(),
 })
+type Totals = z.infer<typeof totalsRow>
 const appRow = z.object({
   change: z.enum(['new', 'gone', 'renamed']),
   app_id: z.string(),
@@ -66,30 +67,43 @@ async function printDiff(
     ranks: await readRows(connection, 'diff.sql#ranks', rankRow),
   }))
   printResult(dependencies, json, result, [
-    ...result.totals.map(
-      (side) =>
-        `${side.side.padEnd(8)} through ${side.data_through}: ${pluralize(side.apps, 'app')}, ${pluralize(side.app_days, 'app-day')}, ` +
-        `${pluralize(side.total_requests, 'request')}, ${pluralize(side.total_tokens, 'token')}`,
-    ),
+    ...result.totals.map((side) => describeSide(side, result.totals)),
     ...section(
       'days that changed',
       result.days.map(
         ({ day, tokens_before, tokens_after, apps_changed, causes }) =>
-          `${day}: ${tokens_before} -> ${tokens_after} tokens, ${pluralize(apps_changed, 'app')}${causes.length === 0 ? '' : ` (${causes.join(', ')})`}`,
+          `${day}: ${grouped(tokens_before)} -> ${grouped(tokens_after)} tokens${change(tokens_before, tokens_after)}, ${pluralize(apps_changed, 'app')}${causes.length === 0 ? '' : ` (${causes.join(', ')})`}`,
       ),
     ),
     ...section(
-      'apps',
+      'apps (change, app_id, app_name)',
       result.apps.map((app) => `${app.change.padEnd(8)} ${app.app_id} ${app.app_name}`),
     ),
     ...section(
-      'ranks in the 30-day lists',
+      'ranks in the 30-day lists (sort, before -> after, app_id, app_name)',
       result.ranks.map(
         (app) =>
           `${app.sort.padEnd(8)} ${app.rank_before ?? '-'} -> ${app.rank_after ?? '-'} ${app.app_id} ${app.app_name}`,
       ),
     ),
   ])
+}
+
+function describeSide(side: Totals, [before]: readonly Totals[]): string {
+  const changed = (name: 'total_requests' | 'total_tokens') =>
+    side.side === 'after' && before !== undefined ? change(before[name], side[name]) : ''
+  return (
+    `${side.side.padEnd(8)} through ${side.data_through}: ${pluralize(grouped(side.apps), 'app')}, ${pluralize(grouped(side.app_days), 'app-day')}, ` +
+    `${pluralize(grouped(side.total_requests), 'request')}${changed('total_requests')}, ` +
+    `${pluralize(grouped(side.total_tokens), 'token')}${changed('total_tokens')}`
+  )
+}
+
+/** How much a figure changed, in percent of what it was; nothing where it did not, or was 0. */
+function change(before: string, after: string): string {
+  if (before === after || before === '0') return ''
+  const hundredths = Number(((BigInt(after) - BigInt(before)) * 10_000n) / BigInt(before))
+  return ` (${hundredths < 0 ? '' : '+'}${(hundredths / 100).toFixed(2)}%)`
 }
 
 function section(title: string, lines: readonly string[]): string[] {

@@ -10,12 +10,14 @@ import type { Report } from '../run.ts'
 import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
+import { createBriefProgress } from '../terminal/progress.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 
 export const run: Command = {
-  usage: 'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--json]',
+  usage:
+    'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--brief] [--json]',
   summary:
     'counts new and changed days, proves the result and publishes it; what runs when no command is given',
   options: {
@@ -27,6 +29,7 @@ export const run: Command = {
       'and the snapshot states this time; after a TIME to come, later runs are refused until then',
     '--dry-run': 'say what would be done, and write nothing',
     '--with-sample': 'put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
+    '--brief': 'tell of the run in one line instead of a line for each stage',
     '--json': 'print the report as JSON',
   },
   prepare(args) {
@@ -39,6 +42,7 @@ export const run: Command = {
         'as-of': { type: 'string' },
         'dry-run': { type: 'boolean', default: false },
         'with-sample': { type: 'boolean', default: false },
+        brief: { type: 'boolean', default: false },
       },
     })
     const asOf = readAsOf(values['as-of'])
@@ -49,7 +53,10 @@ export const run: Command = {
       if (values['dry-run']) return plan({ ...dependencies, now }, range, values.json)
       if (asOf !== undefined && asOf > dependencies.now()) warnOfFuture(dependencies, asOf)
       if (values['with-sample']) offerSample(dependencies)
-      const report = await runAndTell({ ...dependencies, now }, { accepted, range })
+      const brief = values.brief ? createBriefProgress(dependencies.progress) : undefined
+      const progress = brief?.progress ?? dependencies.progress
+      const report = await runAndTell({ ...dependencies, now, progress }, { accepted, range })
+      brief?.end()
       if (values.json) dependencies.print(JSON.stringify(report, null, 2))
     }
   },

@@ -3,6 +3,8 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../contract/program.ts'
+import { daysBetween, lastCompletedDay } from '../contract/calendar.ts'
+import { describeRange, rangesOf } from '../contract/day-ranges.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
@@ -58,9 +60,11 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const facts = await withSnapshots(dependencies.config, { current }, (connection) =>
     readRow(connection, 'status.sql', factsRow),
   )
-  printResult(dependencies, json, { current, ...facts, ...rest }, [
+  const behind = daysBehind(facts.data_through, dependencies.now())
+  printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
     `current       ${current}, computed at ${facts.as_of}`,
     `data          ${facts.first_day} to ${facts.data_through}: ${pluralize(facts.apps, 'app')}, ${pluralize(facts.app_days, 'app-day')}`,
+    `age           ${age(behind)}`,
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
@@ -94,8 +98,20 @@ function ended(lastRun: LastRun | null): string[] {
   return [`last run      ${finished_at} ${outcome}${why}`]
 }
 
+/** How many days that are over the data does not have yet. */
+function daysBehind(dataThrough: string, now: Date): number {
+  return Math.max(0, daysBetween(dataThrough, lastCompletedDay(now)))
+}
+
+function age(behind: number): string {
+  if (behind === 0) return 'up to date: the last completed day is in the data'
+  return `${pluralize(behind, 'completed day')} not in the data: deliver their usage, then npm run nightly`
+}
+
 function listed(days: readonly string[]): string {
-  return days.length === 0 ? 'no day' : days.join(', ')
+  if (days.length === 0) return 'no day'
+  const spans = rangesOf(days).map(describeRange).join(', ')
+  return days.length === 1 ? spans : `${days.length} days: ${spans}`
 }
 
 /** Bytes that the files of the snapshots take; a file that several of them share counts once. */

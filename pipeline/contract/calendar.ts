@@ -2,6 +2,7 @@
 import { UTCDate } from '@date-fns/utc'
 // By function: the package's index is read for more than a second at every start.
 import { addDays as plusDays } from 'date-fns/addDays'
+import { millisecondsInDay } from 'date-fns/constants'
 import { isValid } from 'date-fns/isValid'
 import { lightFormat } from 'date-fns/lightFormat'
 import { parseISO } from 'date-fns/parseISO'
@@ -21,6 +22,11 @@ export function utcDay(time: Date): string {
 /** The day that lies `days` after `day` (before, when negative), both `YYYY-MM-DD`. */
 export function addDays(day: string, days: number): string {
   return utcDay(plusDays(new UTCDate(day), days))
+}
+
+/** How many days after `from` the day `to` is, both `YYYY-MM-DD`. */
+export function daysBetween(from: string, to: string): number {
+  return (Date.parse(to) - Date.parse(from)) / millisecondsInDay
 }
 
 /** The most recent UTC day that is over at `now`: what a run at `now` may publish up to (CONTRACT 7). */

@@ -35,6 +35,13 @@ export function pluralize(count: number | bigint | string, noun: string): string
   return `${count} ${noun}${String(count) === '1' ? '' : 's'}`
 }
 
+const GROUPED = new Intl.NumberFormat('en')
+
+/** A whole number with its digits in groups: `48,278,728`. */
+export function grouped(value: bigint | number | string): string {
+  return GROUPED.format(BigInt(value))
+}
+
 /** Columns of a help text: what fits a usual terminal. */
 const HELP_COLUMNS = 100
 

@@ -55,7 +55,8 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
       const day = DAY_FOLDER.exec(entry.name)?.[1]
       if (day === undefined || !daySchema.safeParse(day).success || !isFolder(entry)) {
         throw new DataError(
-          `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it`,
+          `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it; ` +
+            'npm run nightly -- import FILE sorts the rows of a file into the folders of their days',
         )
       }
       return { day, files: listFiles(rawFolder, join('usage', entry.name)) }

@@ -77,6 +77,7 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
   } = await readRow(connection, 'resolve/left-out.sql#totals', reportRow, UNATTRIBUTED)
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
   if (dated_ahead.length > 0) progress.note(describeAhead(dated_ahead))
+  if (BigInt(facts.tokens_published) === 0n) progress.note(describeNobody(facts))
   return {
     summary:
       `${pluralize(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
@@ -93,6 +94,19 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
       tokens_unattributed,
     },
   }
+}
+
+/** An empty ranking would pass for a success. */
+function describeNobody({
+  apps_registered,
+  apps_public,
+  apps_unregistered,
+}: Pick<z.infer<typeof reportRow>, 'apps_registered' | 'apps_public' | 'apps_unregistered'>): string {
+  return (
+    `WARNING: NO APP IS RANKED. ${apps_public} of ${pluralize(apps_registered, 'app')} in the registry are public, and ` +
+    `${pluralize(apps_unregistered, 'app')} with usage are not registered. Compare app_id in raw/usage and raw/apps; ` +
+    'npm run apps -- list shows the registry, npm run apps -- show ID makes an app public'
+  )
 }
 
 function describeAhead(rows: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** What a run tells the operator on stderr while it works: a bar on a terminal, plain lines elsewhere. */
+/** What a run tells the operator on stderr while it works: a bar on a terminal, a line for each stage elsewhere. */
 import { styleText } from 'node:util'
 import { printable } from '../contract/terminal.ts'
 
@@ -9,7 +9,7 @@ export type Output = {
 }
 
 export type Progress = {
-  /** Work inside a stage: `done` of `total` steps. */
+  /** Work inside a stage: `done` of `total` steps; only a terminal shows it. */
   step(stage: string, done: number, total: number): void
   /** A stage is over, after `ms` milliseconds. */
   finished(stage: string, summary: string, ms: number): void
@@ -20,11 +20,6 @@ export type Progress = {
 const BAR_WIDTH = 24
 const STAGE_WIDTH = 8
 const CLEAR_LINE = '\r\u001B[2K'
-
-/** Plain output reports a long stage at each tenth, so that a log of a backfill stays short. */
-function atNewTenth(done: number, total: number): boolean {
-  return Math.floor((10 * done) / total) > Math.floor((10 * (done - 1)) / total)
-}
 
 function bar(done: number, total: number): string {
   const filled = Math.round((BAR_WIDTH * done) / total)
@@ -38,9 +33,8 @@ export function createProgress(output: Output): Progress {
   const paint = (style: 'dim' | 'bold', text: string) => (terminal ? styleText(style, text) : text)
   return {
     step(stage, done, total) {
-      if (terminal)
-        output.write(`${clear}${stage.padEnd(STAGE_WIDTH)} ${bar(done, total)} ${done} of ${total}`)
-      else if (total >= 20 && atNewTenth(done, total)) output.write(`${stage}: ${done} of ${total}\n`)
+      if (!terminal) return
+      output.write(`${clear}${stage.padEnd(STAGE_WIDTH)} ${bar(done, total)} ${done} of ${total}`)
     },
     finished(stage, summary, ms) {
       const seconds = paint('dim', `${(ms / 1000).toFixed(2)} s`)
@@ -49,5 +43,25 @@ export function createProgress(output: Output): Progress {
     note(text) {
       output.write(`${clear}${printable(text)}\n`)
     },
+  }
+}
+
+/** A progress that tells of a whole run in one line, and what writes that line once the run is over. */
+export function createBriefProgress(progress: Progress): {
+  readonly progress: Progress
+  readonly end: () => void
+} {
+  let total = 0
+  let outcome = ''
+  return {
+    progress: {
+      ...progress,
+      finished(stage, summary, ms) {
+        total += ms
+        // What this stage counted is what is published, or why nothing is.
+        if (stage === 'rank') outcome = summary
+      },
+    },
+    end: () => progress.finished('run', outcome, total),
   }
 }

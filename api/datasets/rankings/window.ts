@@ -1,5 +1,4 @@
-import { millisecondsInDay } from 'date-fns/constants'
-import { addDays, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
+import { addDays, daysBetween, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
 export const DEFAULT_WINDOW_DAYS = 30
@@ -26,7 +25,7 @@ export function resolveWindow(
 
 /** How many days a window has. */
 export function daysOf({ start, end }: DateWindow): number {
-  return 1 + (Date.parse(end) - Date.parse(start)) / millisecondsInDay
+  return 1 + daysBetween(start, end)
 }
 
 /** The window of equal length just before. */

@@ -1,11 +1,12 @@
 /** Days that are not like the others: missing, partial or restated, told apart from days without usage. */
 import { z } from 'zod'
-import { addDays, daySchema } from '../../../pipeline/contract/calendar.ts'
+import { daySchema } from '../../../pipeline/contract/calendar.ts'
+import { describeRange, rangesOf } from '../../../pipeline/contract/day-ranges.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import type { DateWindow } from '../../datasets/rankings/window.ts'
 import type { SpecialDays } from '../charts/columns.ts'
-import { eachDay, inWords } from '../days.ts'
+import { eachDay } from '../days.ts'
 import { html, type Html } from '../html.ts'
 import { counted } from '../numbers.ts'
 
@@ -104,12 +105,7 @@ const SPANS_TOLD = 8
 
 /** Days in order, those that follow each other as one span: `2026-01-05, 2026-01-08 to 2026-01-10`. */
 function spans(days: readonly string[]): string {
-  const found: DateWindow[] = []
-  for (const day of days) {
-    const last = found.at(-1)
-    if (last !== undefined && addDays(last.end, 1) === day) found[found.length - 1] = { ...last, end: day }
-    else found.push({ start: day, end: day })
-  }
-  const told = found.slice(0, SPANS_TOLD).map(inWords).join(', ')
+  const found = rangesOf(days)
+  const told = found.slice(0, SPANS_TOLD).map(describeRange).join(', ')
   return found.length > SPANS_TOLD ? `${told} and further days` : told
 }

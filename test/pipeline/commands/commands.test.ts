@@ -18,6 +18,7 @@ import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { SILENT } from '../../support/in-process.ts'
 import { TemporaryFolders, runCommand, startNightly, writeRaw } from '../../support/nightly.ts'
+import { publishSnapshot } from '../../support/snapshot.ts'
 import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
 
 const folders = new TemporaryFolders()
@@ -52,6 +53,25 @@ describe('status', () => {
       snapshots: 2,
       bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
       retracted: [],
+    })
+  })
+
+  it('says how old the data is, and joins days that follow each other', async () => {
+    const old = folders.make()
+    await publishSnapshot(old, {
+      asOf: new Date('2026-01-20T02:00:00Z'),
+      firstDay: '2026-01-01',
+      dataThrough: '2026-01-10',
+      apps: [],
+      daily: [],
+      missing: ['2026-01-03', '2026-01-04', '2026-01-05', '2026-01-08'],
+    })
+    const { stdout } = await runCommand(old, 'status')
+    expect(stdout).toMatch(/^age {11}\d+ completed days not in the data: deliver their usage/m)
+    expect(stdout).toContain('missing       4 days: 2026-01-03 to 2026-01-05, 2026-01-08\n')
+    const behind = (Date.now() - Date.parse('2026-01-12')) / 86_400_000
+    expect(JSON.parse((await runCommand(old, 'status', '--json')).stdout)).toMatchObject({
+      days_behind: Math.floor(behind) + 1,
     })
   })
 

@@ -109,7 +109,27 @@ it('tells a day on which traffic moved from one app to another, though its total
   expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps (figures)\n')
   // In the list of its tag the app has another rank, which is no move.
   // A terminal would obey what stands in the name.
-  expect(stdout).toContain('apps: 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists: 0\n')
+  expect(stdout).toContain(
+    'apps (change, app_id, app_name): 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists',
+  )
+})
+
+it('groups digits, and tells changes in percent', async () => {
+  const grown = folders.make()
+  const deliverTokens = (tokens: number) =>
+    writeRaw(
+      grown,
+      'usage/date=2026-01-06/rows.csv',
+      `ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,${tokens},0\n`,
+    )
+  writeRaw(grown, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
+  deliverTokens(1_000_000)
+  await runAt(grown, '2026-01-07T02:00:00Z')
+  deliverTokens(1_005_000)
+  await runAt(grown, '2026-01-08T02:00:00Z')
+  const { stdout } = await runCommand(grown, 'diff', FIRST, SECOND)
+  expect(stdout).toContain('1 request, 1,005,000 tokens (+0.50%)\n')
+  expect(stdout).toContain('  2026-01-06: 1,000,000 -> 1,005,000 tokens (+0.50%), 1 app (figures)\n')
 })
 
 it('tells moved ranks, the best ones first', async () => {
@@ -131,10 +151,9 @@ it('tells moved ranks, the best ones first', async () => {
   const lines = ['1 -> 2 1 App', '3 -> 1 3 App', '2 -> 3 2 App']
   const sorts = ['popular ', 'trending']
   const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
-  expect(stdout.split('ranks in the 30-day lists: 6\n')[1]?.split('\n')).toEqual([
-    ...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)),
-    '',
-  ])
+  expect(
+    stdout.split('ranks in the 30-day lists (sort, before -> after, app_id, app_name): 6\n')[1]?.split('\n'),
+  ).toEqual([...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)), ''])
 })
 
 it('shows people the first twenty of a kind, and how many more there are', async () => {
@@ -148,7 +167,8 @@ it('shows people the first twenty of a kind, and how many more there are', async
   expect(stdout).toBe(
     'before   through 2026-01-06: 0 apps, 0 app-days, 0 requests, 0 tokens\n' +
       'after    through 2026-01-06: 21 apps, 0 app-days, 0 requests, 0 tokens\n' +
-      `days that changed: 0\napps: 21\n${shown.join('')}  and 1 more; --json lists them all\nranks in the 30-day lists: 0\n`,
+      `days that changed: 0\napps (change, app_id, app_name): 21\n${shown.join('')}  and 1 more; --json lists them all\n` +
+      'ranks in the 30-day lists (sort, before -> after, app_id, app_name): 0\n',
   )
 })
 

@@ -94,6 +94,25 @@ describe('broken registries', () => {
   })
 
   it.each([
+    ['all apps are hidden', '1,A,hidden,,,2025-01-01', '0 of 1 app in the registry are public'],
+    ['the apps of the usage are others', '7,A,public,,,2025-01-01', '1 app with usage are not registered'],
+  ])('a run whose rankings are empty says so loudly: %s', async (_name, registry, words) => {
+    const dataDir = folder(registry)
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-05/rows.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,5,5\n',
+    )
+    const notes: string[] = []
+    await runNightly(readConfig({ DATA_DIR: dataDir }), {
+      now: () => new Date(AS_OF),
+      progress: { ...SILENT, note: (text) => notes.push(text) },
+    })
+    expect(notes.join('\n')).toContain('WARNING: NO APP IS RANKED.')
+    expect(notes.join('\n')).toContain(words)
+  })
+
+  it.each([
     [20, 'can be seen'],
     [21, 'and 1 more'],
   ])('of %i faults the last line is %s', async (faults, last) => {

@@ -372,7 +372,8 @@ describe('files that cannot be counted', () => {
     const dataDir = folder()
     writeRaw(dataDir, 'usage/date=2026-02-30/rows.csv', HEADER)
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      'usage/date=2026-02-30 is not a day: expected a folder date=YYYY-MM-DD',
+      'usage/date=2026-02-30 is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it; ' +
+        'npm run nightly -- import FILE sorts',
     )
   })
 

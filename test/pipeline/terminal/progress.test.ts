@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createProgress } from '../../../pipeline/terminal/progress.ts'
+import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'
 
 /** What a progress writes for one stage of 40 steps. */
 function written(isTTY: boolean): string {
@@ -18,22 +18,26 @@ describe('createProgress', () => {
     expect(text.match(/\n/g)).toHaveLength(2)
   })
 
-  it('writes plain lines elsewhere, one for each tenth of a long stage', () => {
-    const lines = written(false).split('\n')
-    expect(lines.slice(0, 2)).toEqual(['load: 4 of 40', 'load: 8 of 40'])
-    expect(lines.slice(10)).toEqual(['load     40 days counted  1.23 s', 'a note', ''])
-    expect(written(false)).not.toContain('\u001B')
+  it('writes one plain line for a stage elsewhere', () => {
+    expect(written(false)).toBe('load     40 days counted  1.23 s\na note\n')
+  })
+
+  it('tells of a whole run in one line, where it is asked to be brief', () => {
+    let text = ''
+    const { progress, end } = createBriefProgress(
+      createProgress({ write: (piece: string) => (text += piece) }),
+    )
+    progress.finished('load', '40 days counted', 1000)
+    progress.finished('rank', '3 apps', 250)
+    progress.note('a note')
+    progress.finished('publish', 'done', 500)
+    end()
+    expect(text).toBe('a note\nrun      3 apps  1.75 s\n')
   })
 
   it('notes nothing that a terminal would obey', () => {
     let text = ''
     createProgress({ write: (piece: string) => (text += piece) }).note('a\u001B[2Jb\u009Bc\td\n  e')
     expect(text).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e\n')
-  })
-
-  it('does not report the steps of a short stage in plain output', () => {
-    let text = ''
-    createProgress({ write: (piece: string) => (text += piece) }).step('load', 1, 3)
-    expect(text).toBe('')
   })
 })
