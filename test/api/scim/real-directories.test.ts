@@ -102,6 +102,23 @@ const status = (code: number, headers: Readonly<Record<string, string>> = {}): R
   body: { status: String(code) },
 })
 const hangUp: Reply = { send: (response) => response.destroy() }
+const halfAReply: Reply = {
+  send: (response) => {
+    response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou')
+    setTimeout(() => response.destroy(), 10)
+  },
+}
+const inParts = (body: unknown): Reply => ({
+  send: (response) => {
+    const parts = JSON.stringify(body).match(/.{1,50}/gs) ?? []
+    const timer = setInterval(() => {
+      const part = parts.shift()
+      if (part !== undefined) return response.write(part)
+      clearInterval(timer)
+      return response.end()
+    }, 1)
+  },
+})
 const config =
   (reply: Reply): Quirk =>
   ({ path }) =>
@@ -236,6 +253,16 @@ const PAGING: Readonly<Record<string, Case>> = {
     quirk: ofList(() => ({ body: { totalResults: 1, Resources: some[0] } })),
     ends: 1,
   },
+  'counts its groups from 0, so that none is the first': {
+    quirk: ofList((asked) => ({
+      body: {
+        totalResults: 250,
+        Resources: hundreds.slice(startIndexOf(asked), startIndexOf(asked) + 20),
+      },
+    })),
+    ends: 'directory_incomplete',
+  },
+  'gives an empty list by its total alone': { quirk: ofList(() => ({ body: { totalResults: 0 } })), ends: 0 },
   'gives an empty list as null': {
     quirk: ofList(() => ({ body: { totalResults: 0, Resources: null } })),
     ends: 0,
@@ -261,8 +288,25 @@ const PAGING: Readonly<Record<string, Case>> = {
     quirk: byCursor(hundreds, { says: false, most: 100 }),
     ends: 250,
   },
+  'ends its cursors with an empty one': {
+    quirk: ofList(() => ({ body: { Resources: some, nextCursor: '' } })),
+    ends: 3,
+  },
+  'lets a cursor expire': {
+    quirk: (asked) =>
+      asked.query.get('cursor') === '50' && asked.before < 3
+        ? { status: 400, body: { scimType: 'expiredCursor' } }
+        : byCursor(hundreds)(asked),
+    ends: 250,
+  },
+  'leads its cursors in a circle': {
+    quirk: ofList(() => ({ body: { Resources: some, nextCursor: 'again' } })),
+    ends: 'directory_incomplete',
+  },
   'refuses a large count with a cursor': { quirk: byCursor(hundreds, { only: true, most: 10 }), ends: 250 },
 }
+
+const byCase = ofList(() => ({ body: { totalResults: 2, Resources: groupsNamed('g', 'G') } }))
 
 const SHAPES: Readonly<Record<string, Case>> = {
   'members as one object': { quirk: oddMembers({ value: 'ann' }), ends: 3, odd: ['ann'] },
@@ -312,6 +356,40 @@ const SHAPES: Readonly<Record<string, Case>> = {
     ends: 3,
     odd: ['1'],
   },
+  'the same member again and again': {
+    quirk: oddMembers([{ value: 'ann' }, { value: 'ann', display: 'Later' }, { value: 'Ann' }]),
+    ends: 3,
+    odd: ['Ann', 'ann'],
+  },
+  'a member that was taken out': {
+    quirk: oddMembers([{ value: 'ann', operation: 'delete' }, { value: 'bob' }]),
+    ends: 3,
+    odd: ['bob'],
+  },
+  'names of attributes in capitals': {
+    quirk: oddGroup({ ID: 'odd', DisplayName: 'Odd', MEMBERS: [{ Value: 'ann' }] }),
+    ends: 3,
+    odd: ['ann'],
+  },
+  'a name that is null': { quirk: oddGroup({ id: 'odd', displayName: null }), ends: 3, odd: null },
+  'a name of blanks': { quirk: oddGroup({ id: 'odd', displayName: '  ' }), ends: 3, odd: null },
+  'a name that would hurt a page or a terminal': {
+    quirk: oddGroup({ id: 'odd', displayName: '=cmd|<script>\u0000\u001b[2J\u202e' }),
+    ends: 3,
+    odd: null,
+  },
+  'an id that is a number': { quirk: oddGroup({ id: 2, displayName: 'Odd' }), ends: 3 },
+  'an id in braces': { quirk: oddGroup({ id: '{9F-1}', displayName: 'Odd' }), ends: 3 },
+  'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
+  'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
+  'an id that differs from another in its case': { quirk: byCase, ends: 2 },
+  'the name of another group': { quirk: oddGroup({ id: 'odd', displayName: 'Group 1' }), ends: 3, odd: null },
+  'a group that is not active, and listed': {
+    quirk: oddGroup({ id: 'odd', displayName: 'Odd', active: false, meta: { deleted: true }, members: [] }),
+    ends: 3,
+    odd: [],
+  },
+  'nothing but an id': { quirk: oddGroup({ id: 'odd' }), ends: 3, odd: null },
   'a name that is a number': { quirk: oddGroup({ id: 'odd', displayName: 2024 }), ends: 3, odd: null },
   'a name that is a list': {
     quirk: oddGroup({ id: 'odd', displayName: [] }),
@@ -368,6 +446,51 @@ const HTTP: Readonly<Record<string, Case>> = {
   'times out a few times': { groups: some, quirk: faultsFirst(3, status(408)), ends: 3 },
   'is away for a moment': { groups: some, quirk: faultsFirst(2, status(502)), ends: 3 },
   'hangs up a few times': { groups: some, quirk: faultsFirst(3, hangUp), ends: 3 },
+  'asks for a pause until a time': {
+    groups: some,
+    quirk: faultsFirst(2, status(429, { 'Retry-After': new Date(Date.now() + 2000).toUTCString() })),
+    ends: 3,
+  },
+  'fails in the middle for a while': {
+    groups: hundreds,
+    quirk: ofList((asked) => (startIndexOf(asked) > 100 && asked.before < 4 ? status(502) : undefined)),
+    ends: 250,
+  },
+  'hangs up in the middle for a while': {
+    groups: hundreds,
+    quirk: ofList((asked) => (startIndexOf(asked) > 100 && asked.before < 4 ? halfAReply : undefined)),
+    ends: 250,
+  },
+  'sends in small parts': {
+    groups: some,
+    quirk: ofList((asked) => inParts(listOf(some, asked.query))),
+    ends: 3,
+  },
+  'sends an ETag and a large header': {
+    groups: some,
+    quirk: ofList((asked) => ({
+      headers: { ETag: 'W/"1"', 'X-Large': 'x'.repeat(15_000) },
+      body: listOf(some, asked.query),
+    })),
+    ends: 3,
+  },
+  'leads to the same path with a slash': {
+    quirk: ofList(() => status(301, { Location: '/scim/v2/Groups/' })),
+    ends: 'directory_invalid_response',
+  },
+  'repeats the token as its error': {
+    quirk: ofList(({ authorization }) => ({
+      status: 400,
+      body: { detail: authorization, scimType: authorization?.slice(7) },
+    })),
+    ends: 'directory_invalid_response',
+  },
+  'repeats the token as a name': {
+    quirk: ofList(({ authorization }) => ({
+      body: { totalResults: 1, Resources: [{ id: 'a', displayName: authorization?.slice(7) }] },
+    })),
+    ends: 'directory_invalid_response',
+  },
   'fails in the middle': {
     groups: hundreds,
     quirk: ofList((asked) => (startIndexOf(asked) > 100 ? status(500) : undefined)),
@@ -421,6 +544,28 @@ const BY_GROUP: Readonly<Record<string, Case>> = {
     quirk: ({ path }) => (/^\/Groups\/[1-7]$/.test(path) ? status(403) : undefined),
     members: 'per_group',
     ends: 'directory_unauthorized',
+  },
+  'gives users and groups as the members of each group': {
+    groups: manyGroups(5),
+    quirk: ({ path }) =>
+      path.startsWith('/Groups/')
+        ? {
+            body: {
+              id: path.slice(8),
+              displayName: 'x',
+              members: [{ value: 'ann' }, { value: '2', type: 'Group' }],
+            },
+          }
+        : undefined,
+    members: 'per_group',
+    ends: 5,
+  },
+  'gives nonsense for one group': {
+    groups: manyGroups(5),
+    quirk: ({ path }) => (path === '/Groups/3' ? { body: { id: '3', members: 'x' } } : undefined),
+    members: 'per_group',
+    ends: 5,
+    warning: 'wrong type',
   },
   'gives a list for each group': {
     groups: manyGroups(5),
