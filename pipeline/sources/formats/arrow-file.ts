@@ -1,13 +1,16 @@
 /** Reads Arrow IPC files (both forms, file and stream) row by row, every value as text. */
 import {
+  Column,
   CompressionType,
   Precision,
   setCompressionCodec,
+  Table,
   tableFromIPC,
+  tableToIPC,
   TimeUnit,
   Type,
 } from '@uwdata/flechette'
-import type { DataType, Table } from '@uwdata/flechette'
+import type { DataType, Field, Schema } from '@uwdata/flechette'
 import { decompressFrameSync } from 'lz4-napi'
 import { readFile } from 'node:fs/promises'
 import { zstdDecompressSync } from 'node:zlib'
@@ -63,8 +66,8 @@ export type TextRow = readonly (string | null)[]
  */
 export async function* readArrow(file: RawFile, columns: Columns): AsyncGenerator<TextRow[]> {
   try {
-    for await (const table of readTables(file)) {
-      const readers = columnReaders(file, table, columns)
+    for await (const { fields, table } of readTables(file)) {
+      const readers = columnReaders(file, { fields, table }, columns)
       for (let first = 0; first < table.numRows; first += ROWS_AT_ONCE) {
         const length = Math.min(ROWS_AT_ONCE, table.numRows - first)
         yield Array.from({ length }, (_, index) => readers.map((read) => read(first + index)))
@@ -72,19 +75,18 @@ export async function* readArrow(file: RawFile, columns: Columns): AsyncGenerato
     }
   } catch (error) {
     if (error instanceof DataError) throw error
-    throw new DataError(`${file.name} cannot be read as Arrow IPC: ${reasonOf(error)}`, { cause: error })
+    throw new DataError(
+      `${file.name} cannot be read as Arrow IPC: ${messageOf(error)}. Deliver the file again, whole`,
+      { cause: error },
+    )
   }
 }
 
-/** With the remedy. The library knows no decimal numbers whose last digits are left out. */
-function reasonOf(error: unknown): string {
-  return error instanceof RangeError && error.message.includes('Exponent')
-    ? 'a column of decimal numbers has a negative scale. Write it as integers'
-    : `${messageOf(error)}. Deliver the file again, whole`
-}
+/** Record batches, and their columns as the file has them. */
+type Batches = { readonly fields: readonly Field[]; readonly table: Table }
 
 /** The record batches of a file, some at a time; streams may stand one behind the other in it. */
-async function* readTables(file: RawFile): AsyncGenerator<Table> {
+async function* readTables(file: RawFile): AsyncGenerator<Batches> {
   // Schema and dictionaries that were before the present messages.
   let before: ArrowMessage[] = []
   let messages: ArrowMessage[] = []
@@ -92,15 +94,17 @@ async function* readTables(file: RawFile): AsyncGenerator<Table> {
     const all = [...before, ...messages]
     before = all.filter(({ isRecords }) => !isRecords)
     messages = []
-    return tableFromIPC(
-      all.map(({ bytes }) => bytes),
-      EXACT,
-    )
+    return decodeMessages(all)
   }
   for await (const message of readMessages(file)) {
     // Arrow's library for JavaScript writes the schema of a file into its footer alone.
     const isBare = before.length + messages.length === 0 && !message.isSchema
-    if (isBare) return yield tableFromIPC(await readFile(file.path), EXACT)
+    if (isBare) {
+      const bytes = await readFile(file.path)
+      const table = tryDecodeFile(bytes)
+      if (table !== undefined) return yield { fields: table.schema.fields, table }
+      messages.push(await schemaOfFooter(bytes))
+    }
     const length = messages.reduce((sum, { bytes }) => sum + bytes.length, message.bytes.length)
     const isFull = length > BYTES_AT_ONCE && messages.some(({ isRecords }) => isRecords)
     if (isFull || (message.isSchema && before.length + messages.length > 0)) yield decode()
@@ -110,22 +114,72 @@ async function* readTables(file: RawFile): AsyncGenerator<Table> {
   yield decode()
 }
 
+/** Undefined for a file with decimal numbers of negative scale. */
+function tryDecodeFile(bytes: Buffer): Table | undefined {
+  try {
+    return tableFromIPC(bytes, EXACT)
+  } catch (error) {
+    if (error instanceof RangeError && error.message.includes('Exponent')) return undefined
+    throw error
+  }
+}
+
+async function schemaOfFooter(bytes: Buffer): Promise<ArrowMessage> {
+  const arrow = await import('apache-arrow')
+  const { schema } = arrow.RecordBatchReader.from(bytes).open()
+  const message = arrow.tableToIPC(new arrow.Table(schema), 'stream')
+  return { isSchema: true, isRecords: false, bytes: Buffer.from(message) }
+}
+
+function decodeMessages(messages: readonly ArrowMessage[]): Batches {
+  const schemaBytes = messages.filter(({ isSchema }) => isSchema).map(({ bytes }) => bytes)
+  const { fields } = tableFromIPC(schemaBytes).schema
+  const { schema } = tableFromIPC(schemaBytes)
+  const isChanged = dropNegativeScales(schema.fields)
+  const bytes = messages.map((message) =>
+    isChanged && message.isSchema ? schemaMessage(schema) : message.bytes,
+  )
+  return { fields, table: tableFromIPC(bytes, EXACT) }
+}
+
+/**
+ * The library refuses a file that has decimal numbers of negative scale anywhere; without their scale it reads them.
+ * @returns whether there are any.
+ */
+function dropNegativeScales(fields: readonly Field[]): boolean {
+  return fields.map(({ type }) => dropNegativeScale(type)).includes(true)
+}
+
+function dropNegativeScale(type: DataType): boolean {
+  if (type.typeId === Type.Dictionary) return dropNegativeScale(type.dictionary)
+  if (type.typeId !== Type.Decimal) return 'children' in type && dropNegativeScales(type.children)
+  const isNegative = type.scale < 0
+  if (isNegative) type.scale = 0
+  return isNegative
+}
+
+function schemaMessage(schema: Schema): Uint8Array {
+  const columns = schema.fields.map(({ type }) => new Column([], type))
+  return tableToIPC(new Table(schema, columns), { format: 'stream' }) ?? new Uint8Array()
+}
+
 /** How each of the columns is read at a row of the table. */
 function columnReaders(
   file: RawFile,
-  table: Table,
+  { fields, table }: Batches,
   columns: Columns,
 ): readonly ((index: number) => string | null)[] {
   const matched = matchColumns(file, table.names, columns)
   return allColumns(columns).map((name) => {
     const position = matched.get(name)
+    const field = position === undefined ? undefined : fields[position]
     const column = position === undefined ? undefined : table.getChildAt(position)
-    if (column === undefined) return () => null
+    if (field === undefined || column === undefined) return () => null
     const isList = columns.lists?.includes(name) === true
-    const toText = textOf(column.type, isList)
+    const toText = textOf(field.type, isList)
     if (toText === undefined && isDecisive(columns, name)) {
       throw new DataError(
-        `${file.name}: the column ${name} is of type ${nameOf(column.type)}, which cannot hold it`,
+        `${file.name}: the column ${name} is of type ${nameOf(field.type)}, which cannot hold it`,
       )
     }
     const missing = isInstead(columns, name) ? '' : null
@@ -192,6 +246,7 @@ function timeText(milliseconds: number): string {
 
 /** A whole number has no digits behind the point: `1.000` is text of no integer. */
 function decimalText(unscaled: bigint, scale: number): string {
+  if (scale < 0) return String(unscaled * 10n ** BigInt(-scale))
   const unit = 10n ** BigInt(scale)
   if (unscaled % unit === 0n) return String(unscaled / unit)
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0')

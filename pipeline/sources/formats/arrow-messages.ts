@@ -8,6 +8,8 @@ const FILE_MAGIC = Buffer.from('ARROW1')
 /** The magic and the padding behind it. */
 const FILE_START_BYTES = 8
 const STREAM_END = Buffer.from('ffffffff00000000', 'hex')
+/** That of version 0.14 of the format and before. */
+const LEGACY_STREAM_END = STREAM_END.subarray(4)
 const CONTINUATION = 0xff_ff_ff_ff
 
 /** The places of two fields in the table Message of the format. */
@@ -33,23 +35,35 @@ export async function* readMessages(file: RawFile): AsyncGenerator<ArrowMessage>
   const handle = await open(file.path)
   try {
     const { size } = await handle.stat()
-    const isFile = (await readAt(handle, 0, FILE_MAGIC.length)).equals(FILE_MAGIC)
+    const start = await readAt(handle, 0, FILE_MAGIC.length)
+    const isFile = start.equals(FILE_MAGIC)
     const end = await readAt(handle, Math.max(0, size - STREAM_END.length), STREAM_END.length)
-    // A stream cut between two messages reads like a whole one.
-    if (isFile ? !end.subarray(2).equals(FILE_MAGIC) : !end.equals(STREAM_END)) {
-      throw new DataError(`${file.name} is not a whole Arrow IPC file: its end mark is missing`)
-    }
+    if (!end.subarray(-endOf(start).length).equals(endOf(start))) throw notWhole(file)
     let position = isFile ? FILE_START_BYTES : 0
+    let isEnded = false
     while (position < size) {
       const head = await readHead(handle, position, size)
-      if (head.metadata.length === 0 && isFile) return
+      isEnded = head.metadata.length === 0
+      if (isEnded && isFile) return
       const bytes = await readAt(handle, position, head.length)
-      if (head.metadata.length > 0) yield { ...kindOf(head.metadata), bytes }
+      if (!isEnded) yield { ...kindOf(head.metadata), bytes }
       position += head.length
     }
+    // A stream cut between two messages reads like a whole one, and what a message ends with may look like an end mark.
+    if (!isEnded) throw notWhole(file)
   } finally {
     await handle.close()
   }
+}
+
+/** The bytes with which a file ends that begins so. */
+function endOf(start: Buffer): Buffer {
+  if (start.equals(FILE_MAGIC)) return FILE_MAGIC
+  return start.subarray(0, 4).equals(STREAM_END.subarray(0, 4)) ? STREAM_END : LEGACY_STREAM_END
+}
+
+function notWhole({ name }: RawFile): DataError {
+  return new DataError(`${name} is not a whole Arrow IPC file: its end mark is missing`)
 }
 
 /** Fewer bytes than asked for where the file ends. */

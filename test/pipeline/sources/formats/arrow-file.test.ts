@@ -111,10 +111,12 @@ it('buffers compressed with ZSTD are read', async () => {
   expect(new Set(rows.flat())).toEqual(new Set(['7']))
 })
 
-it('decimals without their last digits are no whole numbers to the library, and the message says what to do', async () => {
-  await expect(valuesOf(decimals(-2, [12n]))).rejects.toThrow(
-    'rows.arrow cannot be read as Arrow IPC: a column of decimal numbers has a negative scale. Write it as integers',
-  )
+it('decimals of negative scale have their zeros, and stand beside other columns, in files and in streams', async () => {
+  const values = decimals(-2, [12n, -3n])
+  expect(await valuesOf(values)).toEqual(['1200', '-300'])
+  const table = new Table({ odd: values, value: vectorFromArray([1n, 2n], new Int64()) })
+  expect(await rowsOf(tableToIPC(table, 'file'), ['value'])).toEqual([['1'], ['2']])
+  expect(await rowsOf(tableToIPC(table, 'stream'), ['value'])).toEqual([['1'], ['2']])
 })
 
 it('a large record batch comes in slices, with every value in its row', async () => {
@@ -176,4 +178,24 @@ it('a file shorter than its end mark would be is named', async () => {
   await expect(rowsOf(Buffer.from('ARROW'), ['value'])).rejects.toThrow(
     'rows.arrow is not a whole Arrow IPC file: its end mark is missing',
   )
+})
+
+/** A stream as version 0.14 of the format had it: no mark before the length of a message. */
+function legacyStream(stream: Uint8Array): Buffer {
+  const bytes = Buffer.from(stream)
+  const mark = Buffer.from('ffffffff', 'hex')
+  for (let at = 0; at >= 0; at = bytes.indexOf(mark, at + 1)) {
+    const length = bytes.readInt32LE(at + 4)
+    if (length === 0) return bytes.subarray(0, at + 4).fill(0, at)
+    bytes.writeInt32LE(length + 4, at)
+    bytes.copyWithin(at + 4, at + 8, at + 8 + length).fill(0, at + 4 + length, at + 8 + length)
+  }
+  throw new Error('The stream has no end')
+}
+
+it('a stream of an early version of the format is read, and refused where its end mark is missing', async () => {
+  const table = new Table({ value: vectorFromArray([1n, 2n], new Int64()) })
+  const stream = legacyStream(tableToIPC(table, 'stream'))
+  expect(await rowsOf(stream, ['value'])).toEqual([['1'], ['2']])
+  await expect(rowsOf(stream.subarray(0, -4), ['value'])).rejects.toThrow('its end mark is missing')
 })
