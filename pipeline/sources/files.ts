@@ -13,6 +13,7 @@ import { fingerprintOf, listUsageDays } from './drop-folder.ts'
 import type { RawFile, UsageDay } from './drop-folder.ts'
 import { proveByFooters, readParquet, readThrough } from './formats/parquet-file.ts'
 import type { ParquetReading, Proof } from './formats/parquet-file.ts'
+import { withExactTimes } from './formats/parquet-times.ts'
 import { nameApps } from './named-apps.ts'
 import { incomingColumns } from './readings.ts'
 import type { UsageSource } from './usage-source.ts'
@@ -57,19 +58,23 @@ export function openDropFolder(rawFolder: string): UsageSource {
       const [first, ...others] = days
       // One day alone is a constant, by which nothing needs to be grouped.
       const day = first !== undefined && others.length === 0 ? `DATE '${first.day}'` : DAY_OF_FILE
-      const batch = { files, day, isOne: others.length === 0 }
+      const staged = files.filter(({ format }) => format !== 'parquet')
+      const parquet = files.filter(({ format }) => format === 'parquet')
+      const batch = { staged, parquet, day, isOne: others.length === 0 }
       await defineValidation(connection)
       try {
-        await countFiles(connection, batch, USAGE_COLUMNS).catch(async (error: unknown) => {
-          // Several days are counted one by one then, so that none loses what is told on the others.
-          if (!NO_TEXT.test(messageOf(error)) || !batch.isOne) throw error
-          // What describes a request decides nothing: where it is no text, it is unknown.
-          await countFiles(connection, batch, { ...USAGE_COLUMNS, descriptive: [] })
+        await withExactTimes(connection, batch.parquet, async (parquet) => {
+          const exact = { ...batch, parquet }
+          await countFiles(connection, exact, USAGE_COLUMNS).catch(async (error: unknown) => {
+            // Several days are counted one by one then, so that none loses what is told on the others.
+            if (!NO_TEXT.test(messageOf(error)) || !batch.isOne) throw error
+            // What describes a request decides nothing: where it is no text, it is unknown.
+            await countFiles(connection, exact, { ...USAGE_COLUMNS, descriptive: [] })
+          })
         })
       } catch (error) {
         // DuckDB seldom names the file whose bytes it could not make sense of.
-        const parquet = files.filter(({ format }) => format === 'parquet')
-        if (!(error instanceof DataError) && !isShortage(error)) await readThrough(connection, parquet)
+        if (!(error instanceof DataError) && !isShortage(error)) await readThrough(connection, batch.parquet)
         throw error
       }
     },
@@ -79,7 +84,8 @@ export function openDropFolder(rawFolder: string): UsageSource {
 
 /** Files that are counted together. */
 type Batch = {
-  readonly files: readonly RawFile[]
+  readonly staged: readonly RawFile[]
+  readonly parquet: readonly RawFile[]
   /** An expression that gives the day of a row's folder. */
   readonly day: string
   readonly isOne: boolean
@@ -87,11 +93,9 @@ type Batch = {
 
 async function countFiles(
   connection: DuckDBConnection,
-  { files, day, isOne }: Batch,
+  { staged, parquet, day, isOne }: Batch,
   parquetColumns: Columns,
 ): Promise<void> {
-  const staged = files.filter(({ format }) => format !== 'parquet')
-  const parquet = files.filter(({ format }) => format === 'parquet')
   const reading = await readParquet(connection, parquet, { day, columns: parquetColumns })
   await createStagingTable(connection, USAGE_COLUMNS)
   await stageFiles(connection, staged, USAGE_COLUMNS)

@@ -13,6 +13,7 @@ import type { RawFile } from './drop-folder.ts'
 import { CSV } from './formats/csv-file.ts'
 import { NDJSON } from './formats/ndjson-file.ts'
 import { groupBySchema, parquetRows, runOverParquet } from './formats/parquet-file.ts'
+import { withExactTimes } from './formats/parquet-times.ts'
 import { stageText } from './formats/text-pass.ts'
 import { textExpression } from './readings.ts'
 import type { TypedColumns } from './readings.ts'
@@ -40,7 +41,7 @@ export async function stageFiles(
   await stageText(connection, CSV, filesOf('csv'), columns)
   await stageText(connection, NDJSON, filesOf('ndjson'), columns)
   for (const file of filesOf('arrow')) await stageArrow(connection, file, columns)
-  await stageParquet(connection, filesOf('parquet'), columns)
+  await withExactTimes(connection, filesOf('parquet'), (exact) => stageParquet(connection, exact, columns))
 }
 
 async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {

@@ -3,11 +3,10 @@
  * found must be as many rows as the bytes hold.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { mkdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { z } from 'zod'
 import { DataError, firstLineOf, isShortage } from '../../errors.ts'
+import { scratchPath } from '../../duckdb/scratch.ts'
 import { listValue, literal } from '../../duckdb/sql-values.ts'
 import { countSchema, execute, queryRows, setVariables } from '../../duckdb/statements.ts'
 import type { Columns } from '../columns.ts'
@@ -114,16 +113,8 @@ async function stageAlone(reader: Reader, text: TextFile): Promise<void> {
   }
 }
 
-/** Beside what DuckDB itself spills, which is cleared away after a kill. */
 async function stageMended(reader: Reader, text: TextFile): Promise<void> {
-  const [setting] = await queryRows(
-    reader.connection,
-    "SELECT current_setting('temp_directory') AS folder",
-    z.object({ folder: z.string() }),
-  )
-  const folder = setting?.folder ?? ''
-  mkdirSync(folder, { recursive: true })
-  const path = join(folder, `mended-${randomUUID()}`)
+  const path = await scratchPath(reader.connection)
   try {
     const file = await writeMended(text.file, path, reader.format.mend)
     await readPass(reader, [{ ...text, file }])

@@ -66,7 +66,7 @@ function holds(condition: Condition, read: Read): boolean {
   return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
 }
 
-/** A number of units since 1970 as ISO 8601 with microseconds; any other text as it is. */
+/** A number of units since 1970 as ISO 8601, to the last digit that is not zero; any other text as it is. */
 function timeOf(text: string | null | undefined, unit: TimeUnit): string | null {
   const [, whole, fraction = ''] = WHOLE_OR_DECIMAL.exec(text ?? '') ?? []
   if (whole === undefined) return text ?? null
@@ -78,5 +78,5 @@ function timeOf(text: string | null | undefined, unit: TimeUnit): string | null 
     .slice(0, digits)}${fraction}`
   const time = new Date(Number(seconds) * 1000)
   if (Number.isNaN(time.getTime()) || time.getUTCFullYear() > 9999) return text ?? null
-  return `${time.toISOString().slice(0, 19)}.${below.padEnd(6, '0').slice(0, 6)}Z`
+  return `${time.toISOString().slice(0, 19)}.${below.replace(/0+$/, '').padEnd(6, '0')}Z`
 }

@@ -4,6 +4,7 @@ import { DataError } from '../../errors.ts'
 import { withAppender } from '../../duckdb/appender.ts'
 import { USAGE_COLUMNS, allColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
+import { withExactTimes } from '../formats/parquet-times.ts'
 import { createStagingTable, stageFiles } from '../staging.ts'
 import { readDocuments } from './documents.ts'
 import type { Input } from './input.ts'
@@ -36,7 +37,11 @@ export async function stageInputs(
   let leftOut = 0
   for (const input of inputs) {
     if (map === undefined && !input.isWholeJson) await stageFiles(connection, [input.file], IMPORTED_COLUMNS)
-    else leftOut += await stageMapped(connection, input, map ?? PLAIN_MAP)
+    else {
+      leftOut += await withExactTimes(connection, [input.file], ([file = input.file]) =>
+        stageMapped(connection, { ...input, file }, map ?? PLAIN_MAP),
+      )
+    }
   }
   return leftOut
 }

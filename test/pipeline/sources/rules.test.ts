@@ -127,6 +127,33 @@ function parquetWithBytes(day: string): Uint8Array {
   )
 }
 
+/** Two rows with one request_id, the newer of app 1. */
+function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
+  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
+  const nanoseconds = BigInt(Date.parse(day)) * 1_000_000n
+  const columns = {
+    ts: [nanoseconds + 700n, nanoseconds + 600n],
+    app_id: [1n, 2n],
+    prompt_tokens: [5n, 5n],
+    completion_tokens: [1n, 1n],
+    request_id: [7n, 7n],
+  }
+  const type = { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'NANOS' } as const
+  return new Uint8Array(
+    parquetWriteBuffer({
+      schema: [
+        { name: 'schema', num_children: 5 },
+        ...Object.keys(columns).map((name) => ({
+          name,
+          ...integer,
+          ...(name === 'ts' ? { logical_type: type } : {}),
+        })),
+      ],
+      columnData: Object.entries(columns).map(([name, data]) => ({ name, data })),
+    }),
+  )
+}
+
 describe('two rows of 12 tokens are read', () => {
   const cases: Case[] = [
     ...inFormats('columns named in capitals, with spaces around them,', (day) =>
@@ -461,6 +488,11 @@ describe('of two rows with one request_id that differ below the microsecond, the
         }
       }),
     },
+    ...[true, false].map((isAdjustedToUTC) => ({
+      name: `as nanoseconds of Parquet, ${isAdjustedToUTC ? 'with' : 'without'} a zone`,
+      ending: 'parquet',
+      content: (day: string) => parquetNanoseconds(day, isAdjustedToUTC),
+    })),
   ]
 
   it('in every format', async () => {
