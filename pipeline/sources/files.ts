@@ -63,13 +63,13 @@ export function openDropFolder(rawFolder: string): UsageSource {
       const batch = { staged, parquet, day, isOne: others.length === 0 }
       await defineValidation(connection)
       try {
-        await withExactTimes(connection, batch.parquet, async (parquet) => {
-          const exact = { ...batch, parquet }
-          await countFiles(connection, exact, USAGE_COLUMNS).catch(async (error: unknown) => {
+        await withExactTimes(connection, batch.parquet, async (exact) => {
+          const copied = { ...batch, parquet: exact }
+          await countFiles(connection, copied, USAGE_COLUMNS).catch(async (error: unknown) => {
             // Several days are counted one by one then, so that none loses what is told on the others.
             if (!NO_TEXT.test(messageOf(error)) || !batch.isOne) throw error
             // What describes a request decides nothing: where it is no text, it is unknown.
-            await countFiles(connection, exact, { ...USAGE_COLUMNS, descriptive: [] })
+            await countFiles(connection, copied, { ...USAGE_COLUMNS, descriptive: [] })
           })
         })
       } catch (error) {
