@@ -1,5 +1,5 @@
 /** A DATA_DIR that an earlier version left, with app_daily in one file and folders of its own, is carried on. */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -48,6 +48,8 @@ beforeAll(async () => {
   instance.closeSync()
   mkdirSync(join(dataDir, 'kept', OLD), { recursive: true })
   writeFileSync(join(dataDir, 'kept', OLD, 'app_daily.parquet'), 'dead')
+  // It kept no permanent records either.
+  rmSync(join(dataDir, 'snapshots/records'), { recursive: true })
   deliver('2026-01-07')
 })
 
@@ -66,6 +68,7 @@ async function asOneFile(run: (statement: string) => Promise<unknown>): Promise<
     name: 'app-daily-parquet',
     path: 'app_daily.parquet',
     rows: 2,
+    bytes: statSync(file).size,
     hash: `sha256:${sha256(file)}`,
   }
   writeFileSync(descriptor, JSON.stringify({ ...about, resources: [...others, days] }))
