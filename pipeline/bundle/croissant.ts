@@ -6,30 +6,31 @@ import type { DescribedTable, Description, Field } from './description.ts'
 import { DAYS_FOLDER } from '../contract/files.ts'
 import { fileName } from './tables.ts'
 
+/** The terms of Croissant's own vocabulary; any other is one of schema.org. */
+const TERMS =
+  'arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty fileSet format ' +
+  'includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace ' +
+  'samplingRate separator source subField transform'
+
 /**
- * The terms in use below; a term the context does not hold is one of schema.org. Its reference implementation, mlcroissant,
- * knows schema.org by https alone, whatever the specification prints.
+ * The context of Croissant 1.1, all of it, as readers expect that know no JSON-LD. Its reference implementation,
+ * mlcroissant, knows schema.org by https alone, whatever the specification prints.
  */
 const CONTEXT = {
   '@language': 'en',
   '@vocab': 'https://schema.org/',
   sc: 'https://schema.org/',
   cr: 'http://mlcommons.org/croissant/',
+  rai: 'http://mlcommons.org/croissant/RAI/',
   dct: 'http://purl.org/dc/terms/',
-  arrayShape: 'cr:arrayShape',
-  citeAs: 'cr:citeAs',
-  column: 'cr:column',
+  prov: 'http://www.w3.org/ns/prov#',
+  conformsTo: 'dct:conformsTo',
+  name: { '@container': '@language' },
+  description: { '@container': '@language' },
+  data: { '@id': 'cr:data', '@type': '@json' },
   dataType: { '@id': 'cr:dataType', '@type': '@vocab' },
-  extract: 'cr:extract',
-  field: 'cr:field',
-  fileObject: 'cr:fileObject',
-  fileSet: 'cr:fileSet',
-  includes: 'cr:includes',
-  isArray: 'cr:isArray',
-  key: 'cr:key',
-  recordSet: 'cr:recordSet',
-  references: 'cr:references',
-  source: 'cr:source',
+  examples: { '@id': 'cr:examples', '@type': '@json' },
+  ...Object.fromEntries(TERMS.split(' ').map((term) => [term, `cr:${term}`])),
 }
 
 /** Media types as Croissant's readers know them; the registered one of Parquet they refuse. */

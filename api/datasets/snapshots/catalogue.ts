@@ -6,6 +6,7 @@ import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH, type Retraction } from '../../../pipe
 import { snapshotRecordSchema, type SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
 import { LEFT_OUT } from './faults.ts'
 import type { RetainedSnapshots } from './retained.ts'
+import { readCroissant, type SnapshotMetadata } from './structured-data.ts'
 
 const fileSchema = z.object({
   name: z.string(),
@@ -42,16 +43,6 @@ export interface SnapshotCatalogue {
   /** How the one with this identifier describes itself to machines. */
   metadata(id: string): SnapshotMetadata | undefined
 }
-
-/** Read from croissant.json, which is a description in the words of schema.org too. */
-interface SnapshotMetadata {
-  /** BibTeX. */
-  readonly citeAs: string
-  /** schema.org/Dataset as JSON-LD, without the fields of the tables. */
-  readonly structuredData: object
-}
-
-const croissantSchema = z.looseObject({ citeAs: z.string(), recordSet: z.unknown() })
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   duckdb: 'application/octet-stream',
@@ -121,10 +112,7 @@ function keepFound<T>(read: (id: string) => T | undefined): (id: string) => T | 
 
 /** Undefined for a folder that is gone. */
 function readMetadata(folder: string): SnapshotMetadata | undefined {
-  if (!existsSync(folder)) return undefined
-  const document = croissantSchema.parse(JSON.parse(readFileSync(join(folder, CROISSANT_FILE), 'utf8')))
-  const { recordSet: _fields, ...structuredData } = document
-  return { citeAs: document.citeAs, structuredData }
+  return existsSync(folder) ? readCroissant(readFileSync(join(folder, CROISSANT_FILE), 'utf8')) : undefined
 }
 
 function entryOf(record: SnapshotRecord, state: SnapshotEntry['state']): SnapshotEntry {

@@ -111,6 +111,24 @@ describe('croissant.json', () => {
     })
   })
 
+  it('has the whole context of Croissant 1.1', () => {
+    const terms = Object.keys(document()['@context'])
+    const later = [
+      'containedIn',
+      'data',
+      'examples',
+      'isLiveDataset',
+      'jsonPath',
+      'md5',
+      'samplingRate',
+      'transform',
+    ]
+    expect(terms).toEqual(
+      expect.arrayContaining(['@language', '@vocab', 'sc', 'cr', 'dct', 'rai', 'prov', ...later]),
+    )
+    expect(document()['@context']['data']).toEqual({ '@id': 'cr:data', '@type': '@json' })
+  })
+
   it('says of each of its terms that is not one of schema.org where it comes from', () => {
     const ours = { '@vocab': 'https://schema.org/', sc: 'https://schema.org/' }
     expect(document()['@context']).toMatchObject({ ...ours, cr: 'http://mlcommons.org/croissant/' })

@@ -27,7 +27,45 @@ const RESOURCES = [
   { path: 'app_daily/month=2026-10.parquet', rows: 7 },
   { path: 'app_daily/month=2026-11.parquet', rows: 4 },
 ]
-const CROISSANT = { name: 'Rankings', citeAs: '@misc{x}', recordSet: [{ field: [] }] }
+const ORIGIN = 'https://data.example/'
+const PUBLISHER = { '@type': 'Organization', name: 'Test', url: ORIGIN }
+/** What both vocabularies call alike. */
+const SHARED = {
+  name: 'Rankings',
+  description: 'Which apps use models.',
+  url: ORIGIN,
+  identifier: `${ORIGIN}snapshots/20261120T020000Z`,
+  license: 'https://creativecommons.org/licenses/by/4.0/',
+  creator: PUBLISHER,
+  publisher: PUBLISHER,
+  creditText: 'Source: Test',
+  keywords: ['rankings'],
+  inLanguage: 'en',
+  isAccessibleForFree: true,
+  datePublished: '2026-11-20T02:00:00Z',
+  temporalCoverage: '2026-11-01/2026-11-19',
+  version: '1.0.0+20261120T020000Z',
+}
+const FILE = {
+  name: 'apps.csv',
+  contentUrl: `${ORIGIN}apps.csv`,
+  contentSize: '5 B',
+  encodingFormat: 'text/csv',
+  sha256: 'a'.repeat(64),
+}
+const CROISSANT = {
+  '@context': { cr: 'http://mlcommons.org/croissant/' },
+  '@type': 'sc:Dataset',
+  'dct:conformsTo': 'http://mlcommons.org/croissant/1.1',
+  ...SHARED,
+  isBasedOn: 'Source: somebody',
+  citeAs: '@misc{x}',
+  distribution: [
+    { '@type': 'cr:FileObject', '@id': 'apps.csv', ...FILE },
+    { '@type': 'cr:FileSet', '@id': 'months', includes: '*.parquet' },
+  ],
+  recordSet: [{ field: [] }],
+}
 const SUM = 'a'.repeat(64)
 
 /** Writes into `folder` the files that describe a snapshot. */
@@ -114,11 +152,19 @@ describe('catalogueOf', () => {
     ])
   })
 
-  it('describes a snapshot to machines without the fields of its tables', () => {
+  it('describes a snapshot to search engines in the words of schema.org alone', () => {
     const { log } = memoryLog()
     const catalogue = catalogueOf(retainSnapshots(describeSnapshots(), log))
-    const { name, citeAs } = CROISSANT
-    expect(catalogue.metadata(IDS[0])).toEqual({ citeAs, structuredData: { name, citeAs } })
+    expect(catalogue.metadata(IDS[0])).toEqual({
+      citeAs: '@misc{x}',
+      structuredData: {
+        '@context': 'https://schema.org',
+        '@type': 'Dataset',
+        ...SHARED,
+        isBasedOn: { '@type': 'CreativeWork', creditText: 'Source: somebody' },
+        distribution: [{ '@type': 'DataDownload', ...FILE }],
+      },
+    })
   })
 
   it('finds retained snapshots alone: no longer one that was retracted, nor another folder', () => {

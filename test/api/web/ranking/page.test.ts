@@ -222,7 +222,12 @@ describe('the page', () => {
     const text = await page()
     const json = /<script type="application\/ld\+json">(.*?)<\/script>/s.exec(text)?.[1] ?? ''
     expect(JSON.parse(json)).toMatchObject({
-      '@type': 'sc:Dataset',
+      '@context': 'https://schema.org',
+      '@type': 'Dataset',
+      description: expect.stringMatching(/^.{50,}/),
+      distribution: expect.arrayContaining([
+        expect.objectContaining({ '@type': 'DataDownload', name: 'app-rankings.duckdb' }),
+      ]),
       license: 'https://creativecommons.org/licenses/by/4.0/',
       temporalCoverage: '2026-01-05/2026-01-07',
     })
