@@ -163,8 +163,24 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   }
 }
 
-/** What to print of a failure: the message alone if the operator can act on it, else the stack. */
+/** What the machine may refuse, by the words of Node and SQLite, with the remedy. */
+const REFUSALS: readonly (readonly [RegExp, string])[] = [
+  [/^(?:ENOSPC|EDQUOT)\b|database or disk is full/, 'There is no space left; free some and try again'],
+  [
+    /^EROFS\b|attempt to write a readonly database/,
+    'It may only be read; mount it so that it can be written',
+  ],
+  [/^(?:EACCES|EPERM)\b/, 'A right is missing; give it to the user of the command'],
+  [/database (?:table )?is locked/, 'Another process is writing to the store; try again when it is done'],
+  [/disk I\/O error|^EIO\b/, 'The disk cannot be read or written; look into the log of the system'],
+]
+
+/** What to print of a failure: a sentence if the operator can act on it, else the stack. */
 export function failureText(error: unknown): string {
   if (error instanceof ProgramError) return error.message
-  return `Crashed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+  if (!(error instanceof Error)) return `Crashed: ${String(error)}`
+  const refusal = REFUSALS.find(([words]) => words.test(error.message))
+  return refusal === undefined
+    ? `Crashed: ${error.stack ?? error.message}`
+    : `${refusal[1]}: ${error.message}`
 }

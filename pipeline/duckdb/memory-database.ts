@@ -1,12 +1,10 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { NO_EXTENSIONS } from './foreign-files.ts'
-import { clearLeft, nameOfOwn } from '../snapshot/durable-file.ts'
+import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
 
-/** Begins the names of the folders in DATA_DIR into which these databases spill; the process follows. */
+/** Begins the names of the folders in DATA_DIR into which these databases spill. */
 const SPILL_PREFIX = '.spilled-'
 
 /**
@@ -18,21 +16,21 @@ export async function withMemoryDatabase<T>(
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
   // By default it would be the working directory, whoever else spills there.
-  const spilled = join(dataDir, nameOfOwn(SPILL_PREFIX))
-  const instance = await DuckDBInstance.create(':memory:', {
-    memory_limit: memory,
-    temp_directory: spilled,
-    ...NO_EXTENSIONS,
+  return await withOwnPath(dataDir, SPILL_PREFIX, async (spilled) => {
+    const instance = await DuckDBInstance.create(':memory:', {
+      memory_limit: memory,
+      temp_directory: spilled,
+      ...NO_EXTENSIONS,
+    })
+    const connection = await instance.connect()
+    try {
+      await connection.run("SET TimeZone = 'UTC'")
+      return await work(connection)
+    } finally {
+      connection.closeSync()
+      instance.closeSync()
+    }
   })
-  const connection = await instance.connect()
-  try {
-    await connection.run("SET TimeZone = 'UTC'")
-    return await work(connection)
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-    rmSync(spilled, { recursive: true, force: true })
-  }
 }
 
 /** Removes what databases of killed processes had spilled into DATA_DIR. */

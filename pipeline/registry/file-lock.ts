@@ -39,6 +39,11 @@ export async function withFileLock<T>(
   }
 }
 
+/** Whether SQLite found a file locked by another one. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === BUSY
+}
+
 /** False while another one holds it. */
 function tryToTake(lock: DatabaseSync, path: string): boolean {
   try {
@@ -48,7 +53,7 @@ function tryToTake(lock: DatabaseSync, path: string): boolean {
     accessSync(path, constants.W_OK)
     return true
   } catch (error) {
-    if (error instanceof Error && 'errcode' in error && error.errcode === BUSY) return false
+    if (isBusy(error)) return false
     throw new DataError(
       `${path} cannot be locked: ${messageOf(error)}. Give the user of the command the right to write it and its ` +
         'folder; where it is no empty file, remove it',

@@ -1,34 +1,10 @@
 /** Files that are there whole or not at all, also after a power cut. */
-import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, globSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /** Where a file is written before it stands at `path`: readers of the folder pass over names that begin with a dot. */
 function asideOf(path: string): string {
   return join(dirname(path), `.${basename(path)}`)
-}
-
-/** A name that no other process has, and that tells which has it. Processes of two containers may have one number. */
-export function nameOfOwn(prefix: string): string {
-  return `${prefix}${process.pid}-${randomUUID()}`
-}
-
-/** Removes from a folder what killed processes left under such names. */
-export function clearLeft(folder: string, prefix: string): void {
-  for (const name of globSync(`${prefix}*`, { cwd: folder })) {
-    if (!isRunning(Number.parseInt(name.slice(prefix.length), 10))) {
-      rmSync(join(folder, name), { recursive: true, force: true })
-    }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // A process of another user may not be asked, and so there is one.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
 }
 
 /** Writes a file in one step. */

@@ -7,7 +7,8 @@ import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { pluralize } from '../../contract/terminal.ts'
-import { clearLeft, nameOfOwn, putInPlace } from '../../snapshot/durable-file.ts'
+import { putInPlace } from '../../snapshot/durable-file.ts'
+import { clearLeft, withOwnPath } from '../../snapshot/own-files.ts'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
 import { countSchema, readRow, readRows } from '../../duckdb/statements.ts'
@@ -141,11 +142,10 @@ type Part = { readonly target: string; readonly day: string; readonly columns: r
  * @returns whether the same file was there already.
  */
 async function writePart(connection: DuckDBConnection, { target, day, columns }: Part): Promise<boolean> {
-  const prefix = `.${basename(target)}-`
-  const aside = join(dirname(target), nameOfOwn(prefix))
-  mkdirSync(dirname(target), { recursive: true })
-  clearLeft(dirname(target), prefix)
-  try {
+  const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
+  mkdirSync(folder, { recursive: true })
+  clearLeft(folder, prefix)
+  return await withOwnPath(folder, prefix, async (aside) => {
     await connection.run(
       `COPY (
          SELECT ${columns.join(', ')}
@@ -156,9 +156,7 @@ async function writePart(connection: DuckDBConnection, { target, day, columns }:
     if (existsSync(target) && (await readFile(target)).equals(await readFile(aside))) return true
     putInPlace(aside, target)
     return false
-  } finally {
-    rmSync(aside, { force: true })
-  }
+  })
 }
 
 /** The same file may have other days when it is read by another map. */

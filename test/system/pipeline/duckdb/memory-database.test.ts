@@ -1,6 +1,5 @@
 /** What does not fit into the memory of a database without a file lies in DATA_DIR, and stays there for no longer than it. */
-import { existsSync, globSync, mkdirSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
 import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
@@ -40,9 +39,12 @@ it('is removed by the next run when a process was killed, that of one that works
   const { signal } = await startProcess(process.execPath, args, { environment: {} }).ended
   expect(signal).toBe('SIGKILL')
   expect(spilledIn(dataDir)).toHaveLength(1)
-  const ours = `.spilled-${process.pid}-of-this-process`
-  mkdirSync(join(dataDir, ours))
-  const warehouse = await openWarehouse(dataDir, '100MB')
-  warehouse.close()
-  expect(spilledIn(dataDir)).toEqual([ours])
+  await withMemoryDatabase({ memory: '100MB', dataDir }, async (connection) => {
+    await connection.run(LARGE)
+    const warehouse = await openWarehouse(dataDir, '100MB')
+    warehouse.close()
+    expect(spilledIn(dataDir)).toHaveLength(1)
+    await connection.run('FROM large LIMIT 1')
+  })
+  expect(readdirSync(dataDir)).toEqual(['warehouse.duckdb'])
 })

@@ -1,0 +1,49 @@
+import { DatabaseSync } from 'node:sqlite'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { failureText } from '../../../pipeline/contract/program.ts'
+import { TemporaryFolders } from '../../support/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+/** The text of what `work` throws. */
+function textOf(work: () => void): string {
+  try {
+    work()
+  } catch (error) {
+    return failureText(error)
+  }
+  throw new Error('Nothing was thrown')
+}
+
+describe('a command says in a sentence, without a stack, that', () => {
+  it('another process has the store locked', () => {
+    const path = join(folders.make(), 'store')
+    using holder = new DatabaseSync(path)
+    holder.exec('BEGIN EXCLUSIVE')
+    using other = new DatabaseSync(path, { timeout: 0 })
+    expect(textOf(() => other.exec('CREATE TABLE t (a)'))).toBe(
+      'Another process is writing to the store; try again when it is done: database is locked',
+    )
+  })
+
+  it('the store has no room', () => {
+    using store = new DatabaseSync(':memory:')
+    store.exec('PRAGMA max_page_count = 2')
+    expect(textOf(() => store.exec('CREATE TABLE t AS SELECT randomblob(100000) AS a'))).toBe(
+      'There is no space left; free some and try again: database or disk is full',
+    )
+  })
+
+  it('the disk has no room', () => {
+    expect(textOf(() => writeFileSync('/dev/full', 'x'))).toMatch(
+      /^There is no space left; free some and try again: ENOSPC: .*\n?$/,
+    )
+  })
+})
+
+it('a fault of ours comes with its stack', () => {
+  expect(failureText(new TypeError('undefined is no function'))).toMatch(/^Crashed: TypeError: .*\n {4}at /)
+})
