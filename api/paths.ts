@@ -7,9 +7,10 @@ export const COMPLETIONS_PATH = `${BASE_PATH}/chat/completions`
 export const DOCUMENT_PATH = `${BASE_PATH}/openapi.json`
 export const GROUPS_PATH = `${BASE_PATH}/scim/groups`
 export const MODELS_PATH = `${BASE_PATH}/models`
-export const RANKINGS_PATH = `${BASE_PATH}/datasets/app-rankings`
+export const DATASETS_PATH = `${BASE_PATH}/datasets`
+export const RANKINGS_PATH = `${DATASETS_PATH}/app-rankings`
 export const SERIES_PATH = `${RANKINGS_PATH}/daily`
-export const MODEL_RANKING_PATH = `${BASE_PATH}/datasets/rankings-daily`
+export const MODEL_RANKING_PATH = `${DATASETS_PATH}/rankings-daily`
 export const STATUS_PATH = `${BASE_PATH}/status`
 export const SYNC_JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
 

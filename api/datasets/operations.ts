@@ -8,7 +8,7 @@ import {
   rankingRowSchema,
   seriesRowSchema,
 } from '../../pipeline/contract/dataset.ts'
-import { retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { MONTHLY_TABLES, retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import { describeParameters } from '../openapi/describe-parameters.ts'
 import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'
@@ -57,6 +57,7 @@ const MEANINGS = {
   as_of:
     'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
   format: 'Form of the reply; without it `Accept` decides.',
+  bom: 'With `1`, CSV begins with a byte order mark, by which spreadsheets know UTF-8.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
 const SERIES_MEANINGS = {
@@ -67,6 +68,7 @@ const SERIES_MEANINGS = {
   offset: 'Days of the window to skip.',
   as_of: MEANINGS.as_of,
   format: MEANINGS.format,
+  bom: MEANINGS.bom,
 } as const satisfies Readonly<Record<keyof typeof SERIES_PARAMETERS, string>>
 
 const MODEL_MEANINGS = {
@@ -74,6 +76,7 @@ const MODEL_MEANINGS = {
   end_date: MEANINGS.end_date,
   as_of: MEANINGS.as_of,
   format: MEANINGS.format,
+  bom: MEANINGS.bom,
 } as const satisfies Readonly<Record<keyof typeof MODEL_PARAMETERS, string>>
 
 /** The body of rows in each format, by media type. */
@@ -148,6 +151,7 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
         'Last-Modified',
         'Cache-Control',
         'Content-Location',
+        'Content-Disposition',
         'Link',
         'Vary',
         'X-Total-Count',
@@ -281,18 +285,18 @@ export const DATASET_OPERATIONS = {
   month: {
     id: 'getSnapshotMonth',
     tag: TAG,
-    summary:
-      'The table app_daily of one month; while its rows do not change, all snapshots have the same file',
+    summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
     parameters: [
       snapshotId,
+      { name: 'table', in: 'path', description: 'Name of the table.', schema: { enum: MONTHLY_TABLES } },
       {
         name: 'file',
         in: 'path',
         description: 'Name of the file.',
-        schema: { type: 'string', examples: ['month=2026-08.parquet'] },
+        schema: { type: 'string', examples: ['month=2026-08.parquet', 'month=2026-08.csv.gz'] },
       },
     ],
-    replies: fileReplies(['application/vnd.apache.parquet']),
+    replies: fileReplies(['application/vnd.apache.parquet', 'application/gzip']),
   },
   status: {
     id: 'getStatus',

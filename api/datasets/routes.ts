@@ -1,5 +1,5 @@
 /** What the dataset answers (CONTRACT 4). */
-import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
 import type { Clock } from '../http/call.ts'
 import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
@@ -51,13 +51,13 @@ export function datasetRoutes({
       handle: showSnapshot(catalogue, snapshots),
     },
     ...[
-      { folder: '', operation: DATASET_OPERATIONS.file },
-      { folder: `${DAYS_FOLDER}/`, operation: DATASET_OPERATIONS.month },
-    ].map(({ folder, operation }) => ({
+      { file: ':file', operation: DATASET_OPERATIONS.file },
+      { file: ':table/:file', operation: DATASET_OPERATIONS.month },
+    ].map(({ file, operation }) => ({
       ...open,
-      path: `${SNAPSHOTS_PATH}/:id/${folder}:file`,
+      path: `${SNAPSHOTS_PATH}/:id/${file}`,
       operation,
-      handle: snapshotFile(catalogue, snapshots, folder),
+      handle: snapshotFile(catalogue, snapshots),
     })),
     {
       ...open,

@@ -7,6 +7,7 @@ const text = (description: string) => ({ description, schema: { type: 'string' }
 export const HEADERS = {
   'Accept-Ranges': text('`bytes`: a file can be read in ranges.'),
   'Cache-Control': text('How long the reply may be kept, and by whom.'),
+  'Content-Disposition': text('The name of the file that the reply is; JSON has none.'),
   'Content-Location': text('The address that gives the same bytes for as long as the snapshot is retained.'),
   'Content-Range': text('Which bytes of how many the reply holds.'),
   ETag: text('Strong entity tag of snapshot, query and format.'),

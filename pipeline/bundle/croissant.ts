@@ -3,8 +3,8 @@ import type { DataFile } from './data-file.ts'
 import { MEDIA_TYPES } from './data-package.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
-import { DAYS_FOLDER } from '../contract/files.ts'
-import { fileName } from './tables.ts'
+import { MONTHLY_TABLES } from '../contract/files.ts'
+import { fileName, isMonthly } from './tables.ts'
 
 /** The terms of Croissant's own vocabulary; any other is one of schema.org. */
 const TERMS =
@@ -33,8 +33,8 @@ const CONTEXT = {
   ...Object.fromEntries(TERMS.split(' ').map((term) => [term, `cr:${term}`])),
 }
 
-/** Media types as Croissant's readers know them; the registered one of Parquet they refuse. */
-const ENCODING_FORMATS = { ...MEDIA_TYPES, parquet: 'application/x-parquet' }
+/** Media types as Croissant's readers know them; they refuse the registered one of Parquet, and see .gz by the name. */
+const ENCODING_FORMATS = { ...MEDIA_TYPES, parquet: 'application/x-parquet', 'csv.gz': MEDIA_TYPES.csv }
 
 /** The JSON-LD document; `files` are the data files of the bundle. */
 export function croissant(description: Description, files: readonly DataFile[]): object {
@@ -60,18 +60,24 @@ export function croissant(description: Description, files: readonly DataFile[]):
     temporalCoverage: `${meta.first_day}/${meta.data_through}`,
     version: description.version,
     ...(meta.sources === null ? {} : { isBasedOn: meta.sources }),
-    distribution: [...files.map((file) => fileObject(description, file)), MONTHS],
+    distribution: [...files.map((file) => fileObject(description, file)), ...MONTHLY_TABLES.map(monthsOf)],
     recordSet: description.tables.map(recordSet),
   }
 }
 
-/** The files of the months as one source of records, beside the descriptor. */
-const MONTHS = {
-  '@type': 'cr:FileSet',
-  '@id': `${DAYS_FOLDER}-months`,
-  name: `${DAYS_FOLDER}-months`,
-  encodingFormat: ENCODING_FORMATS.parquet,
-  includes: `${DAYS_FOLDER}/*.parquet`,
+/** The Parquet files of a table's months as one source of records, beside the descriptor. */
+function monthsOf(table: string): object {
+  return {
+    '@type': 'cr:FileSet',
+    '@id': monthsId(table),
+    name: monthsId(table),
+    encodingFormat: ENCODING_FORMATS.parquet,
+    includes: `${table}/*.parquet`,
+  }
+}
+
+function monthsId(table: string): string {
+  return `${table}-months`
 }
 
 function fileObject({ address }: Description, { name, bytes, sha256, format }: DataFile): object {
@@ -101,7 +107,7 @@ function recordSet(table: DescribedTable): object {
 }
 
 function sourceOf(table: DescribedTable): object {
-  if (table.name === DAYS_FOLDER) return { fileSet: { '@id': MONTHS['@id'] } }
+  if (isMonthly(table)) return { fileSet: { '@id': monthsId(table.name) } }
   const [format = 'csv'] = table.formats
   return { fileObject: { '@id': fileName(table, format) } }
 }

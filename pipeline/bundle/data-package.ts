@@ -11,6 +11,7 @@ export const DESCRIPTOR_FILE = 'datapackage.json'
 export const MEDIA_TYPES: Record<FileFormat | 'duckdb', string> = {
   parquet: 'application/vnd.apache.parquet',
   csv: 'text/csv',
+  'csv.gz': 'application/gzip',
   duckdb: 'application/octet-stream',
 }
 
@@ -48,16 +49,24 @@ export function dataPackage(description: Description, files: readonly DataFile[]
 }
 
 const CSV_FACTS = {
+  format: 'csv',
   // How version 1 says `type: table`: version 2 takes both, and R's frictionless (1.3) knows tables by this one alone.
   profile: 'tabular-data-resource',
   encoding: 'utf-8',
   dialect: { lineTerminator: '\n' },
-} as const
+}
+
+/** What is said of a file by its format. */
+const FORMAT_FACTS: Readonly<Record<FileFormat, object>> = {
+  parquet: { format: 'parquet' },
+  csv: CSV_FACTS,
+  'csv.gz': { ...CSV_FACTS, compression: 'gz' },
+}
 
 function resource(file: DataFile): object {
   const { name: path, bytes, sha256, format } = file
-  const facts = { format, mediatype: MEDIA_TYPES[format], bytes, hash: `sha256:${sha256}` }
-  if (format === 'duckdb') return { name: 'app-rankings-duckdb', path, ...facts }
+  const facts = { mediatype: MEDIA_TYPES[format], bytes, hash: `sha256:${sha256}` }
+  if (format === 'duckdb') return { name: 'app-rankings-duckdb', path, format, ...facts }
   const { table, month, rows, fingerprint } = file
   return {
     name: resourceName(file),
@@ -66,7 +75,7 @@ function resource(file: DataFile): object {
     title: month === undefined ? table.title : `${table.title}, ${month}`,
     description: table.description,
     ...facts,
-    ...(format === 'csv' ? CSV_FACTS : {}),
+    ...FORMAT_FACTS[format],
     rows,
     // Beyond the specification: by it the next snapshot finds out that it may share the file.
     ...(fingerprint === undefined ? {} : { fingerprint }),
@@ -76,7 +85,14 @@ function resource(file: DataFile): object {
 
 /** Of a month's file, such as app-daily-2026-08-parquet. */
 function resourceName({ table, month, format }: Pick<TableFile, 'table' | 'month' | 'format'>): string {
-  return [table.name.replaceAll('_', '-'), month, format].filter((part) => part !== undefined).join('-')
+  return [table.name.replaceAll('_', '-'), month, nameOf(format)]
+    .filter((part) => part !== undefined)
+    .join('-')
+}
+
+/** A format inside the name of a resource, which has no dots. */
+function nameOf(format: FileFormat): string {
+  return format === 'parquet' ? 'parquet' : 'csv'
 }
 
 function tableSchema(table: DescribedTable, format: FileFormat): object {
@@ -89,7 +105,7 @@ function tableSchema(table: DescribedTable, format: FileFormat): object {
           foreignKeys: [
             {
               fields: ['app_id'],
-              reference: { resource: `apps-${format}`, fields: ['app_id'] },
+              reference: { resource: `apps-${nameOf(format)}`, fields: ['app_id'] },
             },
           ],
         }
@@ -101,7 +117,7 @@ function describeField({ name, type, description, nullable }: Field, format: Fil
   const constraints = nullable ? {} : { constraints: { required: true } }
   if (type === 'VARCHAR[]') {
     // The specification knows a type `list` for such cells, its published JSON schema does not.
-    return format === 'csv'
+    return format !== 'parquet'
       ? { name, type: 'string', description: `${description} Separated by "${LIST_DELIMITER}".` }
       : { name, type: 'array', description, ...constraints }
   }

@@ -84,7 +84,11 @@ export async function describeSnapshot(
   const meta = await readRow(connection, 'bundle.sql#meta', metaRow)
   const columns = await readRows(connection, 'bundle.sql#columns', columnRow)
   const tables: DescribedTable[] = []
-  for (const table of BUNDLED_TABLES) tables.push(await describeTable(connection, table, columns))
+  for (const table of BUNDLED_TABLES) {
+    const own = columns.filter(({ table_name }) => table_name === table.name)
+    // A snapshot of an older version lacks some.
+    if (own.length > 0) tables.push(await describeTable(connection, table, own))
+  }
   const snapshot = snapshotId(asOf)
   return {
     title: TITLE,
@@ -104,14 +108,13 @@ async function describeTable(
   table: BundledTable,
   columns: readonly z.infer<typeof columnRow>[],
 ): Promise<DescribedTable> {
-  const own = columns.filter(({ table_name }) => table_name === table.name)
   const count = `SELECT count(*) AS rows FROM snapshot.${identifier(table.name)}`
   const [counted] = await queryRows(connection, count, rowsRow)
   return {
     ...table,
-    description: own[0]?.table_comment ?? '',
+    description: columns[0]?.table_comment ?? '',
     rows: counted?.rows ?? 0,
-    fields: own.map((column) => ({
+    fields: columns.map((column) => ({
       name: column.column_name,
       type: column.data_type,
       description: column.comment,

@@ -1,5 +1,5 @@
 /**
- * The largest table as one Parquet file per month. The same rows give the same bytes, and a month whose rows did not
+ * The tables by day as files per month. The same rows give the same bytes, and a month whose rows did not
  * change is a hard link to its file in the snapshot before.
  */
 import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
@@ -9,15 +9,15 @@ import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
-import { DAYS_FOLDER } from '../contract/files.ts'
-import { literal } from '../duckdb/sql-values.ts'
-import { countSchema, readRows, returnMemory } from '../duckdb/statements.ts'
+import { identifier, literal } from '../duckdb/sql-values.ts'
+import { countSchema, queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
 import { measureFile } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import type { TableFile } from './data-file.ts'
 import { DESCRIPTOR_FILE } from './data-package.ts'
 import type { DescribedTable } from './description.ts'
-import { parquetOptions } from './table-files.ts'
+import { copyOptions, selectRows } from './table-files.ts'
+import type { FileFormat } from './tables.ts'
 
 const monthRow = z.object({
   month: z.string(),
@@ -28,14 +28,21 @@ const monthRow = z.object({
 })
 
 /** A file says nothing of the snapshot that it was first written for: other snapshots share it. */
-const OPTIONS = parquetOptions({
-  license: LICENCE.name,
-  license_url: LICENCE.url,
-  comparability: COMPARABILITY_NOTE,
-})
+const ABOUT = { license: LICENCE.name, license_url: LICENCE.url, comparability: COMPARABILITY_NOTE }
 
-/** How rows come out of a table depends on how they went in, and the row groups of a file with that: they are sorted. */
-const ROWS = `FROM snapshot.${DAYS_FOLDER} WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE) ORDER BY day, app_id`
+/** The table that the query for the months is written for. */
+const MONTHS_OF = 'app_daily'
+
+/**
+ * The statement that writes a month, but for the name of its file. How rows come out of a table depends on how they went
+ * in, and the row groups of a file with that: they are sorted.
+ */
+function copyMonth(table: DescribedTable, format: FileFormat): (target: string) => string {
+  const key = (table.primaryKey ?? []).map(identifier).join(', ')
+  const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
+  const rows = `${selectRows(table, format)} ${days} ORDER BY ${key}`
+  return (target) => `COPY (${rows}) TO ${target} ${copyOptions(format, ABOUT)}`
+}
 
 /** The files of a published snapshot that another one may share: by name, with fingerprint and checksum. */
 type Published = {
@@ -44,8 +51,8 @@ type Published = {
 }
 
 /**
- * Writes app_daily of the attached database `snapshot` into `folder`: a file for each month from the first day of the
- * data to the last, also for one without usage.
+ * Writes a table of the attached database `snapshot` into `folder`: for each format a file for each month from the first day
+ * of the data to the last, also for one without usage.
  * @param connection to the warehouse.
  * @param before folder of the snapshot before, undefined where there is none.
  */
@@ -55,34 +62,42 @@ export async function writeMonths(
   { folder, before }: { readonly folder: string; readonly before: string | undefined },
 ): Promise<TableFile[]> {
   const published = before === undefined ? undefined : readPublished(before)
+  const months = await queryRows(
+    connection,
+    sqlFile('bundle.sql#months').replaceAll(MONTHS_OF, table.name),
+    monthRow,
+  )
   mkdirSync(join(folder, table.name))
   const files: TableFile[] = []
-  for (const { month, rows, content, ...days } of await readRows(connection, 'bundle.sql#months', monthRow)) {
-    const name = `${table.name}/month=${month}.parquet`
-    const fingerprint = fingerprintOf(table, content)
-    const reused = published && reuse(published, { folder, name, fingerprint })
-    if (reused === undefined) {
-      await connection.run(`COPY (${ROWS}) TO ${literal(join(folder, name))} ${OPTIONS}`, days)
-      await returnMemory(connection)
+  for (const format of table.formats) {
+    const copy = copyMonth(table, format)
+    for (const { month, rows, content, ...days } of months) {
+      const name = `${table.name}/month=${month}.${format}`
+      const fingerprint = fingerprintOf(table, [content, copy('')])
+      const reused = published && reuse(published, { folder, name, fingerprint })
+      if (reused === undefined) {
+        await connection.run(copy(literal(join(folder, name))), days)
+        await returnMemory(connection)
+      }
+      files.push({
+        ...(reused ?? measureFile(folder, name)),
+        table,
+        format,
+        rows,
+        month,
+        fingerprint,
+        isReused: reused !== undefined,
+      })
     }
-    files.push({
-      ...(reused ?? measureFile(folder, name)),
-      table,
-      format: 'parquet',
-      rows,
-      month,
-      fingerprint,
-      isReused: reused !== undefined,
-    })
   }
   return files
 }
 
 /** Everything that decides the bytes of a file: rows, their types, the statement, and the version of its writer. */
-function fingerprintOf({ fields }: DescribedTable, content: string): string {
+function fingerprintOf({ fields }: DescribedTable, [content, statement]: readonly [string, string]): string {
   const columns = fields.map(({ name, type }) => [name, type])
   return createHash('sha256')
-    .update(JSON.stringify([content, columns, ROWS, OPTIONS, version()]))
+    .update(JSON.stringify([content, columns, statement, version()]))
     .digest('hex')
 }
 

@@ -25,27 +25,26 @@ export async function writeTable(
   for (const format of table.formats) {
     const name = fileName(table, format)
     const path = literal(join(folder, name))
-    await connection.run(`COPY (${SELECTS[format](table)}) TO ${path} ${OPTIONS[format](description)}`)
+    const options = copyOptions(format, aboutSnapshot(description))
+    await connection.run(`COPY (${selectRows(table, format)}) TO ${path} ${options}`)
     files.push({ ...measureFile(folder, name), table, format, rows: table.rows })
   }
   return files
 }
 
-const SELECTS: Record<FileFormat, (table: DescribedTable) => string> = {
-  parquet: ({ name }) => `FROM snapshot.${identifier(name)}`,
-  csv: ({ name, fields }) => `SELECT ${fields.map(csvCell).join(', ')} FROM snapshot.${identifier(name)}`,
-}
-
-const OPTIONS: Record<FileFormat, (description: Description) => string> = {
-  parquet: (description) => parquetOptions(aboutSnapshot(description)),
-  csv: () => '(FORMAT csv, HEADER)',
+/** The query for the rows of a table as a format has them. */
+export function selectRows({ name, fields }: DescribedTable, format: FileFormat): string {
+  const from = `FROM snapshot.${identifier(name)}`
+  return format === 'parquet' ? from : `SELECT ${fields.map(csvCell).join(', ')} ${from}`
 }
 
 /**
- * How DuckDB's COPY is to write Parquet.
- * @param about what the file says of itself when it travels alone.
+ * How DuckDB's COPY is to write a format.
+ * @param about what a Parquet file says of itself when it travels alone.
  */
-export function parquetOptions(about: Readonly<Record<string, string>>): string {
+export function copyOptions(format: FileFormat, about: Readonly<Record<string, string>>): string {
+  if (format === 'csv') return '(FORMAT csv, HEADER)'
+  if (format === 'csv.gz') return '(FORMAT csv, HEADER, COMPRESSION gzip)'
   const entries = Object.entries(about).map(([key, value]) => `${key}: ${literal(value)}`)
   return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${entries.join(', ')}})`
 }

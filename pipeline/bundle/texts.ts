@@ -1,6 +1,5 @@
 /** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
 import { addDays } from '../contract/calendar.ts'
-import { DAYS_FOLDER } from '../contract/files.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
 import { fileName } from './tables.ts'
@@ -79,8 +78,8 @@ ${description.tables.map(filesRow).join('\n')}
 | \`CITATION.cff\`, \`LICENSE\` | how to cite, and the licence |
 | \`SHA256SUMS\` | checksums: \`sha256sum -c SHA256SUMS\` |
 
-The folder \`${DAYS_FOLDER}\` has a file per month; \`FROM '${DAYS_FOLDER}/*.parquet'\` reads them all in DuckDB. While the rows
-of a month stay the same, its file has the same bytes in every snapshot: fetch it once, and compare checksums.
+The tables by day have a file per month; \`FROM 'app_daily/*.parquet'\` reads them all in DuckDB. While the rows of a month
+stay the same, its file has the same bytes in every snapshot: fetch it once, and compare checksums.
 
 In CSV an empty cell is null, except in a column of lists, where it is a list without items (written \`""\`, which DuckDB
 reads as null too); items are separated by \`|\`, and a text that a spreadsheet would take for a formula has an
@@ -95,6 +94,12 @@ clamped and refused as in the API:
 FROM popular('${firstDay}', '${meta.data_through}');
 FROM trending('${firstDay}', '${meta.data_through}', category := 'coding') LIMIT 20;
 FROM popular_by_requests('${firstDay}', '${meta.data_through}');
+\`\`\`
+
+A fourth one ranks the models of each day, the 50 largest and \`other\`:
+
+\`\`\`sql
+FROM daily_models('${firstDay}', '${meta.data_through}');
 \`\`\`
 
 Attached to another database, make the file the current one first (\`USE\`). Its tables, columns and macros carry

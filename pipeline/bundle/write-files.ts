@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DAYS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { SUMS_FILE } from '../contract/snapshot-record.ts'
 import { measureFile, sumsText } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
@@ -12,6 +12,7 @@ import { DESCRIPTOR_FILE, dataPackage } from './data-package.ts'
 import type { Description } from './description.ts'
 import { writeMonths } from './months.ts'
 import { writeTable } from './table-files.ts'
+import { isMonthly } from './tables.ts'
 import { citationText, licenceText, readmeText } from './texts.ts'
 
 /**
@@ -25,10 +26,9 @@ export async function writeTables(
 ): Promise<TableFile[]> {
   const files: TableFile[] = []
   for (const table of description.tables) {
-    const written =
-      table.name === DAYS_FOLDER
-        ? await writeMonths(connection, table, { folder, before })
-        : await writeTable(connection, description, { table, folder })
+    const written = isMonthly(table)
+      ? await writeMonths(connection, table, { folder, before })
+      : await writeTable(connection, description, { table, folder })
     files.push(...written)
   }
   return files

@@ -6,8 +6,8 @@ import { z } from 'zod'
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
 
-/** Folder of a snapshot with the table app_daily, a Parquet file `month=YYYY-MM.parquet` per month. */
-export const DAYS_FOLDER = 'app_daily'
+/** The tables of a snapshot with a folder of their own: files `month=YYYY-MM.parquet` and `month=YYYY-MM.csv.gz` per month. */
+export const MONTHLY_TABLES = ['app_daily', 'model_daily'] as const
 
 /** Path under which the API lists the snapshots and hands out their files (CONTRACT 4.6). */
 export const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'

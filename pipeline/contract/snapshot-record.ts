@@ -82,11 +82,11 @@ export function describeFolder(folder: string): SnapshotRecord {
   return { ...facts, version: schema, rows: rowsOf(resources), files: readSums(folder) }
 }
 
-/** Rows of each table: those of its one file, the same in every format, or of the files of all months. */
+/** Rows of each table: those of its one file, the same in every format, or of the Parquet files of all months. */
 function rowsOf(resources: z.infer<typeof descriptorSchema>['resources']): Record<string, number> {
   const rows: Record<string, number> = {}
   for (const { path, rows: count } of resources) {
-    if (count === undefined) continue
+    if (count === undefined || path.endsWith('.csv.gz')) continue
     const [folder, month] = path.split('/')
     const table = folder?.split('.')[0] ?? ''
     rows[table] = month === undefined ? count : (rows[table] ?? 0) + count

@@ -19,7 +19,8 @@ export async function bundle(run: Run): Promise<StageResult> {
   await closeSnapshot(run)
   const files = writeTexts(description, tables, { folder, databaseFolder: folder })
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-  const months = tables.filter(({ month }) => month !== undefined)
+  // One file of each month stands for it: the largest, whose rows decide the others.
+  const months = tables.filter(({ name }) => /^app_daily\/.*\.parquet$/.test(name))
   const reused = months.filter(({ isReused }) => isReused)
   return {
     summary: `${pluralize(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB; ${reused.length} of ${pluralize(months.length, 'month')} reused`,

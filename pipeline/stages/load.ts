@@ -89,7 +89,7 @@ export function planDays(
 
 /** The days that are counted, with their fingerprints; an empty one where too many rows were rejected. */
 export async function readLedger(connection: DuckDBConnection): Promise<ReadonlyMap<string, string>> {
-  const ledger = await readRows(connection, 'load/counted-days.sql', ledgerRow)
+  const ledger = await readRows(connection, 'load.sql#counted-days', ledgerRow)
   return new Map(ledger.map(({ day, fingerprint }) => [day, fingerprint]))
 }
 
@@ -128,7 +128,7 @@ async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
 }
 
 async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
-  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load/report.sql', reportRow)
+  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load.sql#report', reportRow)
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
@@ -214,7 +214,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   const { connection } = run
   await setDays(run, batch)
   await source.countDays(connection, batch)
-  const counts = await readRows(connection, 'load/day-counts.sql', dayRow)
+  const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   if (counts.some(({ wide }) => wide)) await execute(connection, 'load/use-hugeint.sql')
   const refused = counts.filter(
     ({ rows_read, rows_rejected }) => rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT,
@@ -248,7 +248,7 @@ async function describeRefused(
   { connection }: Run,
   { day, rows_read, rows_rejected }: z.infer<typeof dayRow>,
 ): Promise<string> {
-  const violations = await readRows(connection, 'load/common-violations.sql', violationRow, { day })
+  const violations = await readRows(connection, 'load.sql#common-violations', violationRow, { day })
   const lines = violations.map(
     ({ file, reason, rows: count, first_row, example }) =>
       `  ${file}: ${pluralize(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,

@@ -97,8 +97,8 @@ describe('the document', () => {
 
   it('names every type of file that a snapshot has, and every header of the limits', async () => {
     const { paths } = documentSchema.parse(await served())
-    const types = Object.keys(
-      paths[`${SNAPSHOTS_PATH}/{id}/{file}`]?.['get']?.responses['200']?.content ?? {},
+    const types = ['{file}', '{table}/{file}'].flatMap((file) =>
+      Object.keys(paths[`${SNAPSHOTS_PATH}/{id}/${file}`]?.['get']?.responses['200']?.content ?? {}),
     )
     const list = await (await api.get('/datasets/app-rankings/snapshots')).json()
     const [newest] = z.object({ data: z.array(snapshotEntrySchema) }).parse(list).data

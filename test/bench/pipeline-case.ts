@@ -31,8 +31,8 @@ async function scan(file: string): Promise<Record<string, number>> {
   const connection = await instance.connect()
   const ms = await timed(() =>
     connection.run(`CREATE TEMP TABLE bare AS
-      SELECT app_id, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
-      FROM read_parquet(${literal(file)}) GROUP BY app_id`),
+      SELECT app_id, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+      FROM read_parquet(${literal(file)}) GROUP BY app_id, model`),
   )
   return { ms }
 }

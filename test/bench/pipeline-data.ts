@@ -27,6 +27,9 @@ export function dayFile(dataDir: string, day: string): string {
   return join(dataDir, 'raw', 'usage', `date=${day}`, 'rows.parquet')
 }
 
+/** The model of a request: each app has a favourite, and three more that it uses less. */
+const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
+
 /** Writes a day of single requests: few apps with much traffic, many with little. */
 export async function makeDay(
   dataDir: string,
@@ -38,12 +41,14 @@ export async function makeDay(
   const identifier = size.identified ? ", 'request-' || i AS request_id" : ''
   await inMemory((connection) =>
     connection.run(`COPY (
-      SELECT TIMESTAMP '${day}' + to_milliseconds(CAST(hash(i) % 86400000 AS BIGINT)) AS ts,
-        1 + CAST(${size.apps - 1} * pow(random(), 4) AS BIGINT) AS app_id,
-        CAST(random() * 5000 AS BIGINT) AS prompt_tokens,
-        CAST(random() * 1000 AS BIGINT) AS completion_tokens,
-        'model-' || (i % 40) AS model${identifier}
-      FROM range(${size.rows}) AS t (i)
+      SELECT *, ${MODEL}
+      FROM (
+        SELECT TIMESTAMP '${day}' + to_milliseconds(CAST(hash(i) % 86400000 AS BIGINT)) AS ts,
+          1 + CAST(${size.apps - 1} * pow(random(), 4) AS BIGINT) AS app_id,
+          CAST(random() * 5000 AS BIGINT) AS prompt_tokens,
+          CAST(random() * 1000 AS BIGINT) AS completion_tokens${identifier}
+        FROM range(${size.rows}) AS t (i)
+      )
     ) TO ${literal(path)} (FORMAT parquet)`),
   )
 }

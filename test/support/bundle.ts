@@ -19,8 +19,11 @@ export const DATA_FILES = [
   'app-rankings.duckdb',
   'rankings.parquet',
   'rankings.csv',
-  'app_daily/month=2025-12.parquet',
-  'app_daily/month=2026-01.parquet',
+  ...['app_daily', 'model_daily'].flatMap((table) =>
+    ['parquet', 'csv.gz'].flatMap((format) =>
+      ['2025-12', '2026-01'].map((month) => `${table}/month=${month}.${format}`),
+    ),
+  ),
   'apps.parquet',
   'apps.csv',
   'coverage.csv',

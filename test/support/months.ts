@@ -70,25 +70,38 @@ export class Months {
     await runAt(other, `${this.today}T02:00:00Z`)
     expect(monthsOf(this.dataDir)).toEqual(monthsOf(other))
     for (const month of monthsOf(this.dataDir)) {
-      const name = `app_daily/month=${month}.parquet`
-      const [published, anew] = [this.dataDir, other].map((each) =>
-        readFileSync(join(currentSnapshot(each), name)),
-      )
-      expect(published?.equals(anew ?? Buffer.of()), name).toBe(true)
+      for (const name of filesOf(month)) {
+        const [published, anew] = [this.dataDir, other].map((each) =>
+          readFileSync(join(currentSnapshot(each), name)),
+        )
+        expect(published?.equals(anew ?? Buffer.of()), name).toBe(true)
+      }
     }
     await this.expectSameRows()
   }
 
   async expectSameRows(): Promise<void> {
-    const files = `FROM read_parquet('${join(currentSnapshot(this.dataDir), 'app_daily/*.parquet')}')`
-    expect(await queryCurrent(this.dataDir, files)).toEqual(
-      await queryCurrent(this.dataDir, 'FROM app_daily'),
-    )
+    const folder = currentSnapshot(this.dataDir)
+    for (const table of TABLES) {
+      const rows = await queryCurrent(this.dataDir, `FROM ${table} ORDER BY ALL`)
+      const files = (name: string) => `'${join(folder, table, name)}'`
+      // Guessed, a total past 2^63 would be a DOUBLE.
+      const types = "types = {'prompt_tokens': 'HUGEINT', 'completion_tokens': 'HUGEINT'}"
+      for (const read of [files('*.parquet'), `read_csv(${files('*.csv.gz')}, ${types})`]) {
+        expect(await queryCurrent(this.dataDir, `FROM ${read} ORDER BY ALL`)).toEqual(rows)
+      }
+    }
   }
 }
 
+const TABLES = ['app_daily', 'model_daily'] as const
+
+/** The files of a month. */
+function filesOf(month: string): string[] {
+  return TABLES.flatMap((table) => ['parquet', 'csv.gz'].map((format) => `${table}/month=${month}.${format}`))
+}
+
 export function monthsOf(dataDir: string): string[] {
-  return readdirSync(join(currentSnapshot(dataDir), 'app_daily'))
-    .toSorted()
-    .map((name) => /^month=(.*)\.parquet$/.exec(name)?.[1] ?? name)
+  const names = readdirSync(join(currentSnapshot(dataDir), 'app_daily')).toSorted()
+  return names.flatMap((name) => /^month=(.*)\.parquet$/.exec(name)?.[1] ?? [])
 }

@@ -1,5 +1,6 @@
 /** The forms in which rankings are handed out, and how a request chooses one (CONTRACT 4.6). */
 import type { Request } from 'express'
+import type { Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { unlessLong } from '../../http/protocol/long-fields.ts'
 
@@ -61,4 +62,9 @@ function notAcceptable(): ApiError {
     `Nothing of what Accept names exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
     { metadata: { available } },
   )
+}
+
+/** The header by which a reply is kept as a file of this name. */
+export function attachmentHeader(name: string): Headers {
+  return { 'Content-Disposition': `attachment; filename="${name}"` }
 }

@@ -19,6 +19,7 @@ export const MODEL_PARAMETERS = {
   end_date: PARAMETERS.end_date,
   as_of: PARAMETERS.as_of,
   format: PARAMETERS.format,
+  bom: PARAMETERS.bom,
 } as const satisfies ParameterTable
 
 /**
@@ -33,6 +34,7 @@ export function parseModelRanking(text: string): RowsRequest {
   return {
     asOf: parameters.as_of,
     format: parameters.format,
+    hasMark: parameters.bom !== undefined,
     resolve: ({ dataThrough }) => modelsQuestion(requireWindow(parameters, dataThrough)),
   }
 }

@@ -16,6 +16,7 @@ export function parseRankings(text: string): RowsRequest {
   return {
     asOf: parameters.as_of,
     format: parameters.format,
+    hasMark: parameters.bom !== undefined,
     resolve: ({ dataThrough }) => rankingsQuestion(resolveQuery(parameters, dataThrough)),
   }
 }

@@ -40,6 +40,7 @@ export const PARAMETERS = {
       'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
   },
   format: oneOf(FORMAT_NAMES),
+  bom: { schema: z.literal('1'), allowed: '1, with format csv' },
 } as const satisfies ParameterTable
 
 /** The parameters as sent, checked one by one and against each other. */

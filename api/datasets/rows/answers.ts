@@ -35,6 +35,9 @@ export interface Answers {
 /** Bytes that all kept answers may have together. */
 const KEPT_BYTES = 64 * 1024 * 1024
 
+/** U+FEFF in UTF-8. */
+const BYTE_ORDER_MARK = Buffer.of(0xef, 0xbb, 0xbf)
+
 /** The answers of this process. */
 export function createAnswers(): Answers {
   const keep = createByteCache<Answer>(KEPT_BYTES)
@@ -71,7 +74,7 @@ async function workOut(asked: Asked): Promise<Answer> {
 
 /** The rows in the format of their place. */
 export function encodeRows(place: Place, rows: Table['rows']): Buffer {
-  const { snapshot, question, format } = place
+  const { snapshot, question, format, hasMark } = place
   const meta = metaOf(place)
   const metadata = {
     ...meta,
@@ -80,7 +83,8 @@ export function encodeRows(place: Place, rows: Table['rows']): Buffer {
     license_url: LICENCE.url,
     attribution: snapshot.attribution,
   }
-  return encodeDocument(format, { columns: question.columns, rows, meta, metadata })
+  const body = encodeDocument(format, { columns: question.columns, rows, meta, metadata })
+  return hasMark === true ? Buffer.concat([BYTE_ORDER_MARK, body]) : body
 }
 
 function metaOf({ snapshot, question }: Place): RankingMeta {

@@ -9,9 +9,10 @@ import type { Page, Place, Question } from './question.ts'
  * The address that gives the same bytes for as long as the snapshot is retained: every default is written out,
  * the snapshot pinned.
  */
-export function pinnedAddress({ snapshot, question, format }: Place): string {
+export function pinnedAddress({ snapshot, question, format, hasMark }: Place): string {
   const form = format === 'json' ? [] : ([['format', format]] as const)
-  return address(question.path, [['as_of', snapshot.asOf], ...question.parameters, ...form])
+  const mark = hasMark === true ? ([['bom', '1']] as const) : []
+  return address(question.path, [['as_of', snapshot.asOf], ...question.parameters, ...form, ...mark])
 }
 
 /**
@@ -29,7 +30,7 @@ export function linkField(place: Place, total: number | undefined): string {
     link(SNAPSHOTS_PATH, 'version-history'),
     link(address(question.path, question.parameters), 'latest-version'),
     ...FORMAT_NAMES.filter((name) => name !== format).map((name) =>
-      link(pinnedAddress({ ...place, format: name }), 'alternate', FORMATS[name].mediaType),
+      link(pinnedAddress({ ...place, format: name, hasMark: false }), 'alternate', FORMATS[name].mediaType),
     ),
     link(DOCUMENT_PATH, 'service-desc', 'application/json'),
     link(STATUS_PATH, 'status'),

@@ -42,12 +42,16 @@ export interface Place {
   readonly snapshot: SnapshotFacts
   readonly question: Question
   readonly format: Format
+  /** Whether it begins with a byte order mark; CSV alone may. */
+  readonly hasMark?: boolean
 }
 
 /** What a request says, before a snapshot is chosen. */
 export interface RowsRequest {
   readonly asOf: string | undefined
   readonly format: Format | undefined
+  /** Whether CSV is to begin with a byte order mark. */
+  readonly hasMark: boolean
   /** @throws {ApiError} 400 when the window would start after it ends. */
   readonly resolve: (snapshot: SnapshotFacts) => Question
 }

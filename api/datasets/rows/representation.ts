@@ -7,7 +7,10 @@ import {
   preferredEncoding,
   type Encoding,
 } from '../../http/protocol/encodings.ts'
-import { chooseFormat, FORMATS } from '../formats/formats.ts'
+import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
+import { DATASETS_PATH } from '../../paths.ts'
+import { attachmentHeader, chooseFormat, FORMATS } from '../formats/formats.ts'
+import { PARAMETERS } from '../rankings/parameters.ts'
 import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
 import { pinnedAddress } from './links.ts'
 import type { Place, RowsRequest } from './question.ts'
@@ -24,8 +27,9 @@ export interface Representation extends Place {
 
 /** The representation of what is asked at this place, in this coding. */
 export function representationOf<Of extends Place>(place: Of, encoding: Encoding): Of & Representation {
-  const { snapshot, question, format } = place
-  return { ...place, encoding, etag: encodedTag(`${snapshot.id}.${question.key}.${format}`, encoding) }
+  const { snapshot, question, format, hasMark } = place
+  const form = hasMark === true ? `${format}-bom` : format
+  return { ...place, encoding, etag: encodedTag(`${snapshot.id}.${question.key}.${form}`, encoding) }
 }
 
 /**
@@ -39,8 +43,10 @@ export function chooseRepresentation<Snapshot extends SnapshotFacts>(
 ) {
   const question = asked.resolve(snapshot)
   const format = chooseFormat(request, asked.format)
+  const { hasMark } = asked
+  if (hasMark && format !== 'csv') throw badRequest([invalid('bom', '1', PARAMETERS.bom.allowed)])
   const encoding = FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request)
-  return representationOf({ snapshot, question, format }, encoding)
+  return representationOf({ snapshot, question, format, hasMark }, encoding)
 }
 
 /** The headers that a representation has, be it sent, unchanged or asked for by HEAD. */
@@ -53,5 +59,14 @@ export function representationHeaders(representation: Representation): Headers {
     'Content-Location': pinnedAddress(representation),
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),
+    ...(representation.format === 'json' ? {} : attachmentHeader(fileName(representation))),
   }
+}
+
+/** A name that tells what the file is: the dataset, what was asked, the window. */
+function fileName({ question, format }: Place): string {
+  const { path, metadata, window } = question
+  const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
+  const words = [dataset, ...Object.values(metadata), window.start, window.end].filter((word) => word !== '')
+  return `${words.join('_').replaceAll(' ', '-')}.${format}`
 }

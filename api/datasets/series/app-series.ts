@@ -20,6 +20,7 @@ export function parseSeries(text: string): RowsRequest {
   return {
     asOf: parameters.as_of,
     format: parameters.format,
+    hasMark: parameters.bom !== undefined,
     resolve: ({ dataThrough }) =>
       seriesQuestion({ apps, limit, offset }, requireWindow(parameters, dataThrough)),
   }

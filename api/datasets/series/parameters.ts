@@ -36,6 +36,7 @@ export const SERIES_PARAMETERS = {
   offset: wholeNumber(0, MAX_OFFSET, 0),
   as_of: PARAMETERS.as_of,
   format: PARAMETERS.format,
+  bom: PARAMETERS.bom,
 } as const satisfies ParameterTable
 
 /**

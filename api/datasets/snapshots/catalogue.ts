@@ -17,6 +17,11 @@ const fileSchema = z.object({
 })
 export type SnapshotFile = z.infer<typeof fileSchema>
 
+/** Whether a file has the rows of one month, in the folder of its table. */
+export function isMonth({ name }: SnapshotFile): boolean {
+  return name.includes('/month=')
+}
+
 /** What became of a snapshot; only the files of a retained one are there. */
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
@@ -49,6 +54,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   parquet: 'application/vnd.apache.parquet',
   csv: 'text/csv; charset=utf-8; header=present',
   json: 'application/json; charset=utf-8',
+  gz: 'application/gzip',
   md: 'text/markdown; charset=utf-8',
 }
 const CROISSANT_FILE = 'croissant.json'
@@ -127,5 +133,5 @@ function entryOf(record: SnapshotRecord, state: SnapshotEntry['state']): Snapsho
 
 function mediaTypeOf(name: string): string {
   if (name === CROISSANT_FILE) return CROISSANT
-  return MEDIA_TYPES[name.split('.')[1] ?? ''] ?? PLAIN_TEXT
+  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? PLAIN_TEXT
 }

@@ -9,11 +9,12 @@ import { ApiError } from '../../http/errors.ts'
 import { jsonText } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
+import { attachmentHeader } from '../formats/formats.ts'
 import { LATEST, SOON_STALE, sendOpen, sha256 } from './open-reply.ts'
 import { goneSnapshot, type Snapshots } from './choose.ts'
 import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
-import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './catalogue.ts'
+import { isMonth, type SnapshotCatalogue, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
 
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
@@ -30,20 +31,13 @@ export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }
   }
 }
 
-/**
- * Hands out a file of a snapshot, whole or in ranges of bytes; it never changes.
- * @param folder in the snapshot, with a slash at its end; empty for the files beside it.
- */
-export function snapshotFile(
-  catalogue: SnapshotCatalogue,
-  { current, retained }: Snapshots,
-  folder: string,
-): Handler {
+/** Hands out a file of a snapshot, one that lies in the folder of a table too, whole or in ranges of bytes; it never changes. */
+export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
-    const name = `${folder}${pathPart(request, 'file')}`
-    if (id === LATEST)
-      return redirectToLatest(reply, current, `/${folder}${pathText(pathPart(request, 'file'))}`)
+    const parts = [pathPart(request, 'table'), pathPart(request, 'file')].filter((part) => part !== '')
+    const name = parts.join('/')
+    if (id === LATEST) return redirectToLatest(reply, current, `/${parts.map(pathText).join('/')}`)
     const entry = findEntry(catalogue, retained, id)
     const file = entry.files.find((each) => each.name === name)
     if (file === undefined) {
@@ -96,6 +90,7 @@ function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<
     'Last-Modified': new Date(entry.as_of).toUTCString(),
     'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
     Link: `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+    ...(isMonth(file) ? attachmentHeader(file.name.replace('/month=', '-')) : {}),
   }
 }
 

@@ -1,35 +1,42 @@
 import { COMPARABILITY_NOTE, LICENCE } from '../../../pipeline/contract/dataset.ts'
-import { DAYS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { FORMAT_NAMES, type Format } from '../../datasets/formats/formats.ts'
 import { rankingsQuestion } from '../../datasets/rankings/app-rankings.ts'
 import { pinnedAddress } from '../../datasets/rows/links.ts'
-import type { SnapshotFile } from '../../datasets/snapshots/catalogue.ts'
+import { isMonth, type SnapshotFile } from '../../datasets/snapshots/catalogue.ts'
 import { html, type Html } from '../html.ts'
 import { exact } from '../numbers.ts'
 import type { PageView } from './page-view.ts'
 
-const MONTH_FILE = /^.*month=(\d{4}-\d{2})\.parquet$/
-
-function isMonth({ name }: SnapshotFile): boolean {
-  return MONTH_FILE.test(name)
-}
+const MONTH_FILE = /^.*month=(\d{4}-\d{2})\.(?:parquet|csv\.gz)$/
 
 function fileLink({ name, url, bytes }: SnapshotFile): Html {
   return html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name.replace(MONTH_FILE, '$1')}</a> `
+}
+
+/** The months of each table by day, in each format; nothing where a snapshot has none. */
+function monthLists(files: readonly SnapshotFile[]): readonly (Html | null)[] {
+  return MONTHLY_TABLES.flatMap((table) =>
+    (['parquet', 'csv.gz'] as const).map((format) => {
+      const months = files.filter(({ name }) => name.startsWith(`${table}/`) && name.endsWith(`.${format}`))
+      return months.length === 0
+        ? null
+        : html`<p>The table ${table}, a file <code>.${format}</code> per month: ${months.map(fileLink)}</p>`
+    }),
+  )
 }
 
 /** How to get the data, and how to cite it. */
 export function downloads(view: PageView): Html {
   const { snapshot, entries, bibtex, links } = view
   const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
-  const months = files.filter(isMonth)
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get the data</h2>
     <p>
       Every file of this snapshot stays under its address:
       ${files.filter((file) => !isMonth(file)).map(fileLink)}
     </p>
-    ${months.length === 0 ? null : html`<p>The table ${DAYS_FOLDER}, a Parquet file per month: ${months.map(fileLink)}</p>`}
+    ${monthLists(files)}
     <p>
       This list as a file: <a href="${links.file('csv')}">CSV</a> <a href="${links.file('json')}">JSON</a>.
       The chart as a picture: <a href="${links.chart('svg')}">SVG</a> <a href="${links.chart('png')}">PNG</a>.

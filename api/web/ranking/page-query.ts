@@ -31,7 +31,7 @@ export interface PageParameters {
   readonly by: Measure | undefined
 }
 
-const { format: _inLinksOnly, ...SHARED } = PARAMETERS
+const { format: _inLinksOnly, bom: _inFilesOnly, ...SHARED } = PARAMETERS
 
 /** The parameters of the page. */
 const PAGE_PARAMETERS = {

@@ -157,15 +157,15 @@ describe('croissant.json', () => {
   })
 
   it('names the files of the months together', () => {
-    expect(document().distribution.filter((each) => each['@type'] === 'cr:FileSet')).toEqual([
-      {
+    expect(document().distribution.filter((each) => each['@type'] === 'cr:FileSet')).toEqual(
+      ['app_daily', 'model_daily'].map((table) => ({
         '@type': 'cr:FileSet',
-        '@id': 'app_daily-months',
-        name: 'app_daily-months',
+        '@id': `${table}-months`,
+        name: `${table}-months`,
         encodingFormat: 'application/x-parquet',
-        includes: 'app_daily/*.parquet',
-      },
-    ])
+        includes: `${table}/*.parquet`,
+      })),
+    )
   })
 
   it('has each table as records, from Parquet where there is some, with its keys', () => {
@@ -180,6 +180,7 @@ describe('croissant.json', () => {
     expect(records.map((each) => [each.id, each.files, each.key, each.toApps])).toEqual([
       ['rankings', ['rankings.parquet'], undefined, appId],
       ['app_daily', ['app_daily-months'], ['app_daily/day', 'app_daily/app_id'], appId],
+      ['model_daily', ['model_daily-months'], ['model_daily/day', 'model_daily/model_permaslug'], none],
       ['apps', ['apps.parquet'], ['apps/app_id'], none],
       ['coverage', ['coverage.csv'], ['coverage/day'], none],
       [

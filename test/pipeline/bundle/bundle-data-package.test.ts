@@ -83,7 +83,7 @@ describe('datapackage.json', () => {
       DATA_FILES.map((path) => [
         path,
         path.endsWith('.duckdb') ? undefined : 'table',
-        path.endsWith('.csv') ? 'tabular-data-resource' : undefined,
+        /\.csv(\.gz)?$/.test(path) ? 'tabular-data-resource' : undefined,
       ]),
     )
   })
@@ -159,6 +159,13 @@ describe('datapackage.json', () => {
       fingerprint: expect.stringMatching(/^[0-9a-f]{64}$/),
     })
     expect(resources.get('app_daily/month=2026-01.parquet')).not.toHaveProperty('dialect')
+    expect(resources.get('app_daily/month=2026-01.csv.gz')).toMatchObject({
+      name: 'app-daily-2026-01-csv',
+      format: 'csv',
+      compression: 'gz',
+      mediatype: 'application/gzip',
+      encoding: 'utf-8',
+    })
   })
 
   it('tells the type of each column, and where there may be nothing', () => {
@@ -203,6 +210,12 @@ describe('datapackage.json', () => {
       ['rankings.csv', undefined, toApps('apps-csv')],
       ['app_daily/month=2025-12.parquet', ['day', 'app_id'], toApps('apps-parquet')],
       ['app_daily/month=2026-01.parquet', ['day', 'app_id'], toApps('apps-parquet')],
+      ['app_daily/month=2025-12.csv.gz', ['day', 'app_id'], toApps('apps-csv')],
+      ['app_daily/month=2026-01.csv.gz', ['day', 'app_id'], toApps('apps-csv')],
+      ['model_daily/month=2025-12.parquet', ['day', 'model_permaslug'], undefined],
+      ['model_daily/month=2026-01.parquet', ['day', 'model_permaslug'], undefined],
+      ['model_daily/month=2025-12.csv.gz', ['day', 'model_permaslug'], undefined],
+      ['model_daily/month=2026-01.csv.gz', ['day', 'model_permaslug'], undefined],
       ['apps.parquet', ['app_id'], undefined],
       ['apps.csv', ['app_id'], undefined],
       ['coverage.csv', ['day'], undefined],

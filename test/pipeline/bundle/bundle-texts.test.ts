@@ -81,8 +81,10 @@ ${summary}
     ]) {
       expect(text).toContain(`\`${name}\``)
     }
-    expect(text).toContain('| `app_daily/month=*.parquet` | Usage per day and app |\n')
-    for (const table of ['rankings', 'app_daily', 'apps', 'coverage', 'restatements']) {
+    expect(text).toContain(
+      '| `app_daily/month=*.parquet`, `app_daily/month=*.csv.gz` | Usage per day and app |\n',
+    )
+    for (const table of ['rankings', 'app_daily', 'model_daily', 'apps', 'coverage', 'restatements']) {
       const { comment, columns } = await explained(folder, table)
       const rows = columns.map(
         (column) => `| \`${column['name']}\` | ${column['type']} | ${column['comment']} |`,

@@ -24,9 +24,10 @@ import { TemporaryFolders, query, queryCurrent } from '../../support/nightly.ts'
 const FILES = {
   rankings: 'rankings.parquet',
   app_daily: 'app_daily/*.parquet',
+  model_daily: 'model_daily/*.parquet',
   apps: 'apps.parquet',
 } as const
-const TABLES = ['rankings', 'app_daily', 'apps'] as const
+const TABLES = ['rankings', 'app_daily', 'model_daily', 'apps'] as const
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -60,7 +61,7 @@ describe('SHA256SUMS', () => {
     for (const [sum, name = ''] of sums) expect(sum).toBe(sha256(join(folder, name)))
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     const others = names.filter((name) => !sums.some(([, summed]) => summed === name))
-    expect(others.toSorted()).toEqual(['SHA256SUMS', 'app_daily', 'report.json'])
+    expect(others.toSorted()).toEqual(['SHA256SUMS', 'app_daily', 'model_daily', 'report.json'])
   })
 })
 

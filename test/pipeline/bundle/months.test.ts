@@ -35,15 +35,18 @@ beforeEach(() => {
   months = new Months(folders, dataDir)
 })
 
+function inode(id: string | undefined, name: string): number | undefined {
+  return statSync(join(dataDir, 'snapshots', String(id), name), { throwIfNoEntry: false })?.ino
+}
+
 /** The months of the new snapshot that are files of the one before, as the disk shows and the report says. */
 function reused(report: Report): string[] {
   const snapshots = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
   const [newest, before] = snapshots.toSorted().toReversed()
-  const inode = (id: string | undefined, month: string) =>
-    statSync(join(dataDir, 'snapshots', String(id), `app_daily/month=${month}.parquet`), {
-      throwIfNoEntry: false,
-    })?.ino
-  const shared = monthsOf(dataDir).filter((month) => inode(newest, month) === inode(before, month))
+  const shared = monthsOf(dataDir).filter((month) => {
+    const name = `app_daily/month=${month}.parquet`
+    return inode(newest, name) === inode(before, name)
+  })
   expect([fact(report, 'bundle', 'months_reused'), fact(report, 'bundle', 'months')]).toEqual([
     shared.length,
     monthsOf(dataDir).length,
@@ -56,6 +59,20 @@ it('each month from the first day of the data to the last has a file, also one w
   const empty = `FROM '${join(currentSnapshot(dataDir), 'app_daily/month=2026-01.parquet')}'`
   expect(await queryCurrent(dataDir, empty)).toEqual([])
   await months.expectAsAnew()
+})
+
+it('the CSV files of a month, and those of the models, are shared as well', async () => {
+  months.deliver('2026-03-05', 'late.csv')
+  await months.run()
+  const [newest, before] = readdirSync(join(dataDir, 'snapshots'))
+    .filter((name) => name !== 'records')
+    .toSorted()
+    .toReversed()
+  for (const name of ['app_daily/month=2026-02.csv.gz', 'model_daily/month=2026-02.parquet'])
+    expect(inode(newest, name)).toBe(inode(before, name))
+  expect(inode(newest, 'app_daily/month=2026-03.csv.gz')).not.toBe(
+    inode(before, 'app_daily/month=2026-03.csv.gz'),
+  )
 })
 
 const ALL_BUT_NEWEST = MONTHS.slice(0, -1)

@@ -75,6 +75,7 @@ async function asOneFile(run: (statement: string) => Promise<unknown>): Promise<
   const sums = join(folder, 'SHA256SUMS')
   const lines = readFileSync(sums, 'utf8').replaceAll(/^.*(?:app_daily|datapackage).*\n/gm, '')
   writeFileSync(sums, `${lines}${sha256(file)}  app_daily.parquet\n${sha256(descriptor)}  datapackage.json\n`)
+  rmSync(join(dataDir, 'snapshots/records', `${OLD}.json`))
 }
 
 it('the next run publishes, writes every month, and removes what the earlier version kept', async () => {

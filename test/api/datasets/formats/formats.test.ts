@@ -55,6 +55,39 @@ async function jsonRows(search: string): Promise<string[][]> {
 
 const SEARCHES = ['', '?sort=trending', '?limit=1&offset=1', '?category=coding', '?category=creative']
 
+describe('CSV for spreadsheets', () => {
+  it('begins with a byte order mark where that is asked for, under a tag of its own', async () => {
+    const [plain, marked] = await Promise.all([get('?format=csv'), get('?bom=1', 'text/csv')])
+    expect(marked.headers.get('ETag')).not.toBe(plain.headers.get('ETag'))
+    expect(marked.headers.get('Content-Location')).toMatch(/&format=csv&bom=1$/)
+    const [before, after] = await Promise.all([plain.bytes(), marked.bytes()])
+    expect([...after]).toEqual([0xef, 0xbb, 0xbf, ...before])
+  })
+
+  it.each(['?bom=1', '?bom=1&format=parquet', '?bom=0&format=csv'])('%s is refused', async (search) => {
+    const response = await get(search)
+    expect(response.status).toBe(400)
+    const { error } = envelopeSchema.parse(await response.json())
+    expect(error.message).toContain('allowed: 1, with format csv')
+  })
+})
+
+describe('the name of a file', () => {
+  it.each([
+    ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],
+    ['?format=parquet&sort=trending', 'app-rankings_trending_2026-10-21_2026-11-19.parquet'],
+    ['?format=arrow&category=coding', 'app-rankings_popular_coding_2026-10-21_2026-11-19.arrow'],
+    ['/daily?app_id=1&app_id=-2&format=csv', 'app-rankings-daily_-2-1_2026-10-21_2026-11-19.csv'],
+  ])('of %s is %s', async (search, name) => {
+    const disposition = (await get(search)).headers.get('Content-Disposition')
+    expect(disposition).toBe(`attachment; filename="${name}"`)
+  })
+
+  it('is not told of JSON, which programs read', async () => {
+    expect((await get('')).headers.get('Content-Disposition')).toBeNull()
+  })
+})
+
 describe('the choice of a format', () => {
   it.each([
     ['', undefined, 'application/json; charset=utf-8'],

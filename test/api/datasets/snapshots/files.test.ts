@@ -97,6 +97,17 @@ describe('a month of app_daily', () => {
     expect([part.status, await part.text()]).toEqual([206, 'PAR1'])
   })
 
+  it('has a name as a file that tells its table', async () => {
+    const names = ['app_daily/month=2025-10.csv.gz', 'model_daily/month=2025-10.parquet']
+    const replies = await Promise.all(names.map((name) => get(`${SECOND}/${name}`)))
+    expect(
+      replies.map(({ headers }) => [headers.get('Content-Type'), headers.get('Content-Disposition')]),
+    ).toEqual([
+      ['application/gzip', 'attachment; filename="app_daily-2025-10.csv.gz"'],
+      ['application/vnd.apache.parquet', 'attachment; filename="model_daily-2025-10.parquet"'],
+    ])
+  })
+
   it('has another tag in a snapshot with other rows', async () => {
     const month = 'app_daily/month=2026-01.parquet'
     const replies = await Promise.all([FIRST, SECOND].map((id) => get(`${id}/${month}`)))

@@ -1,0 +1,62 @@
+-- What the stage load asks, each statement by its name.
+
+-- name: counted-days
+-- The days that are counted already, with the fingerprint of the files they were counted from; it is empty where the
+-- files had too many faults for it, whose rejected rows are kept all the same.
+SELECT CAST(d.day AS VARCHAR) AS day, d.fingerprint
+FROM days AS d
+UNION ALL
+SELECT DISTINCT CAST(q.day AS VARCHAR), ''
+FROM quarantine AS q
+WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
+
+-- name: day-counts
+-- Of each day that is being counted: how many rows were read, how many of them are rejected, and whether BIGINT may be too
+-- narrow for an app.
+SELECT
+  CAST(c.day AS VARCHAR) AS day,
+  CAST(sum(c.rows) AS BIGINT) AS rows_read,
+  coalesce(CAST(sum(c.rows) FILTER (c.app_id IS NULL) AS BIGINT), 0) AS rows_rejected,
+  coalesce(
+    greatest(
+      sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL)
+    ) > 9223372036854775807,
+    false
+  ) AS wide
+FROM counted AS c
+GROUP BY c.day
+ORDER BY c.day;
+
+-- name: common-violations
+-- The commonest violations in a day's quarantine, for the message of a failed run.
+SELECT q.file, q.reason, CAST(sum(q.rows) AS BIGINT) AS rows, min(q.row) AS first_row, min_by(q.payload, q.row) AS example
+FROM quarantine AS q
+WHERE q.day = CAST($day AS DATE)
+GROUP BY q.file, q.reason
+ORDER BY rows DESC, q.file, q.reason
+LIMIT 3;
+
+-- name: report
+-- What the days between the floor and the last completed day hold, for the run's report, with the rejected rows by reason.
+-- Text where a number may pass 2^53.
+WITH reasons AS (
+  SELECT q.reason, CAST(sum(q.rows) AS BIGINT) AS rows
+  FROM quarantine AS q
+  WHERE q.day <= getvariable('last_day')
+  GROUP BY q.reason
+)
+SELECT
+  count(*) AS days,
+  coalesce(CAST(sum(d.rows_read) AS BIGINT), 0) AS rows_read,
+  coalesce(CAST(sum(d.rows_rejected) AS BIGINT), 0) AS rows_rejected,
+  coalesce(CAST(sum(d.rows_duplicate) AS BIGINT), 0) AS rows_duplicate,
+  coalesce(CAST(sum(d.rows_conflicting) AS BIGINT), 0) AS rows_conflicting,
+  coalesce(CAST(sum(d.rows_without_tokens) AS BIGINT), 0) AS rows_without_tokens,
+  CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR) AS tokens_read,
+  CAST(coalesce(sum(d.tokens_rejected), 0) AS VARCHAR) AS tokens_rejected,
+  CAST(coalesce(sum(d.tokens_duplicate), 0) AS VARCHAR) AS tokens_duplicate,
+  coalesce(
+    (SELECT list({ reason: r.reason, rows: r.rows } ORDER BY r.rows DESC, r.reason) FROM reasons AS r), []
+  ) AS reject_reasons
+FROM days AS d
+WHERE d.day <= getvariable('last_day');
