@@ -4,7 +4,7 @@
  */
 import { ProgramError, UsageError } from './contract/program.ts'
 
-/** The data broke a promise: nothing was published, yesterday's snapshot stays. Exit 1. */
+/** The data cannot be published: nothing was, yesterday's snapshot stays. Exit 1. */
 export class DataError extends ProgramError {
   override readonly name = 'DataError'
   readonly exitCode = 1

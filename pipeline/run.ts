@@ -73,7 +73,7 @@ type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: strin
 
 /**
  * Runs the pipeline once over DATA_DIR.
- * @throws DataError when the data broke a promise, BlockedError when a gate did not let it through, LockedOutError
+ * @throws DataError when the data is wrong or fails a check, BlockedError when a gate did not let it through, LockedOutError
  * when another run is under way, LockedError when somebody has a published file open to write. Each time nothing is
  * published and the current snapshot stays.
  */
@@ -122,7 +122,7 @@ export function makeFolders(dataDir: string): void {
 async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>): Promise<Run> {
   const { config, dependencies, connection } = given
   const now = dependencies.now()
-  const asOf = settleAsOf(now, listSnapshots(config.dataDir).at(-1), retractedIds(config.dataDir))
+  const asOf = chooseAsOf(now, listSnapshots(config.dataDir).at(-1), retractedIds(config.dataDir))
   const lastDay = lastCompletedDay(now)
   await setVariables(connection, {
     as_of: timeValue(asOf),
@@ -145,7 +145,7 @@ async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 
  * not that of a retracted one: no identifier is given twice.
  * @throws DataError when the clock stands far behind the newest snapshot.
  */
-export function settleAsOf(now: Date, newest: string | undefined, retracted: readonly string[] = []): Date {
+export function chooseAsOf(now: Date, newest: string | undefined, retracted: readonly string[] = []): Date {
   let asOf = afterNewest(now, newest)
   while (retracted.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
   return asOf
@@ -178,25 +178,25 @@ async function runStages(run: Run): Promise<Report> {
       if (result.finished) break
     }
   } catch (error) {
-    const told = explained(error, run.config.dataDir)
+    const failure = explained(error, run.config.dataDir)
     // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
-    await abandon(run, startedAt, done, failureOf(told)).catch((second: unknown) =>
+    await abandon(run, startedAt, done, failureOf(failure)).catch((second: unknown) =>
       run.dependencies.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
     )
-    throw told
+    throw failure
   }
   return await recordEnd(run, startedAt, done)
 }
 
 /** What is published is published, so a run that cannot be recorded has not failed. */
 async function recordEnd(run: Run, startedAt: Date, done: readonly Done[]): Promise<Report> {
-  const told = wholeReport(run, startedAt, done)
-  await record(run, told).catch((error: unknown) =>
+  const whole = wholeReport(run, startedAt, done)
+  await record(run, whole).catch((error: unknown) =>
     run.dependencies.progress.note(
-      `The run came to its end (${told.outcome}), but is missing in the warehouse's table runs: ${firstLineOf(error)}`,
+      `The run came to its end (${whole.outcome}), but is missing in the warehouse's table runs: ${firstLineOf(error)}`,
     ),
   )
-  return told
+  return whole
 }
 
 function failureOf(error: unknown): Failure {
@@ -234,10 +234,10 @@ function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?:
 }
 
 /** Keeps the whole report in the warehouse. */
-async function record(run: Run, told: Report): Promise<void> {
+async function record(run: Run, whole: Report): Promise<void> {
   await run.connection.run(
     'INSERT INTO runs SELECT CAST($1 AS TIMESTAMPTZ), CAST($2 AS TIMESTAMPTZ), $3, $4, CAST($5 AS JSON)',
-    [told.started_at, told.finished_at, told.outcome, told.snapshot, JSON.stringify(told)],
+    [whole.started_at, whole.finished_at, whole.outcome, whole.snapshot, JSON.stringify(whole)],
   )
 }
 

@@ -1,4 +1,4 @@
-/** Entry of `npm run migrate`: moves an installation from one store to another. Summary on stdout, notes on stderr. */
+/** Entry of `npm run copy-store`: copies one store into another. Summary on stdout, notes on stderr. */
 import '../../pipeline/contract/runtime.js'
 import { existsSync, realpathSync } from 'node:fs'
 import { copyStore } from '../store/copy-store.ts'
@@ -12,7 +12,7 @@ import {
 import { OperatorError } from '../http/errors.ts'
 import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
 
-const USAGE = 'npm run -s migrate -- --from STORE --to STORE'
+const USAGE = 'npm run -s copy-store -- --from STORE --to STORE'
 const HELP = [
   `Usage: ${USAGE}`,
   '',
@@ -24,7 +24,7 @@ const HELP = [
 ].join('\n')
 
 /** Copies the store that the arguments name; resolves to the exit code. */
-export function migrate(line: CommandLine): Promise<number> {
+export function copyStoreCommand(line: CommandLine): Promise<number> {
   return exitCodeOf(line, () => run(line))
 }
 
@@ -73,4 +73,4 @@ function samePlace(from: string, to: string): boolean {
   return existsSync(to) && realpathSync(from) === realpathSync(to)
 }
 
-if (import.meta.main) await runAsProcess(migrate)
+if (import.meta.main) await runAsProcess(copyStoreCommand)

@@ -16,7 +16,7 @@ const RESTORE_DUMP =
   'Accounts, keys, limits and groups are not in this backup: restore the dump of their database, for example by ' +
   'pg_restore --dbname="$DATABASE_URL" rankings.dump'
 const UNUSED_STORE =
-  'DATABASE_URL is set, so the restored service.sqlite is not used: npm run migrate copies it into an empty database'
+  'DATABASE_URL is set, so the restored service.sqlite is not used: npm run copy-store copies it into an empty database'
 
 /** Restores the folder that the arguments name; resolves to the exit code. */
 export function restoreCommand(line: CommandLine): Promise<number> {

@@ -67,19 +67,19 @@ async function runAndTell(
   { config, progress, now, send }: Dependencies,
   options: RunOptions,
 ): Promise<Report> {
-  const tell = (notices: readonly Notice[], well: boolean) =>
+  const notify = (notices: readonly Notice[], well: boolean) =>
     sendNotices(config, notices, { well, send, progress })
   try {
     const report = await runNightly(config, { now, progress }, options)
     leaveLastRun(config.dataDir, report)
-    await tell(noticesOf(report), true)
+    await notify(noticesOf(report), true)
     return report
   } catch (error) {
     if (error instanceof LockedOutError) throw error
     const notice = failureNotice(explained(error, config.dataDir))
     // What is refused before any work leaves DATA_DIR as it is.
     if (!(error instanceof UsageError)) leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
-    await tell([notice], false)
+    await notify([notice], false)
     throw error
   }
 }

@@ -1,4 +1,4 @@
--- What several promises ask of app_daily, in one look at it.
+-- The totals of each day of app_daily, which several checks read.
 CREATE OR REPLACE TEMP TABLE day_totals AS
 SELECT
   d.day,

@@ -21,7 +21,7 @@ const FEWEST_WEEKS = 4
 
 /** Days and apps named per finding: the message fits on one screen. */
 const NAMED = 20
-const VOLUMES_TOLD = 6
+const VOLUMES_SHOWN = 6
 
 const wholeNumber = z.string().transform(BigInt)
 const volumeRow = z.object({
@@ -54,7 +54,7 @@ type GateResult = {
 
 /**
  * Lets the snapshot through when its volume is usual, no rows or days are lost and no app is gone without a trace.
- * While nothing is published, findings are told and block nothing: there is no snapshot that could stay.
+ * While nothing is published, findings are noted and block nothing: there is no snapshot that could stay.
  * @throws BlockedError that tells each gate's finding with its figures, and how to let it through once.
  */
 export async function gate(run: Run): Promise<StageResult> {
@@ -66,7 +66,7 @@ export async function gate(run: Run): Promise<StageResult> {
     throw new BlockedError(describeBlocked(run, others, previous))
   for (const finding of findings) {
     const why = isAccepted(finding) ? ' by --accept' : ', since nothing is published yet'
-    run.dependencies.progress.note(`Let through${why}, ${told(finding)}`)
+    run.dependencies.progress.note(`Let through${why}, ${describeFinding(finding)}`)
   }
   return {
     summary:
@@ -80,11 +80,11 @@ export async function gate(run: Run): Promise<StageResult> {
       as_first: gatesOf(others),
     },
     // The reasons may name an app that was removed so that it is not named any more.
-    privateFacts: { let_through: findings.map(told) },
+    privateFacts: { let_through: findings.map(describeFinding) },
   }
 }
 
-function told({ gate: name, reason }: Finding): string {
+function describeFinding({ gate: name, reason }: Finding): string {
   return `${name}: ${reason}`
 }
 
@@ -93,7 +93,7 @@ function gatesOf(findings: readonly Finding[]): GateName[] {
 }
 
 async function compare(run: Run, previous: string | undefined): Promise<GateResult> {
-  const verdicts =
+  const results =
     previous === undefined
       ? await compareNewDays(run, { published_through: null, gaps: [] })
       : await withPublished(run, { id: previous, name: 'previous' }, async () => [
@@ -102,8 +102,8 @@ async function compare(run: Run, previous: string | undefined): Promise<GateResu
           await compareApps(run),
         ])
   return {
-    findings: verdicts.flatMap(({ findings }) => findings),
-    facts: Object.assign({}, ...verdicts.map(({ facts }) => facts)),
+    findings: results.flatMap(({ findings }) => findings),
+    facts: Object.assign({}, ...results.map(({ facts }) => facts)),
   }
 }
 
@@ -133,7 +133,7 @@ async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult>
 async function compareVolumes(run: Run, newDays: NewDays): Promise<GateResult> {
   const volumes = await readRows(run.connection, 'gate.sql#volume', volumeRow, newDays)
   const reasons = volumes.flatMap((volume) => volumeFinding(volume, run.config.gates) ?? [])
-  const named = reasons.slice(0, VOLUMES_TOLD)
+  const named = reasons.slice(0, VOLUMES_SHOWN)
   const more =
     reasons.length > named.length
       ? [`and ${pluralize(reasons.length - named.length, 'more figure')} like these`]
@@ -215,7 +215,7 @@ function describeBlocked(run: Run, findings: readonly Finding[], previous: strin
   const accept = gatesOf(findings).concat(run.options.accepted)
   return [
     `Blocked before publishing; ${previous} stays the newest snapshot:`,
-    ...findings.map((finding) => `  ${told(finding)}`),
+    ...findings.map((finding) => `  ${describeFinding(finding)}`),
     'Correct the input and run again. If the figures are right, let them through once:',
     `  npm run nightly -- run --accept ${GATES.filter((name) => accept.includes(name)).join(',')}`,
   ].join('\n')

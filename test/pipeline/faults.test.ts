@@ -390,7 +390,7 @@ describe('a damaged warehouse', () => {
   it('stays set aside when another one is within the same second', async () => {
     const damaged = 'no database at all '.repeat(1000)
     writeFileSync(path(), damaged)
-    const world = {
+    const dependencies = {
       config: readConfig({ DATA_DIR: dataDir }),
       progress: SILENT,
       now: () => new Date('2026-01-06T03:00:00.500Z'),
@@ -398,22 +398,24 @@ describe('a damaged warehouse', () => {
       print: () => undefined,
     }
     const work = rebuild.prepare([])
-    await work(world)
-    await work(world)
+    await work(dependencies)
+    await work(dependencies)
     const aside = readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))
     expect(aside).toEqual(['warehouse-20260106T030000Z.duckdb', 'warehouse-20260106T030001Z.duckdb'])
     expect(readFileSync(join(dataDir, aside[0] ?? ''), 'utf8')).toBe(damaged)
   })
 
   it('is not one that there is too little memory to open: it stays where it is', async () => {
-    const world = {
+    const dependencies = {
       config: { ...readConfig({ DATA_DIR: dataDir }), memory: '100KB' },
       progress: SILENT,
       now: () => new Date('2026-01-06T03:00:00Z'),
       send: () => Promise.resolve(),
       print: () => undefined,
     }
-    await expect(rebuild.prepare([])(world)).rejects.toThrow('takes more memory than PIPELINE_MEMORY gives')
+    await expect(rebuild.prepare([])(dependencies)).rejects.toThrow(
+      'takes more memory than PIPELINE_MEMORY gives',
+    )
     expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
   })
 

@@ -24,7 +24,7 @@ function describeChange({ local, remote, withMembers }: Change, removals: Remova
     local.deleted ? 'restore' : 'update',
     fromTo(local.scimId, remote.scimId),
     fromTo(local.displayName, remote.displayName),
-    `${members}${leaving(local.id, removals)}`,
+    `${members}${describeRemovals(local.id, removals)}`,
     local.id,
   ].join('\t')
 }
@@ -33,7 +33,7 @@ function fromTo(former: string, present: string): string {
   return former === present ? present : `${former} -> ${present}`
 }
 
-function leaving(id: string, { byGroup }: Removals): string {
+function describeRemovals(id: string, { byGroup }: Removals): string {
   const removed = byGroup.get(id)
   if (removed === undefined) return ''
   const more = removed.count > removed.first.length ? ', …' : ''

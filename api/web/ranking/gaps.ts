@@ -101,11 +101,11 @@ function verb(count: number): string {
 }
 
 /** Spans that a sentence can hold. */
-const SPANS_TOLD = 8
+const SPANS_SHOWN = 8
 
 /** Days in order, those that follow each other as one span: `2026-01-05, 2026-01-08 to 2026-01-10`. */
 function spans(days: readonly string[]): string {
   const found = rangesOf(days)
-  const told = found.slice(0, SPANS_TOLD).map(describeRange).join(', ')
-  return found.length > SPANS_TOLD ? `${told} and further days` : told
+  const shown = found.slice(0, SPANS_SHOWN).map(describeRange).join(', ')
+  return found.length > SPANS_SHOWN ? `${shown} and further days` : shown
 }

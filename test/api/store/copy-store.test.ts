@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/keys/key-store.ts'
-import { migrate as runMigrate } from '../../../api/commands/copy-store.ts'
+import { copyStoreCommand } from '../../../api/commands/copy-store.ts'
 import { copyStore } from '../../../api/store/copy-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -131,16 +131,16 @@ describe.each(stores.kinds)('copyStore from $name', (kind) => {
   })
 })
 
-function migrate(...args: string[]) {
-  return runCommandLine(runMigrate, args, {})
+function copyTo(...args: string[]) {
+  return runCommandLine(copyStoreCommand, args, {})
 }
 
-describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to }) => {
+describe.each(pairs)('npm run copy-store from $from.name to $to.name', ({ from, to }) => {
   it('moves an installation and tells the rows of each table', async () => {
     const source = await openFilled(from)
     await source.store.close()
     const target = await to.fresh()
-    const run = await migrate('--from', placeOf(source.settings), '--to', placeOf(target))
+    const run = await copyTo('--from', placeOf(source.settings), '--to', placeOf(target))
     expect(run.stderr).toMatch(/^Copied [^\n]*\n$/)
     const use = target.DATABASE_URL === undefined ? 'as service.sqlite in DATA_DIR' : 'with DATABASE_URL set'
     expect(run.stderr).toContain(`the service uses the copy ${use}`)
@@ -153,13 +153,13 @@ describe.each(pairs)('npm run migrate from $from.name to $to.name', ({ from, to 
     expect(await findKey(moved, source.key)).toMatchObject({ account: ACCOUNT })
     await moved.close()
 
-    const again = await migrate('--from', placeOf(source.settings), '--to', placeOf(target))
+    const again = await copyTo('--from', placeOf(source.settings), '--to', placeOf(target))
     expect(again).toMatchObject({ code: 2, stdout: '' })
     expect(again.stderr).toMatch(/holds data already [^\n]*\n$/)
   })
 })
 
-stores.describeOnce('npm run migrate', () => {
+stores.describeOnce('npm run copy-store', () => {
   it.each([
     { args: [], fault: '--from STORE --to STORE' },
     { args: ['--from', 'a.sqlite'], fault: '--from STORE --to STORE' },
@@ -171,7 +171,7 @@ stores.describeOnce('npm run migrate', () => {
     { args: ['--from', 'package.json', '--to', 'b'], fault: 'file is not a database' },
     { args: ['--from', 'postgres://u:s3cret@127.0.0.1:1/d', '--to', 'b'], fault: '"d" at 127.0.0.1:1' },
   ])('exits 2 and says why on $args', async ({ args, fault }) => {
-    const run = await migrate(...args)
+    const run = await copyTo(...args)
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toContain(fault)
     expect(run.stderr).not.toMatch(/ {4}at |s3cret/)
@@ -181,12 +181,12 @@ stores.describeOnce('npm run migrate', () => {
     const { DATA_DIR } = await stores.sqlite.fresh()
     const empty = join(DATA_DIR, 'empty.sqlite')
     writeFileSync(empty, '')
-    const run = await migrate('--from', empty, '--to', join(DATA_DIR, 'target.sqlite'))
+    const run = await copyTo('--from', empty, '--to', join(DATA_DIR, 'target.sqlite'))
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toMatch(/^file "[^"]+" cannot be used: no such table[^\n]*\n$/)
   })
 
   it('--help goes to stdout', async () => {
-    expect(await migrate('--help')).toMatchObject({ code: 0, stderr: '' })
+    expect(await copyTo('--help')).toMatchObject({ code: 0, stderr: '' })
   })
 })

@@ -162,14 +162,14 @@ describe('decisions', () => {
 
   it('taken in the same millisecond stand in their order', async () => {
     const dataDir = folder(...THREE)
-    const world = {
+    const dependencies = {
       config: readConfig({ DATA_DIR: dataDir }),
       now: () => new Date('2026-01-09T00:00:00Z'),
       print: () => undefined,
       note: () => undefined,
     }
-    await hide.prepare(['1', ...BECAUSE])(world)
-    await show.prepare(['1', ...BECAUSE])(world)
+    await hide.prepare(['1', ...BECAUSE])(dependencies)
+    await show.prepare(['1', ...BECAUSE])(dependencies)
     expect(await listed(dataDir, '1')).toMatchObject([
       { visibility: 'public', updated_at: '2026-01-09T00:00:00.001Z' },
     ])

@@ -55,7 +55,7 @@ async function stepsOf(work: () => Promise<unknown>): Promise<string[]> {
   return steps
 }
 
-function world() {
+function dependencies() {
   return {
     config: readConfig({ DATA_DIR: dataDir }),
     progress: SILENT,
@@ -89,7 +89,7 @@ it('a retraction', async () => {
   writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', `${HEADER}2026-01-06,1,1,1\n`)
   await runAt(dataDir, '2026-01-11T02:00:00Z')
   const id = '20260111T020000Z'
-  expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(world()))).toEqual([
+  expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(dependencies()))).toEqual([
     `sync snapshots/retracted/.${id}.json`,
     `rename snapshots/retracted/${id}.json`,
     'sync snapshots/retracted',
@@ -102,7 +102,7 @@ it('a retraction', async () => {
 it('an imported file', async () => {
   const path = join(folders.make(), 'rows.csv')
   writeFileSync(path, `${HEADER}2026-01-06,1,1,1\n`)
-  const steps = await stepsOf(() => importCommand.prepare([path])(world()))
+  const steps = await stepsOf(() => importCommand.prepare([path])(dependencies()))
   const folder = 'raw/usage/date=2026-01-06'
   const [name = ''] = readdirSync(join(dataDir, folder))
   const synced: unknown = expect.stringMatching(`^sync ${folder}/.${name}-`)
@@ -110,7 +110,7 @@ it('an imported file', async () => {
 })
 
 it('a decision about an app', async () => {
-  const steps = await stepsOf(() => hide.prepare(['1', '--reason', 'A test'])(world()))
+  const steps = await stepsOf(() => hide.prepare(['1', '--reason', 'A test'])(dependencies()))
   const [name = ''] = readdirSync(join(dataDir, 'raw/apps')).filter((each) => each.startsWith('decision-'))
   expect(steps).toEqual([`sync raw/apps/.${name}`, `rename raw/apps/${name}`, 'sync raw/apps'])
 })

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { readConfig } from '../../../pipeline/config.ts'
-import { runNightly, settleAsOf } from '../../../pipeline/run.ts'
+import { runNightly, chooseAsOf } from '../../../pipeline/run.ts'
 import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
 import { TemporaryFolders, copyRaw, queryCurrent, writeRaw } from '../../support/nightly.ts'
 
@@ -295,29 +295,29 @@ describe('restatements', () => {
   })
 })
 
-describe('settleAsOf', () => {
+describe('chooseAsOf', () => {
   const now = new Date('2026-01-08T02:00:00.900Z')
 
   it('is now in whole seconds', () => {
-    expect(settleAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
-    expect(settleAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
+    expect(chooseAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
+    expect(chooseAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
   })
 
   it('is a second later than a snapshot of the same second', () => {
-    expect(settleAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
+    expect(chooseAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
   })
 
   it('refuses a clock that stands far behind the newest snapshot', () => {
-    expect(settleAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
-    expect(() => settleAsOf(now, '20260108T020101Z')).toThrow('The clock says')
-    expect(() => settleAsOf(now, '20260109T020000Z')).toThrow(
+    expect(chooseAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
+    expect(() => chooseAsOf(now, '20260108T020101Z')).toThrow('The clock says')
+    expect(() => chooseAsOf(now, '20260109T020000Z')).toThrow(
       'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
     )
   })
 
   it('gives the time of a retracted snapshot to no other, and takes no notice of one that lies ahead', () => {
     const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
-    expect(settleAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
+    expect(chooseAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
   })
 })
 

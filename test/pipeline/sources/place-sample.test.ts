@@ -108,14 +108,14 @@ describe('the sample', () => {
     const dataDir = folders.make()
     const source = 'clickhouse://127.0.0.1:1/default?table=usage'
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: source })
-    const world = {
+    const dependencies = {
       config,
       progress: SILENT,
       now: () => new Date(),
       print: () => undefined,
       send: async () => undefined,
     }
-    await expect(run.prepare(['--with-sample'])(world)).rejects.toThrow('127.0.0.1:1')
+    await expect(run.prepare(['--with-sample'])(dependencies)).rejects.toThrow('127.0.0.1:1')
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 })

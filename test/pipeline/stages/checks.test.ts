@@ -1,4 +1,4 @@
-/** Every promise is proved before publishing: for each check, a planted violation is found and named. */
+/** Every check runs before publishing, and finds and names a planted violation. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -11,7 +11,7 @@ import { REPOSITORY } from '../../support/processes.ts'
 
 const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
 
-/** Statements that break the promise, one for each way, and a piece of the row that must be named. */
+/** Statements that violate a check, one for each way, and a piece of the row that must be named. */
 const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
   'apps-described': [
     ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
@@ -169,7 +169,7 @@ it('every check has a planted violation here', () => {
   expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
 })
 
-it.each(readdirSync(CHECKS))('%s states its promise in whole sentences on its first line', (name) => {
+it.each(readdirSync(CHECKS))('%s states its rule in whole sentences on its first line', (name) => {
   const [first = ''] = readFileSync(join(CHECKS, name), 'utf8').split('\n', 1)
   expect(first).toMatch(/^-- [A-Z].*[.)]$/)
   expect(first.split('(').length).toBe(first.split(')').length)
