@@ -17,7 +17,7 @@ import {
 import type { Column } from '@uwdata/flechette'
 import { parquetWriteBuffer } from 'hyparquet-writer'
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
@@ -102,6 +102,22 @@ function gzipWith(flag: number, field: Buffer, text: string): Buffer {
   const plain = gzipSync(text)
   plain.writeUInt8(flag, 3)
   return Buffer.concat([plain.subarray(0, 10), field, plain.subarray(10)])
+}
+
+/** With a sum of its header. */
+function gzipWithSum(text: string): Buffer {
+  const header = gzipSync(text).subarray(0, 10)
+  header.writeUInt8(2, 3)
+  const sum = Buffer.alloc(2)
+  sum.writeUInt16LE(crc32(header) & 0xff_ff)
+  return gzipWith(2, sum, text)
+}
+
+/** A frame of one block that is not compressed, as `zstd --long=28` begins it: whoever reads it must keep 256 MB. */
+function zstdLong(text: string): Buffer {
+  const block = Buffer.alloc(3)
+  block.writeUIntLE((text.length << 3) | 1, 0, 3)
+  return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
 }
 
 /** A Parquet file of good rows with a column of texts whose bytes are not UTF-8. */
@@ -271,6 +287,11 @@ describe('two rows of 12 tokens are read', () => {
       content: (day) => gzipWith(16, Buffer.from('made by hand\0'), `${HEADER}\n${csvRow(day).repeat(2)}`),
     },
     {
+      name: 'a .gz with a sum of its header',
+      ending: 'ndjson.gz',
+      content: (day) => gzipWithSum(jsonRow(day).repeat(2)),
+    },
+    {
       name: 'a .gz of two members',
       ending: 'csv.gz',
       content: (day) => Buffer.concat([gzipSync(`${HEADER}\n${csvRow(day)}`), gzipSync(csvRow(day))]),
@@ -280,6 +301,17 @@ describe('two rows of 12 tokens are read', () => {
       ending: 'ndjson.zst',
       content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
     },
+    ...['csv', 'csv.gz'].map((ending) => ({
+      name: `10 MB of lines inside of quotes that look like rows, behind a misplaced quote, in ${ending}`,
+      ending,
+      content: (day: string) => {
+        const lines = `\n${csvRow(day)}`.repeat(60_000).match(/[^]{1,1000000}/g) ?? []
+        const rows = [csvRow(day, ',5" or so'), csvRow(day, `,"${lines.join('')}"`)]
+        return ending === 'csv'
+          ? `${HEADER},note\n${rows.join('')}`
+          : gzipSync(`${HEADER},note\n${rows.join('')}`)
+      },
+    })),
     {
       name: 'lines inside of quotes that look like rows, behind a misplaced quote,',
       ending: 'csv',
@@ -324,6 +356,12 @@ describe('the run is refused for', () => {
     ).map((one) => ({
       ...one,
       message: /names the column "request_id" twice: as "request_id" and as " request_id"/,
+    })),
+    ...(['csv', 'parquet', 'arrow'] as const).map((format) => ({
+      name: `a column given twice, in all its letters, in ${format}`,
+      ending: format,
+      content: (day: string) => rawFile(format, [...Object.entries(good(day)), ['prompt_tokens', [0n, 0n]]]),
+      message: /names the column "prompt_tokens" twice: as "prompt_tokens" and as "prompt_tokens"/,
     })),
     {
       name: 'a key given twice in NDJSON',
@@ -440,6 +478,13 @@ describe('the run is refused for', () => {
           }),
         ),
       message: /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
+    },
+    {
+      name: 'a .zst with a window of more than 128 MB',
+      ending: 'ndjson.zst',
+      content: (day) => zstdLong(jsonRow(day)),
+      message:
+        /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
     },
     {
       name: 'bytes behind a .zst that are not compressed',
