@@ -1,7 +1,8 @@
 -- The table of raw usage on a ClickHouse cluster (USAGE_SOURCE), to be made on each shard; for operators. The
 -- pipeline reads it and, with `npm run nightly -- ship`, inserts chat's usage records. Partitions by UTC day tell
--- which days changed. Further columns are ignored. `requests` and `request_id` may be left out, and the integers may
--- be of any width up to 64 bits, nullable or not. Usage records fill these nine columns: a text is empty where no
+-- which days changed. Further columns are ignored. `requests` and `request_id` may be left out. `app` (String) may
+-- stand beside `app_id` or instead of it, for rows that name their app. The integers may be of any width up to 64 bits,
+-- nullable or not. Usage records fill these nine columns: a text is empty where no
 -- provider served, a token count NULL where the provider gave none. A Replicated table drops a repeated insert.
 CREATE TABLE usage_rows
 (

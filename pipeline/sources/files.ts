@@ -126,6 +126,7 @@ async function nameIncoming(connection: DuckDBConnection, rows: string): Promise
     texts.map(({ app }) => app),
   )
   await execute(connection, 'load/named.sql')
+  await execute(connection, 'load/app-names.sql')
 }
 
 /** The staged rows with their texts decoded; a row without its own bytes is kept as an object of these texts. */

@@ -35,6 +35,7 @@ const ASKED_DAY = /toDateTime\('(\d{4}-\d\d-\d\d)/
 export function countOf(app: number | null, requests: number, tokens: number) {
   return {
     app_text: app === null ? null : String(app),
+    name_text: '',
     model_text: '',
     row_count: String(requests),
     without_tokens: '0',

@@ -27,14 +27,25 @@ export function partsQuery({ parts }: ClickHouseTable): string {
     ORDER BY partition, name, row_count, modified`
 }
 
-/** Every row of the day by app and model; app_id null gathers the rejected rows. */
+/** The texts by which rows name their apps, those that were seen first before the others. */
+export function namesQuery({ everywhere, columns: { app } }: ClickHouseTable, day: string): string {
+  return `
+    SELECT ${app} AS name_text
+    FROM ${everywhere}
+    WHERE ${onDay(day)} AND name_text != ''
+    GROUP BY name_text
+    ORDER BY min(ts), name_text`
+}
+
+/** Every row of the day by app and model; app_id null gathers the rejected rows. An app has its id or its name. */
 export function countQuery(table: ClickHouseTable, day: string): string {
   const good = isGood(table.columns)
   const { app_id, prompt, requests } = table.columns
   return `
     SELECT
-      if(${good}, toInt64(ifNull(${app_id}, 0)), NULL) AS app,
-      toString(app) AS app_text,
+      if(${good}, toInt64(ifNull(${app_id}, 0)), NULL) AS app_number,
+      toString(app_number) AS app_text,
+      if(${good}, ${table.columns.app}, '') AS name_text,
       if(${good}, ${modelName(table.columns)}, '') AS model_text,
       toString(count()) AS row_count,
       toString(countIf(${good} AND isNull(${prompt}))) AS without_tokens,
@@ -45,7 +56,7 @@ export function countQuery(table: ClickHouseTable, day: string): string {
       ${sumHalves(`if(${good}, ${cached(table.columns)}, 0)`, 'cached')}
     FROM ${table.everywhere}
     WHERE ${onDay(day)}
-    GROUP BY app, model_text`
+    GROUP BY app_number, name_text, model_text`
 }
 
 /** May request_ids repeat? Distinct hashes are far cheaper to count than distinct texts. */
@@ -63,6 +74,7 @@ export function repeatedQuery(table: ClickHouseTable, day: string): string {
   return `
     SELECT
       toString(toInt64(ifNull(${app_id}, 0))) AS app_text,
+      ${table.columns.app} AS name_text,
       ${modelName(table.columns)} AS model_text,
       toString(count()) AS row_count,
       toString(countIf(isNull(${prompt}))) AS without_tokens,
@@ -80,24 +92,33 @@ export function repeatedQuery(table: ClickHouseTable, day: string): string {
         GROUP BY id
         HAVING count() > 1
       )
-    GROUP BY app_text, model_text`
+    GROUP BY app_text, name_text, model_text`
 }
 
-/** Of each repeated request_id the one row that counts (newest ts, ties the larger values), by app and model. */
+/**
+ * The row of a request_id that counts is the largest of these (newest ts, ties the larger values). Which id a name stands for
+ * is not known here: of rows that tie in all else, the later name counts.
+ */
+function rankOf({ columns }: ClickHouseTable): string {
+  const values = precedence(['ts'], {
+    app_id: `toInt64(ifNull(${columns.app_id}, 0))`,
+    prompt_tokens: columns.prompt,
+    completion_tokens: columns.completion,
+    requests: `toInt64(${columns.requests})`,
+    model: modelName(columns),
+    reasoning_tokens: reasoning(columns),
+    cached_tokens: cached(columns),
+  })
+  return `tuple(${[...values, columns.app].join(', ')})`
+}
+
+/** Of each repeated request_id the one row that counts, by app and model. */
 export function winnersQuery(table: ClickHouseTable, day: string): string {
-  const { app_id, prompt, completion, requests, request_id } = table.columns
-  const winner = precedence(['ts'], {
-    app_id: `toInt64(ifNull(${app_id}, 0))`,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    requests: `toInt64(${requests})`,
-    model: modelName(table.columns),
-    reasoning_tokens: reasoning(table.columns),
-    cached_tokens: cached(table.columns),
-  }).join(', ')
+  const { request_id } = table.columns
   return `
     SELECT
       toString(tupleElement(winner, 2)) AS app_text,
+      tupleElement(winner, 10) AS name_text,
       tupleElement(winner, 7) AS model_text,
       toString(count()) AS row_count,
       toString(countIf(tupleElement(winner, 3) = 0)) AS without_tokens,
@@ -107,13 +128,30 @@ export function winnersQuery(table: ClickHouseTable, day: string): string {
       ${sumHalves('tupleElement(winner, 8)', 'reasoning')},
       ${sumHalves('tupleElement(winner, 9)', 'cached')}
     FROM (
-      SELECT ${request_id} AS id, max(tuple(${winner})) AS winner
+      SELECT ${request_id} AS id, max(${rankOf(table)}) AS winner
       FROM ${table.everywhere}
       WHERE ${onDay(day)} AND id != '' AND ${isGood(table.columns)}
       GROUP BY id
       HAVING count() > 1
     )
-    GROUP BY app_text, model_text`
+    GROUP BY app_text, name_text, model_text`
+}
+
+/** How many good rows differ in app or tokens from the row of their request_id that counts. Capitals of a name do not count. */
+export function conflictsQuery(table: ClickHouseTable, day: string): string {
+  const { app_id, app, prompt, completion, request_id } = table.columns
+  return `
+    SELECT toString(sum(row_count - same_count)) AS conflicts
+    FROM (
+      SELECT id, sum(like_count) AS row_count, argMax(like_count, winner) AS same_count
+      FROM (
+        SELECT ${request_id} AS id, count() AS like_count, max(${rankOf(table)}) AS winner
+        FROM ${table.everywhere}
+        WHERE ${onDay(day)} AND id != '' AND ${isGood(table.columns)}
+        GROUP BY id, toInt64(ifNull(${app_id}, 0)), lowerUTF8(${app}), ${prompt}, ${completion}
+      )
+      GROUP BY id
+    )`
 }
 
 /** The first rejected rows of the day with their reason, in an order that does not depend on the shards. */

@@ -10,11 +10,16 @@ import { DataError } from '../../errors.ts'
 import { dateValue } from '../../duckdb/sql-values.ts'
 import { execute } from '../../duckdb/statements.ts'
 import { withAppender } from '../../duckdb/appender.ts'
+import { UNATTRIBUTED_APP_ID } from '../../contract/dataset.ts'
+import { appNamed } from '../../contract/app-identity.ts'
+import { nameApps } from '../named-apps.ts'
 import { connectClickHouse } from './client.ts'
 import type { ClickHouse } from './client.ts'
 import {
+  conflictsQuery,
   countQuery,
   joinHalves,
+  namesQuery,
   partsQuery,
   rejectsQuery,
   repeatedQuery,
@@ -33,6 +38,7 @@ const partRow = z.object({
 })
 const countRow = z.object({
   app_text: z.string().nullable(),
+  name_text: z.string(),
   model_text: z.string(),
   row_count: z.string(),
   without_tokens: z.string(),
@@ -47,7 +53,9 @@ const countRow = z.object({
   cached_low: z.string(),
 })
 type CountRow = z.infer<typeof countRow>
+const nameRow = z.object({ name_text: z.string() })
 const suspicionRow = z.object({ suspicious: z.number() })
+const conflictsRow = z.object({ conflicts: z.string() })
 const rejectRow = z.object({
   reason: z.string(),
   ts_text: z.string(),
@@ -70,12 +78,15 @@ export function openClickHouse(address: ClickHouseAddress): UsageSource {
     listDays: async () => await listDays(clickHouse, await table()),
     async countDays(connection, days) {
       await execute(connection, 'load/cluster-tables.sql')
+      const { isNamed } = await table()
       for (const { day } of days) {
+        if (isNamed) await pullNames(connection, clickHouse, namesQuery(await table(), day))
         const counts = clickHouse.read(countQuery(await table(), day), countRow)
         await pullCounts(connection, 'counted', day, counts)
         await pullRejects(connection, clickHouse, await table(), day)
         await pullDuplicates(connection, clickHouse, await table(), day)
       }
+      if (isNamed) await execute(connection, 'load/cluster-named.sql')
     },
     close: () => clickHouse.close(),
   }
@@ -101,6 +112,22 @@ function dayOf(partition: string, table: ClickHouseTable): string {
   return `${year}-${month}-${date}`
 }
 
+/** The first text that names an app names it for good. */
+async function pullNames(connection: DuckDBConnection, clickHouse: ClickHouse, query: string): Promise<void> {
+  const names = await clickHouse.readAll(query, nameRow)
+  await nameApps(
+    connection,
+    names.map(({ name_text }) => name_text),
+  )
+  await execute(connection, 'load/app-names.sql')
+}
+
+/** A text that names no app stands for none. */
+function appOf({ app_text, name_text }: CountRow): bigint | undefined {
+  if (name_text !== '') return BigInt(appNamed(name_text)?.app_id ?? UNATTRIBUTED_APP_ID)
+  return app_text === null ? undefined : BigInt(app_text)
+}
+
 async function pullCounts(
   connection: DuckDBConnection,
   target: CountTable,
@@ -110,8 +137,9 @@ async function pullCounts(
   await withAppender(connection, target, async (appender) => {
     for await (const row of rows) {
       appender.appendDate(dateValue(day))
-      if (row.app_text === null) appender.appendNull()
-      else appender.appendBigInt(BigInt(row.app_text))
+      const app = appOf(row)
+      if (app === undefined) appender.appendNull()
+      else appender.appendBigInt(app)
       if (row.model_text === '') appender.appendNull()
       else appender.appendVarchar(row.model_text)
       appender.appendBigInt(BigInt(row.row_count))
@@ -136,6 +164,11 @@ async function pullDuplicates(
   if (answer?.suspicious === 1) {
     await pullCounts(connection, 'repeated', day, clickHouse.read(repeatedQuery(table, day), countRow))
     await pullCounts(connection, 'winners', day, clickHouse.read(winnersQuery(table, day), countRow))
+    const [found] = await clickHouse.readAll(conflictsQuery(table, day), conflictsRow)
+    await connection.run('INSERT INTO conflicting VALUES ($1, $2)', [
+      dateValue(day),
+      BigInt(found?.conflicts ?? 0),
+    ])
   }
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { ClickHouseAddress } from './address.ts'
 import { DataError } from '../../errors.ts'
 import type { ClickHouse } from './client.ts'
-import { USAGE_COLUMNS } from '../columns.ts'
+import { USAGE_COLUMNS, namesFor } from '../columns.ts'
 
 export type ClickHouseTable = {
   /** As the quarantine and messages name it. */
@@ -12,10 +12,20 @@ export type ClickHouseTable = {
   readonly everywhere: string
   /** What stands behind FROM to see the data parts of every shard. */
   readonly parts: string
+  /** Rows may name their app by a text. */
+  readonly isNamed: boolean
   /** Columns in the one form that the queries use; see queries.ts. */
   readonly columns: Readonly<
     Record<
-      'app_id' | 'prompt' | 'completion' | 'requests' | 'request_id' | 'model' | 'reasoning' | 'cached',
+      | 'app_id'
+      | 'app'
+      | 'prompt'
+      | 'completion'
+      | 'requests'
+      | 'request_id'
+      | 'model'
+      | 'reasoning'
+      | 'cached',
       string
     >
   >
@@ -49,12 +59,14 @@ export async function inspectTable(
   const local = isDistributed ? { database: localDatabase, table: localTable } : { database, table }
   const shards = isDistributed ? (cluster ?? ownCluster) : cluster
   requireDays(name, isDistributed ? await readEngine(clickHouse, local.database, local.table) : asked)
+  const columns = await readColumns(clickHouse, { database, table, name })
   const onShards = (inner: string) => (shards === undefined ? inner : `cluster('${shards}', ${inner})`)
   return {
     name,
     everywhere: isDistributed ? `${database}.${table}` : onShards(`${database}.${table}`),
     parts: `(SELECT * FROM ${onShards('system.parts')} WHERE active AND database = '${local.database}' AND table = '${local.table}')`,
-    columns: await readColumns(clickHouse, { database, table, name }),
+    isNamed: columns.app !== "''",
+    columns,
   }
 }
 
@@ -89,20 +101,28 @@ async function readColumns(
     columnRow,
   )
   const types = new Map(rows.map((row) => [row.name, row.type]))
-  const missing = USAGE_COLUMNS.required.filter((column) => !types.has(column))
+  const missing = USAGE_COLUMNS.required.filter(
+    (column) => !namesFor(USAGE_COLUMNS, column).some((other) => types.has(other)),
+  )
   if (missing.length > 0) throw new DataError(`${name} has no column ${missing.join(', ')}; ${EXAMPLE}`)
   await requireUtc(clickHouse, name, types.get('ts') ?? '')
   const integer = (column: string) => requireType(name, column, types.get(column), INTEGER)
-  const text = requireType(name, 'request_id', types.get('request_id'), TEXT)
+  const text = (column: string) => {
+    const found = requireType(name, column, types.get(column), TEXT)
+    return found && `ifNull(toString(${found}), '')`
+  }
+  const app = text('app')
+  const id = integer('app_id')
   // What describes a request decides nothing: where its column cannot hold it, it is unknown.
   const described = (column: string, allowed: RegExp) =>
     allowed.test(types.get(column) ?? '') ? column : 'NULL'
   return {
-    app_id: integer('app_id') ?? 'NULL',
+    app_id: app === undefined ? (id ?? 'NULL') : id === undefined ? 'toInt64(0)' : `ifNull(${id}, 0)`,
+    app: app === undefined ? "''" : id === undefined ? app : `if(isNull(${id}), ${app}, '')`,
     prompt: integer('prompt_tokens') ?? 'NULL',
     completion: integer('completion_tokens') ?? 'NULL',
     requests: integer('requests') ?? '1',
-    request_id: text === undefined ? "''" : "ifNull(toString(request_id), '')",
+    request_id: text('request_id') ?? "''",
     model: described('model', TEXT),
     reasoning: described('reasoning_tokens', INTEGER),
     cached: described('cached_tokens', INTEGER),

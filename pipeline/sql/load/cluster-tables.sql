@@ -14,6 +14,8 @@ CREATE OR REPLACE TEMP TABLE counted (
 );
 CREATE OR REPLACE TEMP TABLE repeated AS FROM counted LIMIT 0;
 CREATE OR REPLACE TEMP TABLE winners AS FROM counted LIMIT 0;
+CREATE OR REPLACE TEMP TABLE conflicting (day DATE NOT NULL, rows BIGINT NOT NULL);
+-- The cluster tells of a whole day how many rows are in conflict.
 CREATE OR REPLACE TEMP VIEW duplicates AS
 SELECT
   r.day,
@@ -26,10 +28,12 @@ SELECT
   r.completion_tokens - coalesce(w.completion_tokens, 0) AS completion_tokens,
   r.reasoning_tokens - coalesce(w.reasoning_tokens, 0) AS reasoning_tokens,
   r.cached_tokens - coalesce(w.cached_tokens, 0) AS cached_tokens,
-  -- The cluster groups by app and model: what rows of one request differ in is not seen there.
   CAST(0 AS BIGINT) AS conflicts
 FROM repeated AS r
-LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id AND w.model IS NOT DISTINCT FROM r.model;
+LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id AND w.model IS NOT DISTINCT FROM r.model
+UNION ALL
+SELECT c.day, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, c.rows
+FROM conflicting AS c;
 CREATE OR REPLACE TEMP TABLE rejected_rows (
   day DATE NOT NULL,
   file VARCHAR NOT NULL,

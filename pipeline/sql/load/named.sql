@@ -1,11 +1,6 @@
--- Rows that name their app get its id; a text that names none stands for none. The first text names the app for good.
+-- Rows that name their app get its id; a text that names none stands for none.
 CREATE OR REPLACE TEMP VIEW incoming AS
 SELECT
   i.* REPLACE (CASE WHEN i.app IS NULL THEN i.app_id ELSE coalesce(n.app_id, 0) END AS app_id)
 FROM incoming_by_name AS i
 LEFT JOIN named_apps AS n ON n.text = i.app;
-
-INSERT INTO app_names
-SELECT n.app_id, n.identity, n.app_name
-FROM named_apps AS n
-WHERE n.is_first AND n.app_id NOT IN (SELECT a.app_id FROM app_names AS a);

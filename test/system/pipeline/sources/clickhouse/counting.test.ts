@@ -142,13 +142,14 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
   })
 
   it('judges and finds repeated the same rows', async () => {
-    const ledger = `SELECT day, content_hash, rows_read, rows_rejected, rows_duplicate, rows_without_tokens,
+    const ledger = `SELECT day, content_hash, rows_read, rows_rejected, rows_duplicate, rows_conflicting, rows_without_tokens,
       tokens_read, tokens_rejected, tokens_duplicate FROM days ORDER BY day`
     const days = await queryWarehouse(asCluster, ledger)
     expect(days).toEqual(await queryWarehouse(asFiles, ledger))
     for (const day of days) {
       expect(day['rows_rejected']).toBe('6')
       expect(Number(day['rows_duplicate'])).toBeGreaterThan(100)
+      expect(Number(day['rows_conflicting'])).toBeGreaterThan(100)
     }
     const reasons = 'SELECT day, reason, count(*) AS rows FROM quarantine GROUP BY ALL ORDER BY ALL'
     expect(await queryWarehouse(asCluster, reasons)).toEqual(await queryWarehouse(asFiles, reasons))
@@ -243,8 +244,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     await runAt(fromFiles, '2026-01-07T02:00:00Z')
     await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=unsigned'))
     for (const sql of [
-      // A cluster counts no conflicts.
-      'SELECT * EXCLUDE (fingerprint, counted_at, rows_conflicting) FROM days',
+      'SELECT * EXCLUDE (fingerprint, counted_at) FROM days',
       'FROM usage_daily ORDER BY app_id',
       'SELECT reason FROM quarantine ORDER BY reason',
     ]) {
@@ -255,6 +255,63 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ])
     expect(await queryWarehouse(fromCluster, 'SELECT rows_rejected FROM days')).toEqual([
       { rows_rejected: '2' },
+    ])
+  })
+
+  it.each([
+    ['beside app_id', 'app_id Nullable(Int64), app Nullable(String)', ['app_id', 'app']],
+    ['instead of app_id', 'app String', ['app']],
+  ])('rows may name their app %s, and are counted as in files', async (_what, columns, names) => {
+    const table = `named_${names.length}`
+    const figures = 'prompt_tokens,completion_tokens,request_id'
+    await cluster.run(
+      `CREATE TABLE ${table} (ts DateTime, ${columns}, prompt_tokens Nullable(Int64), completion_tokens Nullable(Int64), ` +
+        'request_id String) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts',
+    )
+    const rows = [
+      ['10:00:00', '1', 'One', '1', '1', ''],
+      ['10:00:01', '', 'https://www.b.example/', '2', '2', ''],
+      ['10:00:02', '', 'cline', '4', '4', ''],
+      ['10:00:03', '', 'Cline', '8', '8', 'again'],
+      ['10:00:04', '', 'CLINE', '8', '8', 'again'],
+      ['10:00:05', '', 'Cline', '16', '16', 'other tokens'],
+      ['10:00:06', '', 'Cline', '17', '16', 'other tokens'],
+      ['10:00:06', '', 'cline', '17', '16', 'other tokens'],
+      ['10:00:07', '', 'Cline', '32', '32', 'other app'],
+      ['10:00:08', '', 'http://b.example', '32', '32', 'other app'],
+      ['10:00:09', '', '', '64', '64', 'no app'],
+      ['10:00:10', '', 'http://127.0.0.1/', '128', '128', 'none to tell'],
+    ].map(([time = '', id = '', ...rest]) => [
+      `${DAYS[0]} ${time}`,
+      ...(names.includes('app_id') ? [id] : []),
+      ...rest,
+    ])
+    const header = ['ts', ...names, figures].join(',')
+    const tuples = rows.map(
+      (row) =>
+        `(${row.map((value, index) => (value === '' && index === 1 && names.length === 2 ? 'NULL' : `'${value}'`)).join(',')})`,
+    )
+    await cluster.run(
+      `INSERT INTO ${table} (${header}) VALUES ${tuples.join(',').replaceAll(/'(\d+)'/g, '$1')}`,
+    )
+    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
+    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
+    writeRaw(
+      fromFiles,
+      `usage/date=${DAYS[0]}/rows.csv`,
+      `${header}\n${rows.map((row) => row.join(',')).join('\n')}\n`,
+    )
+    await runAt(fromFiles, '2026-01-07T02:00:00Z')
+    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', `=${table}`))
+    for (const sql of [
+      'SELECT * EXCLUDE (fingerprint, counted_at) FROM days',
+      'FROM usage_daily ORDER BY app_id',
+      'FROM app_names ORDER BY app_id',
+    ]) {
+      expect(await queryWarehouse(fromCluster, sql)).toEqual(await queryWarehouse(fromFiles, sql))
+    }
+    expect(await queryWarehouse(fromCluster, 'SELECT rows_duplicate, rows_conflicting FROM days')).toEqual([
+      { rows_duplicate: '4', rows_conflicting: '2' },
     ])
   })
 

@@ -1,0 +1,5 @@
+-- Keeps the apps that rows name. The first text names an app for good.
+INSERT INTO app_names
+SELECT n.app_id, n.identity, n.app_name
+FROM named_apps AS n
+WHERE n.is_first AND n.app_id NOT IN (SELECT a.app_id FROM app_names AS a);
