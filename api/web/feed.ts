@@ -6,7 +6,7 @@ import { SNAPSHOTS_PATH, type Retraction } from '../../pipeline/contract/files.t
 import type { Handler } from '../http/call.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
-import { FEED_PATH } from '../paths.ts'
+import { FEED_PATH, METHOD_PATH } from '../paths.ts'
 import { sendBody } from '../http/respond.ts'
 import { html, type Html } from './html.ts'
 import { counted } from './numbers.ts'
@@ -37,6 +37,7 @@ export function feed(
       <rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
       <link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}" />
       <link rel="alternate" type="text/html" href="${at}/" />
+      <link rel="related" type="text/html" title="Method" href="${at}${METHOD_PATH}" />
       <updated>${lastChange(entries, retractions)}</updated>
       ${retractions.map((retraction) => retractionEntry(retraction, { id: idOrigin, link: at }))}
       ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}

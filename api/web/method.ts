@@ -59,7 +59,8 @@ function ranking(): Html {
   const average = (first + second + third) / 3n
   return html`<h2 id="rules">The two orders</h2>
     <p>
-      <strong>Popular</strong> orders apps by their tokens inside the window. Ties go to the lower app id.
+      <strong>Popular</strong> orders apps by their tokens inside the window. Ties go to the lower app id. The
+      page can order them by their requests instead.
     </p>
     <p>
       <strong>Trending</strong> orders apps by growth: the tokens of the window minus the average of the three
@@ -82,7 +83,9 @@ function gaps(): Html {
       </li>
       <li>A partial day lacks rows that were rejected, at most one percent of them.</li>
       <li>
-        A restated day has other figures than when it was first published. Each snapshot lists such days.
+        A restated day has other figures than when it was first published. Each snapshot lists such days with
+        the cause: usage was counted anew, an app was hidden or shown, its usage counts for another app, or it
+        came into the registry or left it.
       </li>
     </ul>`
 }
@@ -103,7 +106,7 @@ function citing(attribution: string): Html {
       The data is <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>. Print this line, and link to the
       snapshot that you used:
     </p>
-    <pre class="copy" tabindex="0"><code>${attribution}</code></pre>
+    <pre class="copy"><code>${attribution}</code></pre>
     <p>
       An app is listed when its requests name it: send the header <code>HTTP-Referer</code> with its address
       and <code>X-Title</code> with its name. To correct a name, a category or an alias, or to hide an app,

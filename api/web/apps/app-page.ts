@@ -123,7 +123,7 @@ function rankTable(ranks: readonly WeekOfRanks[]): Html | null {
   if (ranks.length === 0) return null
   return html`<section aria-labelledby="ranks">
     <h2 id="ranks">Rank by week</h2>
-    <div class="scroll" role="region" aria-label="Rank by week" tabindex="0">
+    <div class="scroll" role="region" aria-label="Ranks of the last weeks" tabindex="0">
       <table>
         <thead>
           <tr>
@@ -136,7 +136,7 @@ function rankTable(ranks: readonly WeekOfRanks[]): Html | null {
           ${ranks.map(
             ({ week, ranks: { popular, trending } }) =>
               html`<tr>
-                <th scope="row">${inWords(week)}</th>
+                <th scope="row" class="days">${inWords(week)}</th>
                 ${rankCell(popular)} ${rankCell(trending)}
               </tr>`,
           )}
@@ -167,8 +167,8 @@ function taking({ id }: ListedApp, { attribution, sources }: SnapshotFacts, pin:
       <button type="submit">Compare</button>
       <span class="quiet">ids, separated by commas: the id of this app is ${id}</span>
     </form>
-    <pre class="copy" tabindex="0"><code>${attribution}</code></pre>
-    ${sources === null ? null : html`<pre class="copy" tabindex="0"><code>${sources}</code></pre>`}
+    <pre class="copy"><code>${attribution}</code></pre>
+    ${sources === null ? null : html`<pre class="copy"><code>${sources}</code></pre>`}
     <p class="quiet">${COMPARABILITY_NOTE}</p>
   </section>`
 }

@@ -69,7 +69,7 @@ function row(column: Column, hasTotal: boolean): Html {
       ? values.map(() => html`<td class="number">–</td>`)
       : values.map((value) => html`<td class="number">${exact(value)}</td>`)
   return html`<tr>
-    <th scope="row">${inWords(column)}${remark(column)}</th>
+    <th scope="row" class="days">${inWords(column)}${remark(column)}</th>
     ${cells}
   </tr>`
 }

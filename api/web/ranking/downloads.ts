@@ -48,9 +48,9 @@ export function downloads(view: PageView): Html {
       Licensed under <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>. When you reuse the data, print this
       line:
     </p>
-    <pre class="copy" tabindex="0"><code>${snapshot.attribution}</code></pre>
-    ${snapshot.sources === null ? null : html`<pre class="copy" tabindex="0"><code>${snapshot.sources}</code></pre>`}
-    ${bibtex === undefined ? null : html`<pre class="copy" tabindex="0"><code>${bibtex}</code></pre>`}
+    <pre class="copy"><code>${snapshot.attribution}</code></pre>
+    ${snapshot.sources === null ? null : html`<pre class="copy"><code>${snapshot.sources}</code></pre>`}
+    ${bibtex === undefined ? null : html`<pre class="copy"><code>${bibtex}</code></pre>`}
     <p class="quiet">${COMPARABILITY_NOTE}</p>
   </section>`
 }
@@ -64,6 +64,6 @@ function fromApi({ snapshot, query, origin }: PageView): Html | null {
       <code>npm run keys -- create --account NAME --kind inference</code>. Formats:
       ${FORMAT_NAMES.map((format) => html`<a href="${address(format)}">${format}</a> `)}
     </p>
-    <pre class="copy" tabindex="0"><code>curl -H 'Authorization: Bearer &lt;API_KEY&gt;' '<span
+    <pre class="copy"><code>curl -H 'Authorization: Bearer &lt;API_KEY&gt;' '<span
       class="origin">${origin}</span>${address('json')}'</code></pre>`
 }

@@ -103,7 +103,7 @@ it.each(['linear', 'log'])('two apps are compared on one %s chart', async (scale
   expect(text.match(/<g class="line band-\d"/g)).toHaveLength(4)
   // A missing day breaks a line in two.
   expect(text.match(/<polyline/g)).toHaveLength(8)
-  expect(text).toContain('<th scope="row">2026-10-20 (no data)</th>')
+  expect(text).toContain('<th scope="row" class="days">2026-10-20 (no data)</th>')
   expect(text).toContain('href="/apps/2"')
 })
 

@@ -267,7 +267,7 @@ describe('the page', () => {
     expect(text.replaceAll(/\s+/g, ' ')).toContain(
       'Restated after they were first published: 1 day because usage was counted anew: 2026-01-05;',
     )
-    expect(text).toContain('<th scope="row">2026-01-05 (restated)</th>')
+    expect(text).toContain('<th scope="row" class="days">2026-01-05 (restated)</th>')
     expect(text).toContain('class="restated"')
     expect(await page('?start_date=2026-01-06&end_date=2026-01-07')).not.toMatch(/restated"|Restated after/)
   })

@@ -4,7 +4,7 @@ import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startApi, type Api } from '../../../support/api.ts'
+import { rankingsSchema, startApi, type Api } from '../../../support/api.ts'
 import { runAt } from '../../../support/in-process.ts'
 import { copyRaw, TemporaryFolders } from '../../../support/nightly.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
@@ -91,7 +91,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
 
   it('adds copy buttons where there are scripts', async () => {
     const { page, close } = await open('/', { permissions: ['clipboard-write', 'clipboard-read'] })
-    await page.getByRole('button', { name: 'Copy' }).first().click()
+    await page.locator('pre').filter({ hasText: 'Source: App Rankings' }).getByRole('button').click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toContain('Source: App Rankings')
     await close()
@@ -268,6 +268,52 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       return ['main', '.mono-font'].map((part) => getComputedStyle(inside.querySelector(part)).fontFamily)
     })()`)
     expect(fonts).toEqual([expect.stringContaining('system-ui'), expect.stringContaining('monospace')])
+    await close()
+  })
+
+  it.each([
+    ['/', 'none'],
+    ['/', 'active'],
+    ['/?sort=trending', 'active'],
+    ['/apps?q=co', 'none'],
+    ['/method', 'none'],
+    ['/nowhere', 'none'],
+  ] as const)(
+    '%s has no accessibility fault with forced colours %s, also unfolded',
+    async (path, forcedColors) => {
+      const { page, close } = await open(path, { forcedColors, viewport: { width: 390, height: 844 } })
+      for (const each of await page.locator('summary').all()) await each.click()
+      await page.evaluate(AXE)
+      const found = violations.parse(await page.evaluate('axe.run().then((result) => result.violations)'))
+      expect(found).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true)
+      await close()
+    },
+  )
+
+  it('the page of an app and a comparison have no accessibility fault', async () => {
+    const rows = rankingsSchema.parse(await (await fetch(`${api.origin}/rankings.json?limit=3`)).json())
+    const ids = rows.data.map(({ app_id }) => app_id)
+    for (const path of [`/apps/${ids[0]}`, `/compare?apps=${ids.join(',')}&scale=log`]) {
+      const { page, faults, close } = await open(path, { colorScheme: 'dark' })
+      await page.evaluate(AXE)
+      const found = violations.parse(await page.evaluate('axe.run().then((result) => result.violations)'))
+      expect(found, path).toEqual([])
+      expect(faults).toEqual([])
+      await close()
+    }
+  })
+
+  it('prints no button, and all of what is to be cited', async () => {
+    const { page, close } = await open('/')
+    await page.emulateMedia({ media: 'print' })
+    expect(
+      await page.locator('button, select, input[type=range], details').filter({ visible: true }).count(),
+    ).toBe(0)
+    const cut = await page.evaluate(
+      "[...document.querySelectorAll('pre')].filter((block) => block.scrollWidth > block.clientWidth).length",
+    )
+    expect(cut).toBe(0)
     await close()
   })
 
