@@ -49,7 +49,7 @@ export interface Snapshot extends ReadableSnapshot {
   close(): Promise<void>
 }
 
-/** Few, since a page needs no key. One page sends seven queries at once. */
+/** Few, since a page needs no key. One page sends eight queries at once. */
 const PAGE_LIMITS: ConnectionLimits = { ...CONNECTION_LIMITS, connections: 2, waiting: 60 }
 
 // The schema has other tables in snapshots of an older version; those are answered from all apps.

@@ -2,8 +2,8 @@
 import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
-import { coloursOf } from '../charts/colours.ts'
-import { columnsOf, type Daily } from '../charts/columns.ts'
+import { readColours } from '../charts/colours.ts'
+import { columnsOf, type Band, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import { stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
@@ -37,7 +37,8 @@ export const appView: View<AskedApp> = {
       readShares(snapshot, app),
     ])
     const window = { start: history[0]?.day ?? snapshot.firstDay, end: snapshot.dataThrough }
-    const gaps = await readGaps(snapshot, window)
+    const [gaps, coloursOf] = await Promise.all([readGaps(snapshot, window), readColours(snapshot)])
+    const band = { key: coloursOf([app.id])[0] ?? '0', name: app.name }
     const pin = parameters.as_of === undefined ? '' : `?as_of=${encodeURIComponent(parameters.as_of)}`
     return renderDocument({
       title: app.name,
@@ -45,7 +46,7 @@ export const appView: View<AskedApp> = {
       skipTo: { id: 'history', label: 'Skip to the history' },
       header: header(app, snapshot),
       main: html`<div id="history">${facts(history, ranks)} ${shareList(shares)}</div>
-        ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(app, measure, gaps))}
+        ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(band, measure, gaps))}
         ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, pin)}`,
       attribution: snapshot.attribution,
     })
@@ -81,11 +82,10 @@ function facts(history: readonly DayOfUsage[], ranks: readonly WeekOfRanks[]): H
 }
 
 /** Usage by day of one measure, from the first day of the app on; nothing where there was none. */
-function chart(app: ListedApp, measure: AppMeasure, gaps: Gaps): Html | null {
+function chart(band: Omit<Band, 'daily'>, measure: AppMeasure, gaps: Gaps): Html | null {
   const { title, daily } = measure
   if ([...daily.values()].every((value) => value === 0n)) return null
-  const [key = '0'] = coloursOf([app.id])
-  const columns = columnsOf([{ key, name: app.name, daily }], gaps.window, gaps)
+  const columns = columnsOf([{ ...band, daily }], gaps.window, gaps)
   return chartFigure({
     id: title.toLowerCase(),
     measure: title,

@@ -3,7 +3,7 @@ import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts
 import { ApiError } from '../../http/errors.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
 import { inWords } from '../days.ts'
-import { coloursOf } from '../charts/colours.ts'
+import { readColours } from '../charts/colours.ts'
 import { columnsOf, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import { drawLines, type Scale } from '../charts/lines.ts'
@@ -66,6 +66,7 @@ export const compareView: View<AskedComparison> = {
 
 async function readAll(snapshot: ReadableSnapshot, apps: string): Promise<readonly Compared[]> {
   const ids = [...new Set(apps.split(',').map(BigInt))]
+  const coloursOf = await readColours(snapshot)
   const colours = coloursOf(ids)
   return await Promise.all(ids.map((id, index) => readCompared(snapshot, { id, key: colours[index] ?? '0' })))
 }

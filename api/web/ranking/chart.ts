@@ -1,6 +1,5 @@
 /** The chart above the ranking: usage over time of the first apps of the page, and of all others. */
 import { daysOf, type DateWindow } from '../../datasets/rankings/window.ts'
-import { coloursOf } from '../charts/colours.ts'
 import { columnsOf, type Band, type Columns } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import type { Frame } from '../charts/frame.ts'
@@ -50,7 +49,7 @@ export function rankingColumns(data: PageData, query: PageRanking): Columns {
   return columnsOf(bandsOf(data), query, data.gaps)
 }
 
-function bandsOf({ rows, daily: totals }: PageData): Band[] {
+function bandsOf({ rows, daily: totals, colours: coloursOf }: PageData): Band[] {
   const first = rows.slice(0, CHARTED)
   const colours = coloursOf(first.map(({ app }) => app.app_id))
   const bands = first.map(({ app, daily }, index) => ({

@@ -8,6 +8,7 @@ import { hasFilter, type RankingsQuery } from '../../datasets/rankings/query.ts'
 import { readMeasuredRanking, readRankingByRequests } from '../../datasets/rankings/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { daysOf, windowBefore, type DateWindow } from '../../datasets/rankings/window.ts'
+import { readColours, type Colours } from '../charts/colours.ts'
 import type { Daily } from '../charts/columns.ts'
 import { missingDays, readGaps, type Gaps } from './gaps.ts'
 
@@ -51,6 +52,7 @@ export interface PageData {
   /** The same on each day of the window. */
   readonly daily: Daily
   readonly gaps: Gaps
+  readonly colours: Colours
   /** The window before this one, which ranks are compared with. */
   readonly earlier: Earlier
   readonly recentDays: DateWindow
@@ -86,7 +88,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
   const scope = { ...range(query), category, subcategory, measure }
   const recentDays = recentDaysOf(snapshot)
   const earlier = earlierOf(snapshot, query)
-  const [[totals], earlierRanks, recent, daily, total, tags, gaps] = await Promise.all([
+  const [[totals], earlierRanks, recent, daily, total, tags, gaps, colours] = await Promise.all([
     snapshot.query(TOTALS, scope).then((rows) => totalsRows.parse(rows)),
     earlier.isComparable ? readEarlierRanks(snapshot, { ...query, ...earlier.window }, apps) : undefined,
     readDaily(snapshot, { ...recentDays, measure, apps }),
@@ -94,6 +96,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
     snapshot.query(TOTAL_DAILY, scope).then((rows) => totalDailyRows.parse(rows)),
     snapshot.query(TAGS, { apps }).then((rows) => tagRows.parse(rows)),
     readGaps(snapshot, query),
+    readColours(snapshot),
   ])
   const tagsOf = new Map(tags.map((row) => [row.app_id, tagList.parse(JSON.parse(row.tags))]))
   return {
@@ -110,6 +113,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
     total: totals.usage,
     daily: new Map(total.map(({ day, usage }) => [day, usage])),
     gaps,
+    colours,
     earlier,
     recentDays,
   }
@@ -137,6 +141,7 @@ async function emptyPage(snapshot: ReadableSnapshot, query: RankingsQuery): Prom
     total: 0n,
     daily: new Map(),
     gaps: await readGaps(snapshot, query),
+    colours: await readColours(snapshot),
     earlier: earlierOf(snapshot, query),
     recentDays: recentDaysOf(snapshot),
   }

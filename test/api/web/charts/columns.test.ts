@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { coloursOf } from '../../../../api/web/charts/colours.ts'
+import { coloursWith } from '../../../../api/web/charts/colours.ts'
 import { columnsOf } from '../../../../api/web/charts/columns.ts'
 import { NARROW, WIDE } from '../../../../api/web/charts/frame.ts'
 import { drawLines } from '../../../../api/web/charts/lines.ts'
@@ -109,8 +109,11 @@ describe('sparkline', () => {
 
 describe('colours', () => {
   it('stay with an app, and no two apps of a chart have the same', () => {
+    const coloursOf = coloursWith([8n, 15n])
     expect(coloursOf([8n, 3n])).toEqual(['1', '3'])
-    expect(coloursOf([3n, 5n, 8n])).toEqual(['3', '5', '1'])
+    // A leader keeps its colour after any other app, and without the leader that it came to it through.
+    expect(coloursOf([1n, 2n, 8n])).toEqual(['2', '3', '1'])
+    expect(coloursOf([2n, 15n])).toEqual(['3', '2'])
     expect(new Set(coloursOf([7n, 14n, 21n, 28n, 35n, 42n, 49n])).size).toBe(7)
   })
 
