@@ -15,6 +15,9 @@ const DUCKDB_SHARE = 0.7
 const LEAST_MEMORY = '64MB'
 const MOST_MEMORY = '100TB'
 
+/** A size, in thousands or in powers of two. */
+const SIZE = /^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/
+
 /** The bytes of a size such as 2GB (thousands) or 512MiB (powers of two). */
 function bytesOf(size: string): number {
   const power = 'MGT'.indexOf(size.replace(/[^MGT]/g, '')) + 2
@@ -54,13 +57,26 @@ export const pipelineSettings = z.object({
     .describe('Whether apps that are named for the first time are published: public or hidden.'),
   PIPELINE_MEMORY: z
     .string()
-    .regex(/^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
+    .regex(SIZE, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
     .refine((size) => {
       const bytes = bytesOf(size)
       return bytes >= bytesOf(LEAST_MEMORY) && bytes <= bytesOf(MOST_MEMORY)
     }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
     .default('2GB')
     .describe('Memory a run keeps within: what does not fit is spilled to disk.'),
+  PIPELINE_SPILL: z
+    .string()
+    .regex(SIZE, 'Expected a size such as 20GB or 512MiB')
+    .optional()
+    .describe('Disk that a run may spill to at most; without it, nine tenths of what is free.'),
+  RETENTION_DAYS: z
+    .string()
+    .regex(/^[1-9]\d{0,4}$/, 'Expected a whole number from 1 to 99999')
+    .transform(Number)
+    .optional()
+    .describe(
+      'Each run that went well removes snapshots older than so many days, as prune does; not set: none.',
+    ),
   NIGHTLY_SCHEDULE: scheduleSchema.describe(
     'When npm run schedule starts the nightly run: a cron expression in UTC.',
   ),
@@ -111,6 +127,10 @@ export type Config = {
   readonly newApps: NewAppVisibility
   /** DuckDB's memory limit, such as `1.4GB`. */
   readonly memory: string
+  /** How much a run spills to disk at most; undefined for what DuckDB finds free. */
+  readonly spill: string | undefined
+  /** After how many days a run removes a snapshot; undefined for never. */
+  readonly retentionDays: number | undefined
   readonly schedule: string
   readonly publisher: string
   /** Without a slash at the end. */
@@ -135,6 +155,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     usageSource: clusterOf(settings.data),
     newApps: settings.data.NEW_APPS,
     memory: limitOf(settings.data.PIPELINE_MEMORY),
+    spill: settings.data.PIPELINE_SPILL,
+    retentionDays: settings.data.RETENTION_DAYS,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
     publicUrl: settings.data.PUBLIC_URL ?? localUrl(environment['PORT']),

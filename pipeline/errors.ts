@@ -47,6 +47,10 @@ const NO_RIGHT = /[Pp]ermission denied|EACCES|EPERM/
 
 /** What the machine itself may refuse, by the words of DuckDB and Node, with the remedy. */
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
+  [
+    /max_temp_directory_size/,
+    'What does not fit into PIPELINE_MEMORY takes more disk than is free, or than PIPELINE_SPILL allows; raise one of them and run again',
+  ],
   [NO_MEMORY, 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again'],
   [NO_SPACE, 'There is no space left; free some and run again'],
   [READ_ONLY, 'The file system is read-only; mount it so that it can be written, and run again'],

@@ -85,7 +85,7 @@ export async function runNightly(
   makeFolders(config.dataDir)
   // A pointer that cannot be switched is refused before any work.
   currentSnapshot(config.dataDir)
-  const warehouse = await openWarehouse(config.dataDir, config.memory)
+  const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
   try {
     removeUnfinished(config.dataDir)
     recordPublished(config.dataDir)

@@ -24,6 +24,9 @@ type Input = Readable & { readonly isTTY?: boolean }
 const PROMPT = 'sql> '
 const CONTINUED = '  -> '
 
+/** Files, databases and extensions are out of reach, whatever the SQL says. */
+const SAFE = 'SET enable_external_access = false; SET lock_configuration = true'
+
 const INTERRUPT_PAUSE_MS = 20
 
 /** Rows a terminal is shown: a table of the dataset may have a hundred million. */
@@ -32,10 +35,13 @@ const SHOWN_ROWS = 1000
 // Times are shown as everywhere else in the dataset, whatever the zone of the machine.
 DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
 
-const HELP = `Usage: npm run sql -- [SQL]
+const HELP = `Usage: npm run sql -- [--safe] [SQL]
 
 Asks the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
 or from stdin. On a terminal Ctrl-C stops a statement, and of a long answer the first ${SHOWN_ROWS} rows are shown.
+
+The snapshot cannot be changed. The files of this machine can: COPY, ATTACH and read_csv work as your user. With --safe,
+for SQL from others, DuckDB refuses all of them, extensions and changes of settings too.
 
   FROM latest_popular LIMIT 10;
   FROM trending('2026-08-25', '2026-08-31', category := 'coding');
@@ -135,7 +141,7 @@ function eraseLine(terminal: Interface): void {
 async function ask({ args, environment, ...output }: CommandLine, input: Input): Promise<void> {
   const { values, positionals } = parseCommandLine({
     args: [...args],
-    options: { help: { type: 'boolean', short: 'h' } },
+    options: { help: { type: 'boolean', short: 'h' }, safe: { type: 'boolean', default: false } },
     allowPositionals: true,
   })
   if (values.help === true) return output.print(HELP.trimEnd())
@@ -144,9 +150,13 @@ async function ask({ args, environment, ...output }: CommandLine, input: Input):
   if (id === undefined) throw new UsageError('Nothing is published yet: npm run nightly makes a snapshot')
   await withSnapshots(config, { snapshot: id }, async (connection) => {
     await connection.run('USE snapshot')
+    if (values.safe) await connection.run(SAFE)
     if (positionals.length > 0) return answer(connection, positionals.join(' '), output)
     if (input.isTTY !== true) return answer(connection, await text(input), output)
-    output.note(`Snapshot ${id}, read-only. End a statement with a semicolon; exit leaves`)
+    const files = values.safe
+      ? 'files of this machine are out of reach'
+      : 'files of this machine are not (see --safe)'
+    output.note(`Snapshot ${id} is read-only, ${files}. End a statement with a semicolon; exit leaves`)
     await converse(connection, output)
   })
 }

@@ -39,8 +39,9 @@ function readDays(text: string): number {
   throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
 }
 
-async function pruneSnapshots(
-  dependencies: Dependencies,
+/** Removes what may go, or says what would; resolves to the identifiers. */
+export async function pruneSnapshots(
+  dependencies: Pick<Dependencies, 'config' | 'now'>,
   keepDays: number,
   dryRun: boolean,
 ): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 /** `run`: one pipeline run. */
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
-import { LockedOutError, explained } from '../errors.ts'
+import { LockedOutError, explained, firstLineOf } from '../errors.ts'
 import { leaveLastRun } from '../last-run.ts'
 import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
 import type { Notice } from '../notices.ts'
@@ -14,6 +14,7 @@ import { createBriefProgress } from '../terminal/progress.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
 import { plan } from './plan.ts'
+import { pruneSnapshots } from './prune.ts'
 
 export const run: Command = {
   usage:
@@ -57,6 +58,7 @@ export const run: Command = {
       const progress = brief?.progress ?? dependencies.progress
       const report = await runAndTell({ ...dependencies, now, progress }, { accepted, range })
       brief?.end()
+      await pruneAfter({ ...dependencies, now })
       if (values.json) dependencies.print(JSON.stringify(report, null, 2))
     }
   },
@@ -81,6 +83,18 @@ async function runAndTell(
     if (!(error instanceof UsageError)) leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
     await notify([notice], false)
     throw error
+  }
+}
+
+/** Removes old snapshots where the operator asked for it. What is published is published, so a fault is only told. */
+async function pruneAfter(dependencies: Dependencies): Promise<void> {
+  const { config, progress } = dependencies
+  if (config.retentionDays === undefined) return
+  try {
+    const removed = await pruneSnapshots(dependencies, config.retentionDays, false)
+    if (removed.length > 0) progress.note(`Removed by RETENTION_DAYS: ${removed.join(', ')}`)
+  } catch (error) {
+    progress.note(`Old snapshots could not be removed: ${firstLineOf(error)}`)
   }
 }
 

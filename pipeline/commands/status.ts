@@ -1,16 +1,16 @@
 /** `status`: what is published and how the last run ended, without the warehouse, so that it answers while a run is under way. */
-import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../contract/program.ts'
 import { daysBetween, lastCompletedDay } from '../contract/calendar.ts'
 import { describeRange, rangesOf } from '../contract/day-ranges.ts'
-import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
 import { readVerification } from '../contract/verification.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { currentSnapshot, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
+import { bytesOfSnapshots, diskUse } from '../snapshot/disk-use.ts'
+import type { DiskUse } from '../snapshot/disk-use.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -41,9 +41,11 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const { dataDir } = dependencies.config
   const snapshots = listSnapshots(dataDir)
   const current = currentSnapshot(dataDir)
+  const disk = diskUse(dataDir, snapshots)
   const rest = {
     snapshots: snapshots.length,
-    bytes: bytesOf(dataDir, snapshots),
+    bytes: bytesOfSnapshots(dataDir, snapshots),
+    disk,
     retracted: listRetractions(dataDir),
     ...readVerification(dataDir),
     unreadable: unreadableRecords(dataDir),
@@ -68,7 +70,8 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
-    `kept          ${pluralize(rest.snapshots, 'snapshot')}, ${(rest.bytes / 1e6).toFixed(1)} MB`,
+    `kept          ${pluralize(rest.snapshots, 'snapshot')}, ${megabytes(rest.bytes)}`,
+    ...onDisk(disk),
     `verified      ${rest.verified_at ?? 'never: npm run nightly -- verify --all'}`,
     ...rest.broken.map(({ snapshot, file, fault }) => `broken        ${snapshot}/${file} ${fault}`),
     ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
@@ -84,6 +87,19 @@ function lastRunOf({ config: { dataDir }, progress }: Dependencies): LastRun | n
     progress.note(`${join(dataDir, LAST_RUN_FILE)} cannot be read and is left out; the next run replaces it`)
     return null
   }
+}
+
+function onDisk({ growth, ...parts }: DiskUse): string[] {
+  const list = (bytes: Readonly<Record<string, number>>) =>
+    Object.entries(bytes).map(([name, count]) => `${name} ${megabytes(count)}`)
+  return [
+    `disk          ${list(parts).join(', ')}`,
+    `growth        ${megabytes(growth.raw + growth.snapshots)} a night: ${list(growth).join(', ')}`,
+  ]
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`
 }
 
 function unreadable(paths: readonly string[]): string[] {
@@ -112,16 +128,4 @@ function listed(days: readonly string[]): string {
   if (days.length === 0) return 'no day'
   const spans = rangesOf(days).map(describeRange).join(', ')
   return days.length === 1 ? spans : `${days.length} days: ${spans}`
-}
-
-/** Bytes that the files of the snapshots take; a file that several of them share counts once. */
-function bytesOf(dataDir: string, ids: readonly string[]): number {
-  const files = ids.flatMap((id) => {
-    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-    return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) =>
-      statSync(join(folder, name)),
-    )
-  })
-  const sizes = new Map(files.filter((file) => file.isFile()).map(({ ino, size }) => [ino, size]))
-  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
 }

@@ -2,6 +2,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
 import { NO_EXTENSIONS } from './foreign-files.ts'
+import { literal } from './sql-values.ts'
 import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
 
 /** Begins the names of the folders in DATA_DIR into which these databases spill. */
@@ -12,7 +13,7 @@ const SPILL_PREFIX = '.spilled-'
  * its memory limit is spilled into DATA_DIR.
  */
 export async function withMemoryDatabase<T>(
-  { memory, dataDir }: Pick<Config, 'memory' | 'dataDir'>,
+  { memory, dataDir, spill }: Pick<Config, 'memory' | 'dataDir'> & Partial<Pick<Config, 'spill'>>,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
   // By default it would be the working directory, whoever else spills there.
@@ -25,12 +26,19 @@ export async function withMemoryDatabase<T>(
     const connection = await instance.connect()
     try {
       await connection.run("SET TimeZone = 'UTC'")
+      await limitSpill(connection, spill)
       return await work(connection)
     } finally {
       connection.closeSync()
       instance.closeSync()
     }
   })
+}
+
+/** Bounds what a database spills to disk; without a bound DuckDB takes up to nine tenths of what is free. */
+export async function limitSpill(connection: DuckDBConnection, spill: string | undefined): Promise<void> {
+  // As an option of a new database it is taken, and not obeyed.
+  if (spill !== undefined) await connection.run(`SET max_temp_directory_size = ${literal(spill)}`)
 }
 
 /** Removes what databases of killed processes had spilled into DATA_DIR. */

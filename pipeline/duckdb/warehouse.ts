@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from '../errors.ts'
 import { NO_EXTENSIONS, foreignKind } from './foreign-files.ts'
-import { clearSpilled } from './memory-database.ts'
+import { allowOnly } from './allowed-files.ts'
+import { clearSpilled, limitSpill } from './memory-database.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
@@ -24,9 +25,10 @@ export const WAREHOUSE_FILE = 'warehouse.duckdb'
 /**
  * Opens the warehouse and makes its tables where they are missing.
  * @param memory DuckDB's memory limit, such as `2GB`; what does not fit is spilled beside the file.
+ * @param spill how much is spilled at most; undefined for what the disk has.
  * @throws LockedOutError when another process has the file open; DataError when it is not a DuckDB file.
  */
-export async function openWarehouse(dataDir: string, memory: string): Promise<Warehouse> {
+export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Warehouse> {
   const path = join(dataDir, WAREHOUSE_FILE)
   const instance = await createInstance(path, { memory_limit: memory })
   // What a killed run or command had spilled; DuckDB itself clears it away only when it spills again.
@@ -34,6 +36,8 @@ export async function openWarehouse(dataDir: string, memory: string): Promise<Wa
   clearSpilled(dataDir)
   const warehouse = await connectTo(instance)
   try {
+    await limitSpill(warehouse.connection, spill)
+    await allowOnly(warehouse.connection, dataDir)
     await setVariables(warehouse.connection, { memory_limit: memory })
     await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
     for (const name of ['array-bits.sql', 'load/values.sql']) {
@@ -68,10 +72,10 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
  * @throws LockedOutError when a run is under way.
  */
 export async function underLock<T>(
-  { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
+  { dataDir, memory, spill }: Pick<Config, 'dataDir' | 'memory' | 'spill'>,
   work: () => T,
 ): Promise<T> {
-  const warehouse = await openWarehouse(dataDir, memory)
+  const warehouse = await openWarehouse(dataDir, memory, spill)
   try {
     return work()
   } finally {

@@ -25,6 +25,8 @@ describe('readConfig', () => {
       GATE_VOLUME_LOW: '0.25',
       GATE_VOLUME_HIGH: '7',
       GATE_ROWS_LOST: '3',
+      PIPELINE_SPILL: '20GB',
+      RETENTION_DAYS: '30',
       NOTICE_WEBHOOK: 'https://example.com/hook',
       SUCCESS_PING: 'https://example.com/ping',
     }
@@ -32,6 +34,8 @@ describe('readConfig', () => {
       dataDir: '/tmp/other',
       schedule: '30 4 * * *',
       publisher: 'Another',
+      spill: '20GB',
+      retentionDays: 30,
       gates: { volumeLow: '0.25', volumeHigh: '7', rowsLost: '3' },
       webhook: 'https://example.com/hook',
       successPing: 'https://example.com/ping',

@@ -99,3 +99,28 @@ describe('formatTable', () => {
     ).toBe('name   list\n-----  -----\na b    ["x"]\n       []\n(2 rows)')
   })
 })
+
+describe('npm run sql -- --safe', () => {
+  it('answers as without', async () => {
+    expect(await ask(['--safe', 'FROM latest_popular'])).toMatchObject({ code: 0, stdout: POPULAR })
+  })
+
+  it.each([
+    "COPY apps TO 'apps.csv'",
+    "ATTACH 'other.duckdb'",
+    "FROM read_csv('/etc/passwd')",
+    "FROM read_text('package.json')",
+    "FROM 'package.json'",
+    "FROM glob('*')",
+    'INSTALL httpfs',
+    'LOAD httpfs',
+    'SET enable_external_access = true',
+    'RESET enable_external_access',
+    "SET temp_directory = '/tmp'",
+    "EXPORT DATABASE 'folder'",
+  ])('refuses %s', async (sql) => {
+    const { code, stdout, stderr } = await ask(['--safe', sql])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/disabled|locked|[Cc]annot access/)
+  })
+})

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts'
 import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
@@ -54,6 +55,27 @@ describe('status', () => {
       bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
       retracted: [],
     })
+  })
+
+  it('tells the disk use of each part, and what a night adds', async () => {
+    const { disk } = z
+      .object({
+        disk: z.record(z.string(), z.unknown()).and(z.object({ growth: z.record(z.string(), z.number()) })),
+      })
+      .parse(await json('status'))
+    const added = fileSizes(SECOND).reduce((sum, size) => sum + size)
+    expect(disk).toMatchObject({ store: 0, growth: { snapshots: added } })
+    expect(Object.keys(disk).toSorted()).toEqual([
+      'growth',
+      'other',
+      'raw',
+      'snapshots',
+      'store',
+      'warehouse',
+    ])
+    const { stdout } = await runCommand(dataDir, 'status')
+    expect(stdout).toMatch(/^disk {10}raw [\d.]+ MB, snapshots [\d.]+ MB, warehouse /m)
+    expect(stdout).toMatch(/^growth {8}[\d.]+ MB a night: raw /m)
   })
 
   it('says how old the data is, and joins days that follow each other', async () => {
@@ -283,6 +305,24 @@ describe('superfluousSnapshots', () => {
 })
 
 describe('prune', () => {
+  it.each([
+    ['0', '2026-01-09T02:00:00Z', undefined],
+    ['1', '2026-01-09T02:00:00Z', [SECOND, 'records']],
+    ['2', '2026-01-09T02:00:00Z', [FIRST, SECOND, 'records']],
+    ['', '2026-01-09T02:00:00Z', [FIRST, SECOND, 'records']],
+  ])('with RETENTION_DAYS "%s" a run at %s leaves %j', async (days, at, left) => {
+    const environment = { DATA_DIR: folders.copy(dataDir), RETENTION_DAYS: days }
+    if (left === undefined) return expect(() => readConfig(environment)).toThrow('RETENTION_DAYS')
+    await run.prepare(['--as-of', at])({
+      config: readConfig(environment),
+      progress: SILENT,
+      now: () => new Date(at),
+      print: () => undefined,
+      send: async () => undefined,
+    })
+    expect(readdirSync(join(environment.DATA_DIR, 'snapshots')).toSorted()).toEqual(left)
+  })
+
   it('says what it would remove, then removes just that', async () => {
     const tried = await json('prune', '--keep-days', '0', '--dry-run')
     expect(tried).toEqual({ removed: [FIRST], dry_run: true })

@@ -1,6 +1,7 @@
 /** What does not fit into the memory of a database without a file lies in DATA_DIR, and stays there for no longer than it. */
 import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
+import { explained } from '../../../../pipeline/errors.ts'
 import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
 import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
 import { TemporaryFolders } from '../../../support/nightly.ts'
@@ -24,6 +25,18 @@ it('is spilled while the work runs, and gone when it is done', async () => {
   expect(spilled).toHaveLength(1)
   expect(readdirSync(dataDir)).toEqual([])
   expect(existsSync('.tmp')).toBe(false)
+})
+
+it('takes no more disk than PIPELINE_SPILL allows, and says so', async () => {
+  const dataDir = folders.make()
+  const spilling = withMemoryDatabase({ memory: '100MB', dataDir, spill: '1MB' }, async (connection) => {
+    await connection.run(LARGE)
+  })
+  const error: unknown = await spilling.catch((reason: unknown) => reason)
+  expect(explained(error, dataDir)).toMatchObject({
+    exitCode: 1,
+    message: expect.stringMatching(/than PIPELINE_SPILL allows; raise one of them and run again/),
+  })
 })
 
 it('is removed by the next run when a process was killed, that of one that works is not', async () => {
