@@ -19,7 +19,7 @@ export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
   optional: ['app', 'requests', 'request_id'],
   instead: { app_id: 'app' },
-  descriptive: ['model', 'reasoning_tokens', 'cached_tokens'],
+  descriptive: ['model', 'reasoning_tokens', 'cached_tokens', 'provider'],
 } as const satisfies Columns
 
 export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {

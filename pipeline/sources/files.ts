@@ -109,6 +109,8 @@ async function countFiles(
   const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
   if (proof === undefined) await execute(connection, 'load/count.sql')
   else await countValid(connection, parquet, { ...proof, ...reading })
+  // Where no row tells its provider, and none is without tokens, there is nothing to say of providers.
+  if (proof === undefined || reading.tellsProvider) await execute(connection, 'load/count-providers.sql')
 }
 
 /** Whether a staged row names its app, or says that it names none. */

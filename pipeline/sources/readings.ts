@@ -15,6 +15,7 @@ export const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
 const OTHER_NUMBER = /^(?:UBIGINT|U?HUGEINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$/
 const TIME_WITH_ZONE = 'TIMESTAMP WITH TIME ZONE'
 export const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS| WITH TIME ZONE)?)$/
+const PROVIDER_CHARACTERS = 100
 const NESTED_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
 
 /** From here on, a floating-point number of the type may stand for the integers beside it as well. */
@@ -52,6 +53,12 @@ const readRequests: Reading = (column, types) => {
 const readText = ({ name, type }: TypedColumn) =>
   NESTED_TYPE.test(type) ? undefined : `nullif(CAST(${name} AS VARCHAR), '')`
 
+/** A name is shown whole: what is longer is none. */
+const readProvider: Reading = (column) => {
+  const text = readText(column)
+  return text && `CASE WHEN len(${text}) <= ${PROVIDER_CHARACTERS} THEN ${text} END`
+}
+
 const readModel: Reading = (column) => {
   const text = readText(column)
   return text && `model_from_text(${text})`
@@ -75,6 +82,7 @@ const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missin
   { as: 'completion_tokens', from: 'completion_tokens', read: readCount },
   { as: 'requests', from: 'requests', read: readRequests, missing: '1' },
   { as: 'request_id', from: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'provider', from: 'provider', read: readProvider, missing: 'CAST(NULL AS VARCHAR)' },
   { as: 'model', from: 'model', read: readModel, missing: 'CAST(NULL AS VARCHAR)' },
   {
     as: 'reasoning_tokens',

@@ -44,6 +44,16 @@ WITH reasons AS (
   FROM quarantine AS q
   WHERE q.day <= getvariable('last_day')
   GROUP BY q.reason
+),
+providers AS (
+  SELECT
+    p.provider,
+    CAST(sum(p.requests) AS BIGINT) AS requests,
+    CAST(sum(p.requests_without_tokens) AS BIGINT) AS requests_without_tokens,
+    CAST(sum(p.rows_failed) AS BIGINT) AS rows_failed
+  FROM usage_by_provider AS p
+  WHERE p.day <= getvariable('last_day')
+  GROUP BY p.provider
 )
 SELECT
   count(*) AS days,
@@ -52,11 +62,23 @@ SELECT
   coalesce(CAST(sum(d.rows_duplicate) AS BIGINT), 0) AS rows_duplicate,
   coalesce(CAST(sum(d.rows_conflicting) AS BIGINT), 0) AS rows_conflicting,
   coalesce(CAST(sum(d.rows_without_tokens) AS BIGINT), 0) AS rows_without_tokens,
+  coalesce((SELECT CAST(sum(p.rows_failed) AS BIGINT) FROM providers AS p), 0) AS rows_failed_without_tokens,
   CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR) AS tokens_read,
   CAST(coalesce(sum(d.tokens_rejected), 0) AS VARCHAR) AS tokens_rejected,
   CAST(coalesce(sum(d.tokens_duplicate), 0) AS VARCHAR) AS tokens_duplicate,
   coalesce(
     (SELECT list({ reason: r.reason, rows: r.rows } ORDER BY r.rows DESC, r.reason) FROM reasons AS r), []
-  ) AS reject_reasons
+  ) AS reject_reasons,
+  coalesce(
+    (
+      SELECT list(
+        { provider: p.provider, requests: p.requests, requests_without_tokens: p.requests_without_tokens }
+        ORDER BY p.requests_without_tokens DESC, p.provider
+      )
+      FROM providers AS p
+      WHERE p.provider IS NOT NULL
+    ),
+    []
+  ) AS providers
 FROM days AS d
 WHERE d.day <= getvariable('last_day');

@@ -39,6 +39,16 @@ CREATE TABLE IF NOT EXISTS usage_by_model (
   cached_tokens BIGINT NOT NULL
 );
 
+-- Who served: requests by provider, those whose tokens are unknown among them, and the rows without tokens of requests that
+-- nobody served.
+CREATE TABLE IF NOT EXISTS usage_by_provider (
+  day DATE NOT NULL,
+  provider VARCHAR,
+  requests BIGINT NOT NULL,
+  requests_without_tokens BIGINT NOT NULL,
+  rows_failed BIGINT NOT NULL
+);
+
 -- Rejected rows as they were read. `row` is the line in a text file, the row number (from 1) in a binary one.
 CREATE TABLE IF NOT EXISTS quarantine (
   day DATE NOT NULL,

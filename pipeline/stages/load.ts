@@ -3,7 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { ProgramError } from '../contract/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize, printable } from '../contract/terminal.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
@@ -13,7 +13,7 @@ import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
-const COUNTING_VERSION = 4
+const COUNTING_VERSION = 5
 
 /** More rejected rows than this share of a day fail the run (CONTRACT 7). */
 const REJECT_LIMIT_PERCENT = 1n
@@ -40,10 +40,14 @@ const reportRow = z.object({
   rows_duplicate: countSchema,
   rows_conflicting: countSchema,
   rows_without_tokens: countSchema,
+  rows_failed_without_tokens: countSchema,
   tokens_read: z.string(),
   tokens_rejected: z.string(),
   tokens_duplicate: z.string(),
   reject_reasons: z.array(z.object({ reason: z.string(), rows: countSchema })),
+  providers: z.array(
+    z.object({ provider: z.string(), requests: countSchema, requests_without_tokens: countSchema }),
+  ),
 })
 
 /** What a run makes of the days it finds. */
@@ -128,13 +132,18 @@ async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
 }
 
 async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
-  const { rows_read, tokens_read, ...totals } = await readRow(run.connection, 'load.sql#report', reportRow)
+  const { rows_read, tokens_read, providers, ...totals } = await readRow(
+    run.connection,
+    'load.sql#report',
+    reportRow,
+  )
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
       `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
       `${pluralize(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${pluralize(totals.rows_duplicate, 'duplicate')}` +
-      (totals.rows_conflicting === 0 ? '' : `, ${totals.rows_conflicting} of them in conflict`),
+      (totals.rows_conflicting === 0 ? '' : `, ${totals.rows_conflicting} of them in conflict`) +
+      describeUnknownTokens(providers),
     facts: {
       days_loaded: days.read.length,
       days_unchanged: days.unchanged,
@@ -145,8 +154,19 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
       ...totals,
     },
     // Less what is published, they would be the traffic of the hidden apps.
-    privateFacts: { rows_read, tokens_read },
+    privateFacts: { rows_read, tokens_read, providers },
   }
+}
+
+/** The share of the served requests whose tokens are unknown, by provider; empty where none are. */
+function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']): string {
+  const shares = providers
+    .filter(({ requests_without_tokens: unknown }) => unknown > 0)
+    .map(({ provider, requests, requests_without_tokens: unknown }) => {
+      const percent = Math.max(0.1, (100 * unknown) / requests).toFixed(1)
+      return `${percent} % of the requests that ${printable(provider)} served`
+    })
+  return shares.length === 0 ? '' : `; tokens are unknown for ${shares.join(', ')}`
 }
 
 /** Days whose files are small are counted together: planning a query takes longer than reading such a file. */

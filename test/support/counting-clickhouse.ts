@@ -27,6 +27,7 @@ const STANDING_ANSWERS: readonly (readonly [RegExp, Rows])[] = [
   [/system\.columns/, Object.entries(COLUMN_TYPES).map(([name, type]) => ({ name, type }))],
   [/timezone\(\)/, [{ zone: 'UTC' }]],
   [/AS suspicious/, [{ suspicious: 0 }]],
+  [/AS provider_text/, []],
 ]
 
 const ASKED_DAY = /toDateTime\('(\d{4}-\d\d-\d\d)/

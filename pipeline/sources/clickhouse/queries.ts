@@ -59,6 +59,24 @@ export function countQuery(table: ClickHouseTable, day: string): string {
     GROUP BY app_number, name_text, model_text`
 }
 
+/**
+ * Who served: requests of good rows by provider, those without tokens among them, and the rows without tokens of requests
+ * that nobody served. Repeated rows count as often as they stand there: the shares are for people to look at.
+ */
+export function providersQuery(table: ClickHouseTable, day: string): string {
+  const { prompt, provider } = table.columns
+  const requests = `toInt64(ifNull(${table.columns.requests}, 1))`
+  return `
+    SELECT
+      ifNull(toString(${provider}), '') AS provider_text,
+      toString(sum(${requests})) AS request_sum,
+      toString(sumIf(${requests}, isNull(${prompt}))) AS unknown_sum,
+      toString(countIf(isNull(${prompt}) AND ${requests} = 0)) AS failed_count
+    FROM ${table.everywhere}
+    WHERE ${onDay(day)} AND ${isGood(table.columns)}
+    GROUP BY provider_text`
+}
+
 /** May request_ids repeat? Distinct hashes are far cheaper to count than distinct texts. */
 export function suspicionQuery({ everywhere, columns }: ClickHouseTable, day: string): string {
   const id = columns.request_id

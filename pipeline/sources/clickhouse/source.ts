@@ -21,6 +21,7 @@ import {
   joinHalves,
   namesQuery,
   partsQuery,
+  providersQuery,
   rejectsQuery,
   repeatedQuery,
   suspicionQuery,
@@ -54,6 +55,12 @@ const countRow = z.object({
 })
 type CountRow = z.infer<typeof countRow>
 const nameRow = z.object({ name_text: z.string() })
+const providerRow = z.object({
+  provider_text: z.string(),
+  request_sum: z.string(),
+  unknown_sum: z.string(),
+  failed_count: z.string(),
+})
 const suspicionRow = z.object({ suspicious: z.number() })
 const conflictsRow = z.object({ conflicts: z.string() })
 const rejectRow = z.object({
@@ -83,6 +90,7 @@ export function openClickHouse(address: ClickHouseAddress): UsageSource {
         if (isNamed) await pullNames(connection, clickHouse, namesQuery(await table(), day))
         const counts = clickHouse.read(countQuery(await table(), day), countRow)
         await pullCounts(connection, 'counted', day, counts)
+        await pullProviders(connection, clickHouse, await table(), day)
         await pullRejects(connection, clickHouse, await table(), day)
         await pullDuplicates(connection, clickHouse, await table(), day)
       }
@@ -149,6 +157,25 @@ async function pullCounts(
       appender.appendHugeInt(joinHalves(row.completion_high, row.completion_low))
       appender.appendHugeInt(joinHalves(row.reasoning_high, row.reasoning_low))
       appender.appendHugeInt(joinHalves(row.cached_high, row.cached_low))
+      appender.endRow()
+    }
+  })
+}
+
+async function pullProviders(
+  connection: DuckDBConnection,
+  clickHouse: ClickHouse,
+  table: ClickHouseTable,
+  day: string,
+): Promise<void> {
+  await withAppender(connection, 'provider_counts', async (appender) => {
+    for await (const row of clickHouse.read(providersQuery(table, day), providerRow)) {
+      appender.appendDate(dateValue(day))
+      if (row.provider_text === '') appender.appendNull()
+      else appender.appendVarchar(row.provider_text)
+      appender.appendBigInt(BigInt(row.request_sum))
+      appender.appendBigInt(BigInt(row.unknown_sum))
+      appender.appendBigInt(BigInt(row.failed_count))
       appender.endRow()
     }
   })

@@ -25,7 +25,8 @@ export type ClickHouseTable = {
       | 'request_id'
       | 'model'
       | 'reasoning'
-      | 'cached',
+      | 'cached'
+      | 'provider',
       string
     >
   >
@@ -126,6 +127,7 @@ async function readColumns(
     model: described('model', TEXT),
     reasoning: described('reasoning_tokens', INTEGER),
     cached: described('cached_tokens', INTEGER),
+    provider: described('provider', TEXT),
   }
 }
 

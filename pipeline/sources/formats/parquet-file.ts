@@ -64,7 +64,12 @@ export type ParquetReading = {
   readonly isNamed: boolean
   /** Some file has a column that describes requests: their model, or a part of their tokens. */
   readonly isDescribed: boolean
+  /** Some file tells who served. */
+  readonly tellsProvider: boolean
 }
+
+/** Columns by which usage is grouped or summed. */
+const DESCRIBING = USAGE_COLUMNS.descriptive.filter((column) => column !== 'provider')
 
 /**
  * Finds out how to read Parquet files of usage.
@@ -87,7 +92,8 @@ export async function readParquet(
     ),
     aggregated: groups.some(({ types }) => types.has('requests')),
     isNamed: groups.some(({ types }) => types.has('app')),
-    isDescribed: groups.some(({ types }) => USAGE_COLUMNS.descriptive.some((column) => types.has(column))),
+    isDescribed: groups.some(({ types }) => DESCRIBING.some((column) => types.has(column))),
+    tellsProvider: groups.some(({ types }) => types.has('provider')),
   }
 }
 

@@ -17,7 +17,7 @@ import type { UsageMap } from './usage-map.ts'
 /** What is carried over: what the pipeline reads, and what operators like to have beside it. */
 const IMPORTED_COLUMNS: Columns = {
   ...USAGE_COLUMNS,
-  descriptive: [...USAGE_COLUMNS.descriptive, 'provider', 'account_id'],
+  descriptive: [...USAGE_COLUMNS.descriptive, 'account_id'],
 }
 
 /** Raw usage whose JSON is one document has the names of its columns. */

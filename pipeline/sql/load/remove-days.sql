@@ -5,4 +5,5 @@ WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days')
 DELETE FROM usage_by_model
 WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days'))
   AND list_contains(getvariable('days'), day);
+DELETE FROM usage_by_provider WHERE list_contains(getvariable('days'), day);
 DELETE FROM days WHERE list_contains(getvariable('days'), day);

@@ -26,6 +26,11 @@ SELECT n.*
 FROM net AS n
 WHERE n.model IS NOT NULL OR n.reasoning_tokens > 0 OR n.cached_tokens > 0;
 
+INSERT INTO usage_by_provider BY NAME
+SELECT p.*
+FROM provider_counts AS p
+WHERE list_contains(getvariable('days'), p.day) AND (p.provider IS NOT NULL OR p.rows_failed > 0);
+
 INSERT INTO days
 WITH accepted AS (
   SELECT unnest(getvariable('days')) AS day, unnest(getvariable('fingerprints')) AS fingerprint

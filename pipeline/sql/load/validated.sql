@@ -11,6 +11,15 @@ SELECT v.day, v.file, v.row, v.violation AS reason, v.payload, v.lines AS rows
 FROM validated AS v
 WHERE v.violation IS NOT NULL;
 
+-- Filled by count-providers.sql, where a row may tell who served.
+CREATE OR REPLACE TEMP TABLE provider_counts (
+  day DATE NOT NULL,
+  provider VARCHAR,
+  requests BIGINT NOT NULL,
+  requests_without_tokens BIGINT NOT NULL,
+  rows_failed BIGINT NOT NULL
+);
+
 -- Rows that repeat a request_id of the same day: one of them counts, by its precedence; the others are to be taken off the
 -- counts of their app and model. On most days there are none, and what follows the first step costs nothing.
 
@@ -40,7 +49,7 @@ WHERE i.request_id IS NOT NULL
 GROUP BY i.day, i.request_id
 HAVING count(*) > 1;
 
-CREATE OR REPLACE TEMP TABLE duplicates AS
+CREATE OR REPLACE TEMP TABLE repeats AS
 WITH repeated AS (
   SELECT v.*
   FROM validated AS v
@@ -71,6 +80,20 @@ compared AS (
   WHERE p.place > 1
 )
 SELECT
+  c.day,
+  c.app_id,
+  c.model,
+  c.provider,
+  c.requests,
+  c.prompt_tokens,
+  c.completion_tokens,
+  c.reasoning_tokens,
+  c.cached_tokens,
+  c.conflicts
+FROM compared AS c;
+
+CREATE OR REPLACE TEMP TABLE duplicates AS
+SELECT
   p.day,
   p.app_id,
   p.model,
@@ -82,5 +105,5 @@ SELECT
   CAST(coalesce(sum(p.reasoning_tokens), 0) AS HUGEINT) AS reasoning_tokens,
   CAST(coalesce(sum(p.cached_tokens), 0) AS HUGEINT) AS cached_tokens,
   CAST(count(*) FILTER (p.conflicts) AS BIGINT) AS conflicts
-FROM compared AS p
+FROM repeats AS p
 GROUP BY p.day, p.app_id, p.model;

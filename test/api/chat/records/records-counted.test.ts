@@ -38,6 +38,7 @@ it('takes the records as they are: unserved requests, unknown tokens, requests t
   const report = await runAt(dataDir, NEXT_RUN)
   expect(await queryWarehouse(dataDir, 'SELECT file, row, reason FROM quarantine')).toEqual([])
   expect(fact(report, 'load', 'rows_without_tokens')).toBe(3)
+  expect(fact(report, 'load', 'rows_failed_without_tokens')).toBe(2)
   expect(fact(report, 'load', 'rows_duplicate')).toBe(1)
   expect(
     await queryCurrent(
@@ -71,4 +72,27 @@ it('counts a day again when a late record arrives', async () => {
   await usage.close()
   await runAt(dataDir, '2026-03-12T03:00:00Z')
   expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])
+})
+
+it('tells the share of served requests whose tokens are unknown, by provider', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const usage = await openLog(dataDir)
+  const unknown = { prompt_tokens: null, completion_tokens: null, usage_missing: 'the provider told none' }
+  const repeated = usageRecord(unknown)
+  const records = [
+    repeated,
+    repeated,
+    usageRecord(),
+    usageRecord({ provider: 'silent', ...unknown }),
+    failedRecord(),
+  ]
+  await Promise.all(records.map((record) => usage.record(record)))
+  await usage.close()
+  await runAt(dataDir, NEXT_RUN)
+  const rows = await queryWarehouse(dataDir, "SELECT report->'not_published'->'providers' AS told FROM runs")
+  expect(JSON.parse(String(rows[0]?.['told']))).toEqual([
+    { provider: 'acme', requests: 2, requests_without_tokens: 1 },
+    { provider: 'silent', requests: 1, requests_without_tokens: 1 },
+  ])
 })

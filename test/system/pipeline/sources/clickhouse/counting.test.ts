@@ -389,6 +389,23 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     },
   )
 
+  it('tells by provider whose tokens are unknown, and failed requests apart', async () => {
+    const dataDir = folders.make()
+    writeRegistry(dataDir)
+    const row = (provider: string, tokens: string, requests: number) =>
+      `('2026-01-06 13:00:00', 1, ${tokens}, ${tokens}, ${requests}, '', '${provider}')`
+    const rows = [row('acme', '5', 1), row('acme', 'NULL', 3), row('', 'NULL', 0), row('', 'NULL', 0)]
+    await cluster.run(`INSERT INTO usage (${COLUMNS}, provider) VALUES ${rows.join(', ')}`)
+    await runAt(dataDir, '2026-01-07T02:00:00Z', cluster.address)
+    const told = `SELECT provider, requests, requests_without_tokens FROM usage_by_provider
+      WHERE provider IS NOT NULL`
+    expect(await queryWarehouse(dataDir, told)).toEqual([
+      { provider: 'acme', requests: '4', requests_without_tokens: '3' },
+    ])
+    const failed = 'SELECT CAST(sum(rows_failed) AS BIGINT) >= 2 AS told FROM usage_by_provider'
+    expect(await queryWarehouse(dataDir, failed)).toEqual([{ told: 'true' }])
+  })
+
   it('publishes nothing when a shard is gone, and says which cluster', async () => {
     const before = currentSnapshot(asCluster)
     await cluster.run(toInsert([['2026-01-06 13:00:00', '1', '1', '1', '1', 'later']]))

@@ -1,0 +1,19 @@
+-- Counts the view `validated` once more by day and provider, repeated rows taken off: the requests that were served, those
+-- of them whose tokens are unknown, and the rows of requests that nobody served. A provider decides nothing else.
+INSERT INTO provider_counts
+WITH rows AS (
+  SELECT v.day, v.provider, v.requests, v.prompt_tokens IS NULL AS unknown, 1 AS times
+  FROM validated AS v
+  WHERE v.violation IS NULL
+  UNION ALL
+  SELECT r.day, r.provider, r.requests, r.prompt_tokens IS NULL, -1
+  FROM repeats AS r
+)
+SELECT
+  r.day,
+  r.provider,
+  CAST(sum(r.times * r.requests) AS BIGINT) AS requests,
+  CAST(coalesce(sum(r.times * r.requests) FILTER (r.unknown), 0) AS BIGINT) AS requests_without_tokens,
+  CAST(coalesce(sum(r.times) FILTER (r.unknown AND r.requests = 0), 0) AS BIGINT) AS rows_failed
+FROM rows AS r
+GROUP BY r.day, r.provider;
