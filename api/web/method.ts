@@ -2,6 +2,7 @@
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
 import { readParameters, badRequest } from '../http/protocol/query-parameters.ts'
 import { queryString } from '../http/respond.ts'
 import { HTML, renderDocument } from './document.ts'
@@ -31,8 +32,7 @@ export const methodView: View<{ readonly parameters: Readonly<Record<string, nev
           <p class="lede">How the rankings are counted, ordered, corrected and cited.</p>
         </header>`,
         main: html`<article class="prose">
-          ${counting()} ${ranking()} ${gaps()} ${publishing(freshness.nextRun)}
-          ${citing(snapshot.attribution)}
+          ${counting()} ${ranking()} ${gaps()} ${publishing(freshness.nextRun)} ${citing(snapshot)}
         </article>`,
         attribution: snapshot.attribution,
       }),
@@ -100,13 +100,14 @@ function publishing(nextRun: string | undefined): Html {
     </p>`
 }
 
-function citing(attribution: string): Html {
+function citing({ attribution, sources }: SnapshotFacts): Html {
   return html`<h2 id="cite">How to cite, and how to get an app listed or corrected</h2>
     <p>
       The data is <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>. Print this line, and link to the
       snapshot that you used:
     </p>
     <pre class="copy"><code>${attribution}</code></pre>
+    ${sources === null ? null : html`<pre class="copy"><code>${sources}</code></pre>`}
     <p>
       An app is listed when its requests name it: send the header <code>HTTP-Referer</code> with its address
       and <code>X-Title</code> with its name. To correct a name, a category or an alias, or to hide an app,

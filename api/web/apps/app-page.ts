@@ -2,6 +2,7 @@
 import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
+import { address, snapshotField } from '../addresses.ts'
 import { readColours } from '../charts/colours.ts'
 import { columnsOf, type Band, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
@@ -39,25 +40,26 @@ export const appView: View<AskedApp> = {
     const window = { start: history[0]?.day ?? snapshot.firstDay, end: snapshot.dataThrough }
     const [gaps, coloursOf] = await Promise.all([readGaps(snapshot, window), readColours(snapshot)])
     const band = { key: coloursOf([app.id])[0] ?? '0', name: app.name }
-    const pin = parameters.as_of === undefined ? '' : `?as_of=${encodeURIComponent(parameters.as_of)}`
+    const { as_of: asOf } = parameters
     return renderDocument({
       title: app.name,
       description: `Tokens and requests of ${app.name} by day. ${snapshot.attribution}`,
       skipTo: { id: 'history', label: 'Skip to the history' },
-      header: header(app, snapshot),
-      main: html`<div id="history">${facts(history, ranks)} ${shareList(shares)}</div>
+      header: header(app, snapshot, asOf),
+      main: html`<div id="history">${facts(history, ranks)} ${shareList(shares, asOf)}</div>
         ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(band, measure, gaps))}
-        ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, pin)}`,
+        ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, asOf)}`,
       attribution: snapshot.attribution,
     })
   },
 }
 
-function header({ name, tags }: ListedApp, snapshot: SnapshotFacts): Html {
+function header({ name, tags }: ListedApp, snapshot: SnapshotFacts, asOf: string | undefined): Html {
   return html`<header>
     <h1><bdi>${name}</bdi></h1>
     <p class="facts">
-      ${tags.map((tag) => html`<a class="tag" href="/?subcategory=${tag}">${tag}</a> `)} ${times(snapshot)}
+      ${tags.map((tag) => html`<a class="tag" href="${address('/', { subcategory: tag, as_of: asOf })}">${tag}</a> `)}
+      ${times(snapshot)}
     </p>
   </header>`
 }
@@ -111,10 +113,10 @@ function measuresOf(history: readonly DayOfUsage[]): readonly AppMeasure[] {
 }
 
 /** Its part of each category that it belongs to. */
-function shareList(shares: readonly CategoryShare[]): Html | null {
+function shareList(shares: readonly CategoryShare[], asOf: string | undefined): Html | null {
   if (shares.length === 0) return null
   return html`<p class="facts">
-    ${shares.map(({ category, own, all }) => html`<span>${share(own, all)} of <a href="/?category=${category}">${category}</a></span> `)}
+    ${shares.map(({ category, own, all }) => html`<span>${share(own, all)} of <a href="${address('/', { category, as_of: asOf })}">${category}</a></span> `)}
     <span class="quiet">of its tokens in the last 30 days</span>
   </p>`
 }
@@ -152,18 +154,19 @@ function rankCell(rank: bigint | undefined): Html {
   </td>`
 }
 
-function taking({ id }: ListedApp, { attribution, sources }: SnapshotFacts, pin: string): Html {
-  const here = `${APPS_PATH}/${id}`
+function taking({ id }: ListedApp, { attribution, sources }: SnapshotFacts, asOf: string | undefined): Html {
+  const file = (name: string) => address(`${APPS_PATH}/${id}/${name}`, { as_of: asOf })
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get this history</h2>
     <p>
-      <a href="${here}/history.csv${pin}">CSV</a> · chart to embed:
-      <a href="${here}/chart.svg${pin}">SVG</a> · badge:
-      <a href="${here}/badge.svg${pin}">SVG</a>
+      <a href="${file('history.csv')}">CSV</a> · chart to embed: <a href="${file('chart.svg')}">SVG</a> ·
+      badge:
+      <a href="${file('badge.svg')}">SVG</a>
     </p>
     <form method="get" action="${COMPARE_PATH}" class="picker">
       <label for="apps">Compare with the apps</label>
       <input id="apps" name="apps" required value="${id}," />
+      ${snapshotField(asOf)}
       <button type="submit">Compare</button>
       <span class="quiet">ids, separated by commas: the id of this app is ${id}</span>
     </form>

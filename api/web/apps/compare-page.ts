@@ -3,6 +3,7 @@ import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts
 import { ApiError } from '../../http/errors.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
 import { inWords } from '../days.ts'
+import { address } from '../addresses.ts'
 import { readColours } from '../charts/colours.ts'
 import { columnsOf, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
@@ -38,8 +39,7 @@ export const compareView: View<AskedComparison> = {
     const compared = await readAll(snapshot, apps)
     const figure = await chartOf(snapshot, compared, scale)
     const names = compared.map(({ app }) => app.name).join(', ')
-    const address = (other: Scale) =>
-      `${COMPARE_PATH}?${new URLSearchParams({ apps, scale: other, ...(as_of === undefined ? {} : { as_of }) }).toString()}`
+    const scaled = (other: Scale) => address(COMPARE_PATH, { apps, scale: other, as_of })
     return renderDocument({
       title: `${names} compared`,
       description: `Tokens per day of ${names}. ${snapshot.attribution}`,
@@ -52,7 +52,7 @@ export const compareView: View<AskedComparison> = {
           <div role="group" aria-label="Scale">
             ${(['linear', 'log'] as const).map(
               (each) =>
-                html`<a href="${address(each)}" ${each === scale ? html`aria-current="true"` : null}>
+                html`<a href="${scaled(each)}" ${each === scale ? html`aria-current="true"` : null}>
                   ${each === 'log' ? 'logarithmic' : each}
                 </a>`,
             )}
@@ -105,7 +105,6 @@ async function chartOf(
 }
 
 function totals(compared: readonly Compared[], asOf: string | undefined): Html {
-  const pin = asOf === undefined ? '' : `?as_of=${encodeURIComponent(asOf)}`
   return html`<table>
     <caption>
       All tokens of the chart
@@ -116,7 +115,7 @@ function totals(compared: readonly Compared[], asOf: string | undefined): Html {
         return html`<tr>
           <th scope="row">
             <span class="key band-${key}"></span>
-            <a href="${APPS_PATH}/${app.id}${pin}"><bdi>${app.name}</bdi></a>
+            <a href="${address(`${APPS_PATH}/${app.id}`, { as_of: asOf })}"><bdi>${app.name}</bdi></a>
           </th>
           <td class="number" title="${exact(tokens)} tokens">${even(tokens)}</td>
         </tr>`

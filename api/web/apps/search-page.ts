@@ -1,5 +1,6 @@
 /** GET /apps?q=: apps by a part of their name. */
 import { APPS_PATH } from '../../paths.ts'
+import { address, snapshotField } from '../addresses.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, isolated, type Html } from '../html.ts'
 import { compact, counted, exact } from '../numbers.ts'
@@ -13,7 +14,6 @@ export const searchView: View<AskedSearch> = {
   read: askedSearch,
   async make({ snapshot }, { parameters: { q, as_of } }) {
     const found = q === undefined ? [] : await findApps(snapshot, q)
-    const pin = as_of === undefined ? '' : `?as_of=${encodeURIComponent(as_of)}`
     return renderDocument({
       title: q === undefined ? 'Find an app' : `Apps named ${isolated(q)}`,
       description: 'Apps of the rankings by name.',
@@ -22,16 +22,16 @@ export const searchView: View<AskedSearch> = {
       main: html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
           <label for="q">Name</label>
           <input id="q" name="q" type="search" required maxlength="100" value="${q}" />
-          ${as_of === undefined ? null : html`<input type="hidden" name="as_of" value="${as_of}" />`}
+          ${snapshotField(as_of)}
           <button type="submit">Search</button>
         </form>
-        <section id="found" aria-label="Apps">${q === undefined ? null : list(found, pin)}</section>`,
+        <section id="found" aria-label="Apps">${q === undefined ? null : list(found, as_of)}</section>`,
       attribution: snapshot.attribution,
     })
   },
 }
 
-function list(found: Awaited<ReturnType<typeof findApps>>, pin: string): Html {
+function list(found: Awaited<ReturnType<typeof findApps>>, asOf: string | undefined): Html {
   if (found.length === 0) {
     return html`<p class="empty">
       No listed app has this in its name. An app is listed while it is registered, public and no alias of
@@ -43,7 +43,7 @@ function list(found: Awaited<ReturnType<typeof findApps>>, pin: string): Html {
       ${found.map(
         ({ app_id, app_name, total_tokens }) =>
           html`<li>
-            <a href="${APPS_PATH}/${app_id}${pin}"><bdi>${app_name}</bdi></a>
+            <a href="${address(`${APPS_PATH}/${app_id}`, { as_of: asOf })}"><bdi>${app_name}</bdi></a>
             <span class="quiet" title="${exact(BigInt(total_tokens))} tokens">
               id ${app_id}, ${compact(BigInt(total_tokens))} tokens
             </span>

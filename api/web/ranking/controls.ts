@@ -3,6 +3,7 @@ import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH } from '../../paths.ts'
+import { snapshotField } from '../addresses.ts'
 import type { Age } from '../age.ts'
 import { html, type Html } from '../html.ts'
 import { counted } from '../numbers.ts'
@@ -78,10 +79,11 @@ function groupOf(subcategory: string | null) {
 }
 
 /** Finds apps by their name. */
-export function search(): Html {
+export function search({ asked }: PageView): Html {
   return html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
     <label for="q">Find an app</label>
     <input id="q" name="q" type="search" required maxlength="100" />
+    ${snapshotField(asked.parameters.as_of)}
     <button type="submit">Search</button>
   </form>`
 }

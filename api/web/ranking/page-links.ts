@@ -1,4 +1,5 @@
 import { APPS_PATH } from '../../paths.ts'
+import { address } from '../addresses.ts'
 import type { PageParameters } from './page-query.ts'
 
 /** What a link of the page changes; null takes a parameter out. */
@@ -31,24 +32,15 @@ export function pageLinks({ parameters, days, by }: PageParameters): PageLinks {
     limit: parameters.limit === undefined ? undefined : String(parameters.limit),
     as_of: parameters.as_of,
   }
-  const query = encode({
+  const all = {
     ...kept,
     offset: parameters.offset === undefined ? undefined : String(parameters.offset),
-  })
-  const search = query === '' ? '' : `?${query}`
-  const pinned = parameters.as_of === undefined ? '' : `?${encode({ as_of: parameters.as_of })}`
-  return {
-    page: (change) => `/?${encode({ ...kept, ...change })}`,
-    app: (id) => `${APPS_PATH}/${id}${pinned}`,
-    file: (format) => `/rankings.${format}${search}`,
-    chart: (format) => `/chart.${format}${search}`,
-    card: `/card.png${search}`,
   }
-}
-
-function encode(parameters: Readonly<Record<string, string | null | undefined>>): string {
-  const given = Object.entries(parameters).flatMap(([name, value]) =>
-    value === null || value === undefined ? [] : [[name, value]],
-  )
-  return new URLSearchParams(given).toString()
+  return {
+    page: (change) => address('/', { ...kept, ...change }),
+    app: (id) => address(`${APPS_PATH}/${id}`, { as_of: parameters.as_of }),
+    file: (format) => address(`/rankings.${format}`, all),
+    chart: (format) => address(`/chart.${format}`, all),
+    card: address('/card.png', all),
+  }
 }

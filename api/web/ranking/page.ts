@@ -19,7 +19,7 @@ export function renderPage(view: PageView, structuredData: object | undefined): 
     description: `Apps ranked by their use of large language models. ${snapshot.attribution}`,
     skipTo: { id: 'ranking', label: 'Skip to the ranking' },
     header: header(view),
-    main: html`<div class="tools">${snapshotPicker(view)} ${search()}</div>
+    main: html`<div class="tools">${snapshotPicker(view)} ${search(view)}</div>
       ${filters(view)} ${chart(view)} ${provenance(snapshot)}
       <section id="ranking" aria-label="${title}">${rankingTable(view)}</section>
       ${downloads(view)}`,

@@ -1,4 +1,4 @@
-/** GET /chart.svg, /chart.png and /card.png (CONTRACT 4.6): the page as pictures, for slides and for previews of links. */
+/** GET /chart.svg, /chart.png and /card.png: the page as pictures, for slides and for previews of links. */
 import type { Columns } from '../charts/columns.ts'
 import type { Frame } from '../charts/frame.ts'
 import { colourOf, drawPicture, PICTURE, shortName, toPng } from '../charts/picture.ts'

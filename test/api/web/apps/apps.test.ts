@@ -60,7 +60,13 @@ it('the pages of apps show the snapshot that is asked for', async () => {
   expect(await get('/apps/1')).toContain('27 days')
   const earlier = await get(`/apps/1?as_of=${EARLIER}`)
   expect(earlier).toContain(`as of <time datetime="${EARLIER}"`)
-  expect(earlier).toContain(`/apps/1/history.csv?as_of=${encodeURIComponent(EARLIER)}`)
+  const pin = `as_of=${encodeURIComponent(EARLIER)}`
+  expect(earlier).toContain(`/apps/1/history.csv?${pin}`)
+  for (const target of ['subcategory=cli-agent', 'category=coding']) {
+    expect(earlier).toContain(`href="/?${target}&amp;${pin}"`)
+  }
+  const field = `<input type="hidden" name="as_of" value="${EARLIER}" />`
+  for (const page of [earlier, await get(`/?as_of=${EARLIER}`)]) expect(page).toContain(field)
 })
 
 it('the history of an app is there as CSV, and as drawings that need no style sheet', async () => {
