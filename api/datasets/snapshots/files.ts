@@ -45,10 +45,12 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
       throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
     }
     refuseBroken(retained, id, file)
-    reply.set(fileHeaders(entry, file))
-    const validators = { etag: `"${file.sha256}"`, lastModified: new Date(entry.as_of) }
-    if (isMismatch(request.headers, validators)) throw preconditionFailed(file)
-    if (isNotModified(request.headers, validators)) return void reply.status(304).end()
+    const times = modificationTimes(entry, { current, retained })
+    reply.set(fileHeaders(entry, file)).set('Last-Modified', times[0].toUTCString())
+    const { headers } = request
+    const validators = times.map((lastModified) => ({ etag: `"${file.sha256}"`, lastModified }))
+    if (validators.every((each) => isMismatch(headers, each))) throw preconditionFailed(file)
+    if (validators.some((each) => isNotModified(headers, each))) return void reply.status(304).end()
     leaveToExpress(request, validators, file)
     await sendFile(reply, file, retained.folder(id))
   }
@@ -61,6 +63,29 @@ function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFil
   throw new Error(`The published file ${id}/${file.name} ${fault}. Mend it: npm run nightly -- verify ${id}`)
 }
 
+/**
+ * When a file of a snapshot was modified, for those who ask with a date: when it was computed and, first, when a retraction
+ * made it current again. Mirrors such as `wget -N` keep a file of the same size unless the date grows.
+ */
+function modificationTimes(
+  { id, as_of }: SnapshotEntry,
+  { current, retained }: Snapshots,
+): [Date, ...Date[]] {
+  const computed = new Date(as_of)
+  if (id !== current.facts()?.id) return [computed]
+  const later = retained.retractions().filter((each) => each.id > id)
+  const times = later.map(({ retracted_at }) => new Date(retracted_at)).filter((time) => time > computed)
+  const [newest] = times.toSorted((one, other) => other.getTime() - one.getTime())
+  return newest === undefined ? [computed] : [newest, computed]
+}
+
+const CONDITIONS = [
+  'if-match',
+  'if-none-match',
+  'if-modified-since',
+  'if-unmodified-since',
+  'if-range',
+] as const
 const SUFFIX = /^bytes=-(\d+)$/i
 
 /**
@@ -68,11 +93,11 @@ const SUFFIX = /^bytes=-(\d+)$/i
  * as every fetch() with a tag does, takes weak tags for strong ones and times for growing; and the last bytes of a file
  * that has fewer are all of it (RFC 9110, 14.1.2).
  */
-function leaveToExpress(request: Request, validators: Validators, { bytes }: SnapshotFile): void {
+function leaveToExpress(request: Request, validators: readonly Validators[], { bytes }: SnapshotFile): void {
   const { headers } = request
   const { range } = headers
-  const isOfThis = isRangeOf(request.get('If-Range'), validators)
-  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-range']) delete headers[name]
+  const isOfThis = validators.some((each) => isRangeOf(request.get('If-Range'), each))
+  for (const name of CONDITIONS) delete headers[name]
   const last = SUFFIX.exec(range ?? '')?.[1]
   if (last !== undefined && Number(last) > bytes) headers.range = 'bytes=0-'
   if (unlessLong(range) === undefined || !isOfThis) delete headers.range
@@ -87,7 +112,6 @@ function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<
     'Content-Type': file.media_type,
     'Cache-Control': FOR_GOOD,
     ETag: `"${file.sha256}"`,
-    'Last-Modified': new Date(entry.as_of).toUTCString(),
     'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
     Link: `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
     ...(isMonth(file) ? attachmentHeader(file.name.replace('/month=', '-')) : {}),

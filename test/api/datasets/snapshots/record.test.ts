@@ -96,6 +96,16 @@ describe('after the retraction of the newest, before there is another', () => {
     expect((await api.get(`${LIST}/latest/apps.csv`, undefined, { headers })).status).toBe(expected)
   })
 
+  it('the date of the newest file grows, so that mirrors which go by it fetch the file', async () => {
+    const date = (await api.get(`${LIST}/latest/apps.csv`)).headers.get('Last-Modified') ?? ''
+    expect(date).toBe('Wed, 04 Feb 2026 12:00:00 GMT')
+    const headers = { 'If-Modified-Since': date }
+    expect((await api.get(`${LIST}/latest/apps.csv`, undefined, { headers })).status).toBe(304)
+    // The others keep theirs.
+    const older = await api.get(`${LIST}/${PRUNED}/apps.csv`)
+    expect(older.headers.get('Last-Modified')).toBe('Wed, 07 Jan 2026 02:00:00 GMT')
+  })
+
   it('the feed has an entry with the reason, and its time does not go back', async () => {
     const [before, after] = [feedBefore, await feed()]
     const updated = (text: string) => /<updated>([^<]*)/.exec(text)?.[1] ?? ''
