@@ -13,6 +13,7 @@ import {
   DOCUMENT_PATH,
   FEED_PATH,
   METHOD_PATH,
+  MODELS_PAGE_PATH,
   REFERENCE_PATH,
   STATUS_PATH,
 } from '../paths.ts'
@@ -24,6 +25,7 @@ import { badgeFile, chartFile, historyFile } from './apps/app-files.ts'
 import { compareView } from './apps/compare-page.ts'
 import { searchView } from './apps/search-page.ts'
 import { methodView } from './method.ts'
+import { modelsView } from './models/models-page.ts'
 import { card, chartPictures } from './ranking/pictures.ts'
 import { rankingFile } from './ranking/file-views.ts'
 import { rankingView } from './ranking/view.ts'
@@ -58,6 +60,7 @@ export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebD
     { ...open, path: '/chart.svg', handle: view(chartPictures.svg) },
     { ...open, path: '/chart.png', handle: view(chartPictures.png) },
     { ...open, path: '/card.png', handle: view(card) },
+    { ...open, path: MODELS_PAGE_PATH, handle: view(modelsView) },
     { ...open, path: METHOD_PATH, handle: view(methodView) },
     { ...open, path: APPS_PATH, handle: view(searchView) },
     { ...open, path: `${APPS_PATH}/:app_id`, handle: view(appView) },

@@ -31,7 +31,14 @@ const DEDUCED_TAGS: ReadonlyMap<string, string> = new Map([['2299688', 'native-a
 const ATTRIBUTION =
   'Source: OpenRouter (openrouter.ai/apps), as of the day after the last day of each seven-day window ' +
   '(windows ending 2026-07-27 to 2026-08-31); CC BY 4.0. ' +
-  'Changed: each weekly figure is spread over its seven days.\n'
+  'Changed: each weekly figure is spread over its seven days, and the models are invented.\n'
+
+/**
+ * The source tells no models, so these are made up, under an author that nobody takes for one. An app has one model; every
+ * third app goes on to the next with each week, so that shares move.
+ */
+const MODELS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 'theta'] as const
+const SWITCHING_APPS = 3n
 
 type Row = Readonly<Record<string, string>>
 
@@ -51,7 +58,7 @@ function main(args: readonly string[]): void {
   const days = dailyRows(usage)
   for (const [day, rows] of days) {
     write(join(output, 'usage', `date=${day}`, 'weekly-figures.csv'), [
-      'ts,app_id,prompt_tokens,completion_tokens,requests',
+      'ts,app_id,prompt_tokens,completion_tokens,requests,model',
       ...rows,
     ])
   }
@@ -67,19 +74,27 @@ function main(args: readonly string[]): void {
 /** The usage rows of each day; the split into prompt and completion is unknown, so all tokens stand as prompt. */
 function dailyRows(usage: readonly Row[]): Map<string, string[]> {
   const days = new Map<string, string[]>()
+  const weeks = [...new Set(usage.map((row) => field(row, 'window_end')))].toSorted()
   for (const row of usage) {
-    const week = weekEndingOn(field(row, 'window_end'))
+    const lastDay = field(row, 'window_end')
+    const week = weekEndingOn(lastDay)
+    const model = modelOf(BigInt(field(row, 'app_id')), weeks.indexOf(lastDay))
     const tokens = spread(amount(row, 'total_tokens'), week)
     const requests = spread(amount(row, 'total_requests'), week)
     for (const [index, day] of week.entries()) {
       if (requests[index] === 0n && tokens[index] !== 0n) {
         throw new SampleError(`App ${row['app_id']} would have tokens without a request on ${day}`)
       }
-      const line = `${day}T00:00:00Z,${row['app_id']},${tokens[index]},0,${requests[index]}`
+      const line = `${day}T00:00:00Z,${row['app_id']},${tokens[index]},0,${requests[index]},${model}`
       days.set(day, [...(days.get(day) ?? []), line])
     }
   }
   return new Map([...days].toSorted(([left], [right]) => left.localeCompare(right)))
+}
+
+function modelOf(app: bigint, week: number): string {
+  const steps = app % SWITCHING_APPS === 0n ? week : 0
+  return `sample/${MODELS[(Number(app % BigInt(MODELS.length)) + steps) % MODELS.length]}`
 }
 
 function weekEndingOn(lastDay: string): string[] {

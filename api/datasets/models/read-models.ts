@@ -18,13 +18,17 @@ const modelsSchema = z.array(modelRowSchema)
  * @throws {ApiError} 400 when the snapshot was made before models were counted.
  */
 export async function readModels(
-  { query: ask, asOf }: ReadableSnapshot,
+  snapshot: ReadableSnapshot,
   { start, end }: DateWindow,
 ): Promise<readonly ModelRow[]> {
-  if ((await ask(HAS_MODELS, {})).length === 0) {
-    const allowed =
-      'a snapshot with the table model_daily, which this one is too old for; the next run publishes one'
-    throw badRequest([invalid('as_of', asOf, allowed)])
-  }
-  return modelsSchema.parse(await ask(MODELS, { start, end }))
+  await requireModels(snapshot)
+  return modelsSchema.parse(await snapshot.query(MODELS, { start, end }))
+}
+
+/** @throws {ApiError} 400 when the snapshot was made before models were counted. */
+export async function requireModels({ query: ask, asOf }: ReadableSnapshot): Promise<void> {
+  if ((await ask(HAS_MODELS, {})).length > 0) return
+  const allowed =
+    'a snapshot with the table model_daily, which this one is too old for; the next run publishes one'
+  throw badRequest([invalid('as_of', asOf, allowed)])
 }

@@ -12,7 +12,7 @@ import { publishSnapshot } from '../../support/snapshot.ts'
 
 const FIRST_DAY = '2025-01-01'
 const LAST_DAY = '2025-02-28'
-const RANKINGS = ['popular', 'trending', 'popular_by_requests'] as const
+const RANKINGS = ['popular', 'trending', 'popular_by_requests', 'daily_models'] as const
 
 const folders = new TemporaryFolders()
 let file = ''
@@ -29,6 +29,7 @@ beforeAll(async () => {
     daily: days.flatMap((day, index) =>
       [1, 2, 3].map((app) => ({ day, app, requests: 10 - 3 * app, tokens: app * index })),
     ),
+    models: ['acme/large', 'acme/small', 'other'].map((model) => ({ day: '2025-01-21', model, tokens: 1 })),
   })
   file = join(folder, SNAPSHOT_FILE)
   instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })

@@ -1,0 +1,24 @@
+/** The rankings that the pages show, as tabs. */
+import { MODELS_PAGE_PATH } from '../paths.ts'
+import { html, type Html } from './html.ts'
+
+const TABS = [
+  { name: 'Apps', path: '/' },
+  { name: 'Models', path: MODELS_PAGE_PATH },
+] as const
+
+/**
+ * The tabs, of which one is shown.
+ * @param asOf set where a snapshot is pinned: the other tab shows the same one.
+ */
+export function tabs(shown: (typeof TABS)[number]['name'], asOf: string | undefined): Html {
+  const pin = asOf === undefined ? '' : `?as_of=${encodeURIComponent(asOf)}`
+  return html`<nav class="filters" aria-label="Rankings">
+    <div role="group" aria-label="Ranking of">
+      ${TABS.map(
+        ({ name, path }) =>
+          html`<a href="${path}${pin}" ${name === shown ? html`aria-current="page"` : null}>${name}</a>`,
+      )}
+    </div>
+  </nav>`
+}
