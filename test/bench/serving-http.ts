@@ -1,4 +1,4 @@
-/** The service under load beside a bare Express server: ready answers, 304s, and snapshots that change meanwhile. */
+/** The service under load beside a bare Express server: cached replies, 304s, and snapshots that change meanwhile. */
 import { randomUUID } from 'node:crypto'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -99,7 +99,7 @@ export async function askWindows(
   }
 }
 
-/** How the ready answer is asked for. */
+/** How the cached reply is asked for. */
 export const MODES = ['identity', 'gzip', '304'] as const
 export type Mode = (typeof MODES)[number]
 

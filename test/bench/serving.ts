@@ -1,5 +1,5 @@
 /**
- * Serving's part of the bench: windows nobody asked before, ready answers, 304s and changing snapshots, each beside
+ * Serving's part of the bench: windows nobody asked before, cached replies, 304s and changing snapshots, each beside
  * the plainest way to do the same, over few apps and many.
  */
 import { spawnSync } from 'node:child_process'
@@ -159,7 +159,7 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
     for (const { name, measured } of await measureReady(mode, service, { dataDir, sizes })) {
       const perSecond = figure(measured, 'perSecond')
       bare ??= perSecond
-      rows.push([`${READY[mode]}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
+      rows.push([`${CACHED[mode]}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
     }
   }
   const swaps = await measureSwaps(service, { dataDir, ids, sizes })
@@ -172,7 +172,7 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
   print(`e: memory of the service after that: ${service.megabytes()} MB`)
 }
 
-const READY = { identity: 'b: ready answer', gzip: 'b: ready answer, gzip', '304': 'c: 304' } as const
+const CACHED = { identity: 'b: cached reply', gzip: 'b: cached reply, gzip', '304': 'c: 304' } as const
 
 function loadCells(measured: Measured): string[] {
   const of = (name: string) => figure(measured, name)

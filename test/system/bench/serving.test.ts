@@ -15,7 +15,7 @@ const TINY: Sizes = {
   swaps: 1,
 }
 
-it('windows, ready answers, swaps and growth, every one without a failure', async () => {
+it('windows, cached replies, swaps and growth, every one without a failure', async () => {
   const text = await printedBy((print) => benchServing(print, { large: true, sizes: TINY }))
   expect(text).not.toMatch(/NaN|Infinity|undefined/)
   const rows = tableRows(text)
@@ -23,12 +23,12 @@ it('windows, ready answers, swaps and growth, every one without a failure', asyn
   expect(rows.filter(([sort]) => sort === 'popular' || sort === 'trending')).toHaveLength(2 * 36 + 12)
   const loads = rows.filter(([name]) => /^[bcd]: /.test(name ?? ''))
   expect(loads.map(([name]) => name)).toEqual([
-    'b: ready answer, bare Express',
-    'b: ready answer, bare Express, all headers',
-    'b: ready answer, service',
-    'b: ready answer, gzip, bare Express',
-    'b: ready answer, gzip, bare Express, all headers',
-    'b: ready answer, gzip, service',
+    'b: cached reply, bare Express',
+    'b: cached reply, bare Express, all headers',
+    'b: cached reply, service',
+    'b: cached reply, gzip, bare Express',
+    'b: cached reply, gzip, bare Express, all headers',
+    'b: cached reply, gzip, service',
     'c: 304, bare Express',
     'c: 304, bare Express, all headers',
     'c: 304, service',
