@@ -93,8 +93,8 @@ function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLa
 
 /** Where the caller asks for it, which attempts were made. */
 function routerMetadata(reply: Reply): JsonObject {
-  const told = reply.locals.routerMetadata?.()
-  return told === undefined ? {} : { router_metadata: told }
+  const metadata = reply.locals.routerMetadata?.()
+  return metadata === undefined ? {} : { router_metadata: metadata }
 }
 
 function unserved({ models: [model = ''] }: ChatRequest): Candidate {

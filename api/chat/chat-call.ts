@@ -134,7 +134,7 @@ export class ChatCall {
   #usageMissing({ served, usage, failure }: Ending): string | null {
     if (usage !== undefined) return null
     if (served === undefined) return 'no provider served the request'
-    if (failure === undefined) return 'the provider told none'
+    if (failure === undefined) return 'the provider reported none'
     if (failure.kind !== 'abandoned') return `the provider ${failure.message}`
     const end = this.#hasLeft ? 'the caller left' : 'the service stopped'
     return `${end}, and the reply was not read to its end`

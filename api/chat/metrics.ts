@@ -79,7 +79,7 @@ function requestCounters(registry: Registry): PerRequest {
   ])
   const usageMissing = counter(
     'chat_usage_missing_total',
-    'Served requests whose provider told no tokens.',
+    'Served requests whose provider reported no tokens.',
     CANDIDATE,
   )
   const unknownRatio = unknownTokens(registry)
@@ -96,7 +96,7 @@ function requestCounters(registry: Registry): PerRequest {
   }
 }
 
-/** The share of served requests of which a provider told no tokens, since this process began. */
+/** The share of served requests of which a provider reported no tokens, since this process began. */
 function unknownTokens(registry: Registry): (provider: string, isUnknown: boolean) => void {
   const counts = new Map<string, { served: number; unknown: number }>()
   const ratio = new Gauge({

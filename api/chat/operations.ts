@@ -33,7 +33,7 @@ const completionSchema = z.looseObject({
       finish_reason: z.string().nullable(),
     }),
   ),
-  usage: usageSchema.describe('As the provider counted; zeros where it told none.'),
+  usage: usageSchema.describe('As the provider counted; zeros where it reported none.'),
 })
 
 const part = (name: string, description: string) =>

@@ -79,10 +79,10 @@ export function isFilteredOut({ body }: Completion): boolean {
 
 /** The members that say which reply this is, and who answered. */
 export function identity(value: JsonObject, { model, provider, fallbackId, created }: Answerer): JsonObject {
-  const { id, created: told } = value
+  const { id, created: time } = value
   return {
     id: typeof id === 'string' && id !== '' ? id : fallbackId,
-    created: typeof told === 'number' && Number.isInteger(told) ? told : created,
+    created: typeof time === 'number' && Number.isInteger(time) ? time : created,
     model,
     provider,
   }

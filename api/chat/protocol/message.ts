@@ -31,8 +31,8 @@ function reasoningIn(message: JsonObject): string | undefined {
     reasoning_details: details,
     thinking_blocks: blocks,
   } = message
-  const told = [reasoning, reasoning_content, thinking].find((text) => typeof text === 'string')
-  if (told !== undefined) return told
+  const thought = [reasoning, reasoning_content, thinking].find((one) => typeof one === 'string')
+  if (thought !== undefined) return thought
   // LiteLLM passes Anthropic's blocks on.
   if (details === undefined)
     return blocks === undefined ? undefined : objectsIn(blocks).map(thoughtOf).join('')

@@ -115,15 +115,15 @@ export function invalidRequest(message: string): ApiError {
   return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
 }
 
-const FAULTS_TOLD = 5
+const FAULTS_SHOWN = 5
 
 function describe(error: z.ZodError, body: unknown): string {
-  const faults = error.issues.slice(0, FAULTS_TOLD).map(({ path, message }) => {
+  const faults = error.issues.slice(0, FAULTS_SHOWN).map(({ path, message }) => {
     const place = z.core.toDotPath(path)
     return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
   })
   // How many there are is not known: lists are looked at no further.
-  const more = error.issues.length > FAULTS_TOLD ? '; and more' : ''
+  const more = error.issues.length > FAULTS_SHOWN ? '; and more' : ''
   return `Invalid chat request: ${faults.join('; ')}${more}`
 }
 

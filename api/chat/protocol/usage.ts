@@ -23,14 +23,14 @@ const CACHED = [
   'cached_content_token_count',
 ] as const
 
-/** The usage of a reply; what the provider told beyond the totals is kept in `told`. */
+/** The usage of a reply; what the provider reported beyond the totals is kept in `reported`. */
 export interface Usage {
   readonly promptTokens: number
   readonly completionTokens: number
-  /** Parts of the two; null where the provider told none. */
+  /** Parts of the two; null where the provider reported none. */
   readonly reasoningTokens: number | null
   readonly cachedTokens: number | null
-  readonly told: JsonObject
+  readonly reported: JsonObject
 }
 
 /** The member of a reply, or of a chunk of one, that tells usage; undefined where none does. */
@@ -47,8 +47,8 @@ export function usageIn(reply: JsonObject): JsonObject | undefined {
 
 function usageOf(holder: unknown): JsonObject | undefined {
   if (!isObject(holder)) return undefined
-  const told = holder['usage'] ?? holder['usageMetadata'] ?? holder['usage_metadata']
-  const usage: unknown = Array.isArray(told) ? told[0] : told
+  const reported = holder['usage'] ?? holder['usageMetadata'] ?? holder['usage_metadata']
+  const usage: unknown = Array.isArray(reported) ? reported[0] : reported
   if (!isObject(usage)) return undefined
   // Cohere counts apart what it bills.
   return isObject(usage['tokens']) ? usage['tokens'] : usage
@@ -90,16 +90,16 @@ export function laterUsage(
   return both
 }
 
-/** The tokens that a provider told; undefined when it told none that are whole. Never a guess. */
-export function readUsage(told: JsonObject | undefined): Usage | undefined {
-  if (told === undefined) return undefined
-  const total = firstOf(told, ...TOTAL)
-  const prompt = firstOf(told, ...PROMPT) ?? promptBesideCache(told, total)
-  const completion = firstOf(told, ...COMPLETION)
+/** The tokens that a provider reported; undefined when it reported none that are whole. Never a guess. */
+export function readUsage(reported: JsonObject | undefined): Usage | undefined {
+  if (reported === undefined) return undefined
+  const total = firstOf(reported, ...TOTAL)
+  const prompt = firstOf(reported, ...PROMPT) ?? promptBesideCache(reported, total)
+  const completion = firstOf(reported, ...COMPLETION)
   const promptTokens = prompt ?? difference(total, completion)
   const toldCompletion = completion ?? difference(total, prompt)
   if (promptTokens === undefined || toldCompletion === undefined) return undefined
-  const reasoningTokens = reasoningIn(told)
+  const reasoningTokens = reasoningIn(reported)
   // Some leave what was thought out of the completion, and count it in the total alone (xAI).
   const beyond = difference(total, promptTokens + toldCompletion)
   const isThought = beyond !== undefined && beyond > 0 && beyond === reasoningTokens
@@ -107,56 +107,58 @@ export function readUsage(told: JsonObject | undefined): Usage | undefined {
     promptTokens,
     completionTokens: isThought ? toldCompletion + beyond : toldCompletion,
     reasoningTokens: reasoningTokens ?? null,
-    cachedTokens: cachedIn(told) ?? null,
-    told,
+    cachedTokens: cachedIn(reported) ?? null,
+    reported,
   }
 }
 
 /** Anthropic leaves what its cache read and wrote out of `input_tokens`, and tells no total. */
-function promptBesideCache(told: JsonObject, total: number | undefined): number | undefined {
-  const input = firstOf(told, ...INPUT)
+function promptBesideCache(reported: JsonObject, total: number | undefined): number | undefined {
+  const input = firstOf(reported, ...INPUT)
   if (input === undefined || total !== undefined) return input
-  const [read, written] = [told['cache_read_input_tokens'], told['cache_creation_input_tokens']].map(tokens)
+  const [read, written] = [reported['cache_read_input_tokens'], reported['cache_creation_input_tokens']].map(
+    tokens,
+  )
   return input + (read ?? 0) + (written ?? 0)
 }
 
-/** The usage as clients get it: always whole, zeros where the provider told none (CONTRACT 6). */
+/** The usage as clients get it: always whole, zeros where the provider reported none (CONTRACT 6). */
 export function usageReply(usage: Usage | undefined): JsonObject {
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
-  const { promptTokens, completionTokens, told } = usage
-  const reply = withoutNulls(told)
+  const { promptTokens, completionTokens, reported } = usage
+  const reply = withoutNulls(reported)
   // Strict clients take an absent count of a detail, not a null.
   for (const key in reply) if (isObject(reply[key])) reply[key] = withoutNulls(reply[key])
   reply['prompt_tokens'] = promptTokens
   reply['completion_tokens'] = completionTokens
-  reply['total_tokens'] = Math.max(firstOf(told, ...TOTAL) ?? 0, promptTokens + completionTokens)
+  reply['total_tokens'] = Math.max(firstOf(reported, ...TOTAL) ?? 0, promptTokens + completionTokens)
   return reply
 }
 
-function reasoningIn(told: JsonObject): number | undefined {
+function reasoningIn(reported: JsonObject): number | undefined {
   return (
-    detail(told, 'completion_tokens_details', 'reasoning_tokens') ??
-    detail(told, 'output_tokens_details', 'reasoning_tokens') ??
-    firstOf(told, ...REASONING)
+    detail(reported, 'completion_tokens_details', 'reasoning_tokens') ??
+    detail(reported, 'output_tokens_details', 'reasoning_tokens') ??
+    firstOf(reported, ...REASONING)
   )
 }
 
-function cachedIn(told: JsonObject): number | undefined {
+function cachedIn(reported: JsonObject): number | undefined {
   return (
-    detail(told, 'prompt_tokens_details', 'cached_tokens') ??
-    detail(told, 'input_tokens_details', 'cached_tokens') ??
-    firstOf(told, ...CACHED)
+    detail(reported, 'prompt_tokens_details', 'cached_tokens') ??
+    detail(reported, 'input_tokens_details', 'cached_tokens') ??
+    firstOf(reported, ...CACHED)
   )
 }
 
-function detail(told: JsonObject, group: string, key: string): number | undefined {
-  const details = told[group]
+function detail(reported: JsonObject, group: string, key: string): number | undefined {
+  const details = reported[group]
   return isObject(details) ? tokens(details[key]) : undefined
 }
 
-function firstOf(told: JsonObject, ...keys: readonly string[]): number | undefined {
+function firstOf(reported: JsonObject, ...keys: readonly string[]): number | undefined {
   for (const key of keys) {
-    const count = tokens(told[key])
+    const count = tokens(reported[key])
     if (count !== undefined) return count
   }
   return undefined

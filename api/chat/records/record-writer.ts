@@ -100,7 +100,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
 
   async function writeWaiting(): Promise<void> {
     for (const [day, lines] of waiting.list()) {
-      // That it failed was told when it began to.
+      // That it failed was logged when it began to.
       await files.append(day, lines).then(
         () => waiting.succeeded(day, lines.length),
         () => undefined,
@@ -132,10 +132,10 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
 
 /** Tells a fault in the log, unless it is the same as the one before. */
 function createOnceReporter(log: Log): (error: unknown) => void {
-  let told: string | undefined
+  let logged: string | undefined
   return (error) => {
-    if (String(error) !== told) log.error({ err: error }, 'usage records may not survive a power cut')
-    told = String(error)
+    if (String(error) !== logged) log.error({ err: error }, 'usage records may not survive a power cut')
+    logged = String(error)
   }
 }
 

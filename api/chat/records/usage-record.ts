@@ -22,10 +22,10 @@ export interface UsageRecord {
   readonly request_id: string
   /** The app the request is attributed to; UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) without attribution. */
   readonly app_id: number
-  /** Tokens as the serving provider counted them; both null when it told none. */
+  /** Tokens as the serving provider counted them; both null when it reported none. */
   readonly prompt_tokens: number | null
   readonly completion_tokens: number | null
-  /** Parts of the two that the provider told apart: thought, and read from a cache; null where it told none. */
+  /** Parts of the two that the provider reports by itself: thought, and read from a cache; null where it reported none. */
   readonly reasoning_tokens: number | null
   readonly cached_tokens: number | null
   /** 1 when a provider served the request, whole or in part; 0 when none did, so that failures rank nobody. */

@@ -26,14 +26,14 @@ export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords
   const days = new Map<string, string[]>()
   let bytes = 0
 
-  const tell = (line: string) => log.error({ usage_record: JSON.parse(line) }, LAST_RESORT)
+  const logLine = (line: string) => log.error({ usage_record: JSON.parse(line) }, LAST_RESORT)
 
   function add(day: string, more: readonly string[]): void {
     const lines = days.get(day) ?? []
     days.set(day, lines)
     for (const line of more) {
       const size = Buffer.byteLength(line)
-      if (bytes + size > maxBytes) tell(line)
+      if (bytes + size > maxBytes) logLine(line)
       else {
         bytes += size
         lines.push(line)
@@ -61,7 +61,7 @@ export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords
     },
     count: () => [...days.values()].reduce((sum, lines) => sum + lines.length, 0),
     reportAll() {
-      for (const lines of days.values()) lines.forEach(tell)
+      for (const lines of days.values()) lines.forEach(logLine)
       days.clear()
     },
   }

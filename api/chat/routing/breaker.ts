@@ -64,7 +64,7 @@ export function createBreakers(
     return breaker
   }
 
-  function tell({ model, provider }: Candidate, open: boolean): void {
+  function notify({ model, provider }: Candidate, open: boolean): void {
     observer.breakerChanged({ model, provider, open })
   }
 
@@ -84,14 +84,14 @@ export function createBreakers(
       if (breaker === undefined) return
       const wasOpen = breaker.isOpen
       breaker.ended(trial, now(), { result, retryAfterSeconds })
-      if (breaker.isOpen !== wasOpen) tell(breaker.candidate, breaker.isOpen)
+      if (breaker.isOpen !== wasOpen) notify(breaker.candidate, breaker.isOpen)
     },
     keepOnly(candidates) {
       const kept = new Set(candidates.map(keyOf))
       for (const [key, breaker] of breakers) {
         if (kept.has(key)) continue
         breakers.delete(key)
-        if (breaker.isOpen) tell(breaker.candidate, false)
+        if (breaker.isOpen) notify(breaker.candidate, false)
       }
     },
   }

@@ -225,11 +225,11 @@ function toProvider(
   }
 }
 
-function timeoutsOf(told: z.infer<typeof providerSchema>['timeouts'] = {}): Timeouts {
+function timeoutsOf(configured: z.infer<typeof providerSchema>['timeouts'] = {}): Timeouts {
   return {
-    firstTokenMs: told.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
-    keepAliveMs: told.keep_alive_ms ?? DEFAULT_TIMEOUTS.keepAliveMs,
-    idleMs: told.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
-    totalMs: told.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
+    firstTokenMs: configured.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
+    keepAliveMs: configured.keep_alive_ms ?? DEFAULT_TIMEOUTS.keepAliveMs,
+    idleMs: configured.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
+    totalMs: configured.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
   }
 }

@@ -1,4 +1,4 @@
-/** What a caller is told when no provider served its request (CONTRACT 6). */
+/** What a caller is delays when no provider served its request (CONTRACT 6). */
 import { ApiError } from '../../http/errors.ts'
 import type { AttemptFailure, ErrorType } from './failure.ts'
 import type { Candidate } from '../observer.ts'
@@ -71,8 +71,8 @@ function retryHeaders(status: number, attempts: readonly FailedAttempt[]): Recor
   const areUsedUp = attempts.every(({ failure }) => failure.kind === 'quotaUsedUp')
   if (status === 400 || areUsedUp) return { 'X-Should-Retry': 'false' }
   if (status === 408) return {}
-  const told = attempts.map(({ failure }) => failure.retryAfterSeconds).filter((one) => one !== undefined)
-  const seconds = status === 429 && told.length > 0 ? Math.max(1, Math.min(...told)) : RETRY_AFTER_SECONDS
+  const delays = attempts.map(({ failure }) => failure.retryAfterSeconds).filter((one) => one !== undefined)
+  const seconds = status === 429 && delays.length > 0 ? Math.max(1, Math.min(...delays)) : RETRY_AFTER_SECONDS
   return { 'Retry-After': String(seconds) }
 }
 

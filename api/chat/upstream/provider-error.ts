@@ -64,10 +64,10 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
   const parts = partsOf(body)
   const words = parts.flatMap(wordsIn)
   const message = messageIn(body, parts)
-  const told = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
-  const waitMs = retryAfterMs ?? parts.map(waitTold).find(isKnown)
-  return new AttemptFailure(kindOf({ status: told, words, message }), {
-    status: told,
+  const meant = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
+  const waitMs = retryAfterMs ?? parts.map(statedWait).find(isKnown)
+  return new AttemptFailure(kindOf({ status: meant, words, message }), {
+    status: meant,
     retryAfterSeconds: secondsOf(waitMs ?? waitIn(message)),
     code: words[0],
     detail: message === '' ? undefined : message,
@@ -77,11 +77,11 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
 /** Whether data of a stream, or a whole reply, is an error instead of a part of an answer. */
 export function isError(value: JsonObject): boolean {
   const { error, base_resp: minimax, choices } = value
-  if (isTold(error)) return true
-  if (isObject(minimax) && isTold(minimax['status_code'])) return true
+  if (isErrorValue(error)) return true
+  if (isObject(minimax) && isErrorValue(minimax['status_code'])) return true
   if (objectsIn(choices).length > 0 || isObject(value['usage'])) return false
   const isNamed = value['type'] === 'error' || value['object'] === 'error' || value['success'] === false
-  return isNamed || ERROR_KEYS.some((key) => isTold(value[key]))
+  return isNamed || ERROR_KEYS.some((key) => isErrorValue(value[key]))
 }
 
 function kindOf({ status, words, message }: ProviderError): FailureKind {
@@ -121,13 +121,13 @@ function wordsIn(part: JsonObject): string[] {
 
 function messageIn(body: unknown, parts: readonly JsonObject[]): string {
   const texts = parts.flatMap((part) => MESSAGE_KEYS.map((key) => part[key]))
-  const told = typeof body === 'string' ? [body.replaceAll(/<[^>]*>/g, ' ')] : texts
-  const text = told.filter((one) => typeof one === 'string').join(' ')
+  const sentences = typeof body === 'string' ? [body.replaceAll(/<[^>]*>/g, ' ')] : texts
+  const text = sentences.filter((one) => typeof one === 'string').join(' ')
   return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
 }
 
 /** Some send each member of an error with every reply, empty or 0 where nothing is wrong. */
-function isTold(value: unknown): boolean {
+function isErrorValue(value: unknown): boolean {
   return isKnown(value) && value !== '' && value !== false && Number(value) !== 0
 }
 
@@ -140,7 +140,7 @@ function isErrorStatus(number: number): boolean {
 }
 
 /** Gemini tells a duration, others a number of seconds. */
-function waitTold({ retryDelay, retry_after: seconds }: JsonObject): number | undefined {
+function statedWait({ retryDelay, retry_after: seconds }: JsonObject): number | undefined {
   return milliseconds(retryDelay) ?? milliseconds(`${Number(seconds ?? 0)}s`)
 }
 

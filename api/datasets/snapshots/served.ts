@@ -42,7 +42,7 @@ export function createServedSnapshot(
   { log, prepare, onOpen }: ServeOptions,
 ): ServedSnapshot {
   let served: Served | undefined
-  const told = new Set<string>()
+  const logged = new Set<string>()
 
   async function retire(): Promise<void> {
     const last = served
@@ -71,8 +71,8 @@ export function createServedSnapshot(
         } catch (error) {
           // It comes back at every look; once in the log is enough.
           const words = `${id} ${String(error)}`
-          if (!told.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be served instead')
-          told.add(words)
+          if (!logged.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be served instead')
+          logged.add(words)
         }
       }
       void retire()

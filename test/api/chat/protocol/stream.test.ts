@@ -103,7 +103,7 @@ describe('a stream', () => {
       prompt_tokens: null,
       completion_tokens: null,
       requests: 1,
-      usage_missing: 'the provider told none',
+      usage_missing: 'the provider reported none',
     })
     expect(last?.usage).toEqual({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })
   })

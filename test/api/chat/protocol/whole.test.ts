@@ -157,7 +157,7 @@ describe('a whole reply', () => {
       prompt_tokens: null,
       completion_tokens: null,
       requests: 1,
-      usage_missing: 'the provider told none',
+      usage_missing: 'the provider reported none',
     })
   })
 
