@@ -4,10 +4,11 @@ INSERT INTO provider_counts
 WITH rows AS (
   SELECT v.day, v.provider, v.requests, v.prompt_tokens IS NULL AS unknown, 1 AS times
   FROM validated AS v
-  WHERE v.violation IS NULL
+  WHERE (v.provider IS NOT NULL OR v.prompt_tokens IS NULL) AND v.violation IS NULL
   UNION ALL
   SELECT r.day, r.provider, r.requests, r.prompt_tokens IS NULL, -1
   FROM repeats AS r
+  WHERE r.provider IS NOT NULL OR r.prompt_tokens IS NULL
 )
 SELECT
   r.day,
