@@ -15,7 +15,7 @@ import {
 import { readConfig } from './config.ts'
 import { messageOf, stackOf } from './errors.ts'
 import { withSnapshots } from './snapshot/reader.ts'
-import { currentSnapshot } from './snapshot/list.ts'
+import { findCurrent } from './snapshot/list.ts'
 import { formatTable } from './terminal/table-text.ts'
 
 type Output = Pick<CommandLine, 'print' | 'note'>
@@ -146,8 +146,9 @@ async function ask({ args, environment, ...output }: CommandLine, input: Input):
   })
   if (values.help === true) return output.print(HELP.trimEnd())
   const config = readConfig(environment)
-  const id = currentSnapshot(config.dataDir)
-  if (id === undefined) throw new UsageError('Nothing is published yet: npm run nightly makes a snapshot')
+  const found = findCurrent(config.dataDir)
+  if ('reason' in found) throw new UsageError(`${found.reason}: npm run nightly makes a snapshot`)
+  const { id } = found
   await withSnapshots(config, { snapshot: id }, async (connection) => {
     await connection.run('USE snapshot')
     if (values.safe) await connection.run(SAFE)

@@ -8,7 +8,7 @@ import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
 import { readVerification } from '../contract/verification.ts'
 import { pluralize } from '../contract/terminal.ts'
-import { currentSnapshot, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
+import { findCurrent, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
 import { bytesOfSnapshots, diskUse } from '../snapshot/disk-use.ts'
 import type { DiskUse } from '../snapshot/disk-use.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
@@ -40,7 +40,7 @@ export const status: Command = {
 async function printStatus(dependencies: Dependencies, json: boolean): Promise<void> {
   const { dataDir } = dependencies.config
   const snapshots = listSnapshots(dataDir)
-  const current = currentSnapshot(dataDir)
+  const found = findCurrent(dataDir)
   const disk = diskUse(dataDir, snapshots)
   const rest = {
     snapshots: snapshots.length,
@@ -51,14 +51,15 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     unreadable: unreadableRecords(dataDir),
     last_run: lastRunOf(dependencies),
   }
-  if (current === undefined) {
+  if ('reason' in found) {
     printResult(dependencies, json, { current: null, ...rest }, [
-      'Nothing is published yet',
+      found.reason,
       ...unreadable(rest.unreadable),
       ...ended(rest.last_run),
     ])
     return
   }
+  const current = found.id
   const facts = await withSnapshots(dependencies.config, { current }, (connection) =>
     readRow(connection, 'status.sql', factsRow),
   )

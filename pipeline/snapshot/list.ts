@@ -128,6 +128,20 @@ export function currentSnapshot(dataDir: string): string | undefined {
   }
 }
 
+/**
+ * The snapshot that the pointer leads to, or what to say where it leads to none.
+ * @throws UsageError when it is no link.
+ */
+export function findCurrent(dataDir: string): { readonly id: string } | { readonly reason: string } {
+  const snapshots = listSnapshots(dataDir)
+  const current = currentSnapshot(dataDir)
+  if (current !== undefined && snapshots.includes(current)) return { id: current }
+  const newest = snapshots.at(-1)
+  if (newest === undefined) return { reason: 'Nothing is published yet' }
+  const pointer = join(dataDir, CURRENT_POINTER)
+  return { reason: `${pointer} leads to no snapshot, though ${newest} is there. The next run mends that` }
+}
+
 /** Switches the pointer in one step; readers see the old snapshot or the new one, never none. */
 export function pointAt(dataDir: string, id: string): void {
   const aside = join(dataDir, `${ASIDE_PREFIX}${process.pid}`)

@@ -44,7 +44,8 @@ function idAt(asOf: string): string | undefined {
   return PART_OF_A_SECOND.test(asOf) ? undefined : snapshotId(new Date(asOf))
 }
 
-function noSnapshot(current: CurrentSnapshot): ApiError {
+/** The refusal while no snapshot is served. */
+export function noSnapshot(current: CurrentSnapshot): ApiError {
   const reason =
     current.fault() !== undefined
       ? 'The snapshot of the dataset cannot be opened; the log of the service says why'

@@ -11,7 +11,7 @@ import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { attachmentHeader } from '../formats/formats.ts'
 import { LATEST, SOON_STALE, sendOpen, sha256 } from './open-reply.ts'
-import { goneSnapshot, type Snapshots } from './choose.ts'
+import { goneSnapshot, noSnapshot, type Snapshots } from './choose.ts'
 import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
 import { isMonth, type SnapshotCatalogue, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
@@ -148,6 +148,7 @@ function isHangUp(error: Error): boolean {
 
 function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {
   const id = current.facts()?.id
+  if (id === undefined && current.fault() !== undefined) throw noSnapshot(current)
   if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
   // Without the line of text that Express would add: nobody reads it, and its form would depend on Accept.
   const headers = { 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${id}${rest}` }

@@ -137,6 +137,8 @@ describe('verify', () => {
 
   it('a missing pointer leads again to the newest whole snapshot with the next run, whatever becomes of that', async () => {
     rmSync(join(dataDir, 'current'))
+    const status = await runCommand(dataDir, 'status')
+    expect(status.stdout).toContain(`current leads to no snapshot, though ${SECOND} is there`)
     truncateSync(pathOf(SECOND, 'app-rankings.duckdb'), 10)
     const { code, stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-01-09T02:00:00Z')
     expect(code).toBe(1)
