@@ -2,8 +2,9 @@
 -- pipeline reads it and, with `npm run nightly -- ship`, inserts chat's usage records. Partitions by UTC day tell
 -- which days changed. Further columns are ignored. `requests` and `request_id` may be left out. `app` (String) may
 -- stand beside `app_id` or instead of it, for rows that name their app. The integers may be of any width up to 64 bits,
--- nullable or not. Usage records fill these nine columns: a text is empty where no
--- provider served, a token count NULL where the provider gave none. A Replicated table drops a repeated insert.
+-- nullable or not. Usage records fill these columns, the last two where the table has them (ALTER TABLE …
+-- ADD COLUMN brings an older one up to date): a text is empty where no provider served, a token count NULL where the
+-- provider gave none. A Replicated table drops a repeated insert.
 CREATE TABLE usage_rows
 (
   ts DateTime('UTC'),
@@ -14,7 +15,9 @@ CREATE TABLE usage_rows
   request_id String,
   model String,
   provider String,
-  account_id String
+  account_id String,
+  reasoning_tokens Nullable(Int64),
+  cached_tokens Nullable(Int64)
 )
 ENGINE = MergeTree()
 PARTITION BY toYYYYMMDD(ts)

@@ -17,7 +17,7 @@ export type ClickHouse = {
   readonly close: () => Promise<void>
 }
 
-type InsertTarget = {
+export type InsertTarget = {
   /** `database.table` */
   readonly table: string
   readonly columns: readonly [string, ...string[]]

@@ -10,13 +10,14 @@
  */
 import { createReadStream, globSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { z } from 'zod'
 import { ProgramError } from '../../contract/program.ts'
 import { DataError, LockedError } from '../../errors.ts'
 import { withFileLock } from '../../registry/file-lock.ts'
 import type { ClickHouseAddress } from './address.ts'
 import { InsertError, connectClickHouse } from './client.ts'
-import type { ClickHouse } from './client.ts'
-import { USAGE_ROW_COLUMNS, usageRowOf } from './usage-row.ts'
+import type { ClickHouse, InsertTarget } from './client.ts'
+import { filledColumns, usageRowOf } from './usage-row.ts'
 import type { UsageRow } from './usage-row.ts'
 
 /** Chat's files below DATA_DIR, also those that older versions kept apart for the cluster. */
@@ -60,11 +61,25 @@ export async function shipRecords(dataDir: string, address: ClickHouseAddress): 
   return await withFileLock(join(dataDir, '.ship.lock'), LOCK, async () => {
     const clickHouse = connectClickHouse(address, SILENCE_MS)
     try {
-      return await shipFiles(clickHouse, `${address.database}.${address.table}`, recordFiles(dataDir))
+      return await shipFiles(clickHouse, await targetOf(clickHouse, address), recordFiles(dataDir))
     } finally {
       await clickHouse.close()
     }
   })
+}
+
+async function targetOf(
+  clickHouse: ClickHouse,
+  { database, table }: ClickHouseAddress,
+): Promise<InsertTarget> {
+  const found = await clickHouse
+    .readAll(
+      `SELECT name FROM system.columns WHERE database = '${database}' AND table = '${table}'`,
+      z.object({ name: z.string() }),
+    )
+    // A cluster that does not answer is told of by the first insert.
+    .catch(() => [])
+  return { table: `${database}.${table}`, columns: filledColumns(found.map(({ name }) => name)) }
 }
 
 /** Paths of the files, oldest day first. */
@@ -74,12 +89,16 @@ function recordFiles(dataDir: string): string[] {
     .map((path) => join(dataDir, path))
 }
 
-async function shipFiles(clickHouse: ClickHouse, table: string, paths: readonly string[]): Promise<Shipped> {
+async function shipFiles(
+  clickHouse: ClickHouse,
+  target: InsertTarget,
+  paths: readonly string[],
+): Promise<Shipped> {
   const shipped = { files: 0, records: 0, torn: 0 }
   const faults: string[] = []
   for (const path of paths) {
     try {
-      const { records, torn } = await shipFile(clickHouse, table, path)
+      const { records, torn } = await shipFile(clickHouse, target, path)
       shipped.files += 1
       shipped.records += records
       shipped.torn += torn
@@ -97,7 +116,7 @@ async function shipFiles(clickHouse: ClickHouse, table: string, paths: readonly 
 /** Inserts one file, and puts it aside once all of it is confirmed. */
 async function shipFile(
   clickHouse: ClickHouse,
-  table: string,
+  target: InsertTarget,
   path: string,
 ): Promise<{ records: number; torn: number }> {
   const folder = dirname(path)
@@ -110,7 +129,11 @@ async function shipFile(
 
   const insertBlock = async () => {
     if (block.length === 0) return
-    await clickHouse.insert({ table, columns: USAGE_ROW_COLUMNS }, block)
+    const filled = ([column]: [string, unknown]) => target.columns.includes(column)
+    await clickHouse.insert(
+      target,
+      block.map((row) => Object.fromEntries(Object.entries(row).filter(filled))),
+    )
     records += block.length
     block = []
   }

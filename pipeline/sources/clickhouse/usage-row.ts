@@ -15,14 +15,20 @@ const usageRow = z.object({
   model: z.string().nullable().transform(orEmpty),
   provider: z.string().nullable().transform(orEmpty),
   account_id: z.string(),
+  // Records of older versions do not tell them.
+  reasoning_tokens: z.int().nullable().default(null),
+  cached_tokens: z.int().nullable().default(null),
 })
 export type UsageRow = z.infer<typeof usageRow>
 
-/** The columns that usage records fill. */
-export const USAGE_ROW_COLUMNS: readonly [string, ...string[]] = [
-  'ts',
-  ...usageRow.omit({ ts: true }).keyof().options,
-]
+/** Columns that a table may lack: older versions made it without them. */
+const PARTS = ['reasoning_tokens', 'cached_tokens'] as const
+
+/** The columns that usage records fill in a table with the columns `found`. */
+export function filledColumns(found: readonly string[]): readonly [string, ...string[]] {
+  const { ts: _first, reasoning_tokens: _reasoning, cached_tokens: _cached, ...usual } = usageRow.shape
+  return ['ts', ...Object.keys(usual), ...PARTS.filter((part) => found.includes(part))]
+}
 
 /** The row of a record's line; undefined for a line that is none, such as half a line. */
 export function usageRowOf(line: string): UsageRow | undefined {

@@ -315,6 +315,43 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ])
   })
 
+  it('counts models and the parts of tokens as files do, those of repeated requests too', async () => {
+    const [day = ''] = DAYS
+    const columns =
+      'ts,app_id,prompt_tokens,completion_tokens,request_id,model,reasoning_tokens,cached_tokens'
+    const rows = [
+      "1,10,5,'','acme/large',2,4",
+      "1,1,1,'','acme/large:free',1,1",
+      "1,3,0,'','Acme/Large-2.5',0,0",
+      "2,100,50,'','acme/large',51,100",
+      "2,7,7,'','large',3,-1",
+      "2,9,9,'','acme/large/too',0,0",
+      "3,4,4,'r1','acme/small',1,1",
+      "3,4,4,'r1','acme/large',1,1",
+      "3,4,4,'r2','acme/small',2,0",
+      "3,4,4,'r2','acme/small',1,3",
+    ].map((row) => `'${day} 09:00:00',${row}`)
+    await cluster.run(
+      'CREATE TABLE described (ts DateTime, app_id Int64, prompt_tokens Int64, completion_tokens Int64, ' +
+        'request_id String, model Nullable(String), reasoning_tokens Int32, cached_tokens Nullable(Int64)) ' +
+        'ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts',
+    )
+    await cluster.run(`INSERT INTO described (${columns}) VALUES ${rows.map((row) => `(${row})`).join(',')}`)
+    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
+    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
+    writeRaw(
+      fromFiles,
+      `usage/date=${day}/rows.csv`,
+      `${[columns, ...rows].join('\n').replaceAll("'", '')}\n`,
+    )
+    await runAt(fromFiles, '2026-01-07T02:00:00Z')
+    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=described'))
+    const models = 'FROM usage_by_model ORDER BY ALL'
+    const counted = await queryWarehouse(fromFiles, models)
+    expect(counted).toHaveLength(5)
+    expect(await queryWarehouse(fromCluster, models)).toEqual(counted)
+  })
+
   it('a table may be partitioned by date, and lack what is optional', async () => {
     await cluster.run(
       'CREATE TABLE plain (ts DateTime, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ' +

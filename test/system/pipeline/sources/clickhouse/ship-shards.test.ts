@@ -51,7 +51,8 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
       'app_id,app_name,visibility,subcategories,alias_of,updated_at\n7,Seven,public,,,2025-01-01T00:00:00Z\n',
     )
     const records = [
-      ...Array.from({ length: 500 }, () => usageRecord()),
+      ...Array.from({ length: 499 }, () => usageRecord()),
+      usageRecord({ reasoning_tokens: 3, cached_tokens: 4 }),
       usageRecord({ prompt_tokens: null, completion_tokens: null, usage_missing: 'left by the caller' }),
       failedRecord(),
       usageRecord({ app_id: 0, prompt_tokens: 1000, completion_tokens: 1 }),
@@ -74,6 +75,9 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
     expect(
       await queryCurrent(dataDir, 'SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily'),
     ).toEqual([{ app_id: '7', requests: '502', prompt_tokens: '5010', completion_tokens: '2505' }])
+    const parts =
+      'SELECT sum(reasoning_tokens) AS reasoning, sum(cached_tokens) AS cached FROM usage_by_model'
+    expect(await queryWarehouse(dataDir, parts)).toEqual([{ reasoning: '3', cached: '4' }])
   })
 
   const wrong: readonly (readonly [string, (source: string) => string, RegExp])[] = [
