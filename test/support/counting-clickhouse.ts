@@ -22,7 +22,7 @@ const COLUMN_TYPES = {
 }
 
 /** Answers that do not depend on the day, by words that the query has. */
-const STANDING_ANSWERS: readonly (readonly [RegExp, Rows])[] = [
+const FIXED_ANSWERS: readonly (readonly [RegExp, Rows])[] = [
   [/system\.tables/, [{ engine: 'MergeTree', engine_full: 'MergeTree', partition_key: 'toYYYYMMDD(ts)' }]],
   [/system\.columns/, Object.entries(COLUMN_TYPES).map(([name, type]) => ({ name, type }))],
   [/timezone\(\)/, [{ zone: 'UTC' }]],
@@ -67,29 +67,31 @@ export function rejectOf(id: string) {
 
 /**
  * Starts a cluster with these answers for each day, `YYYY-MM-DD`.
- * @param beforeAnswer done when the counts of a day are asked for, before the answer.
+ * @param afterBreak done once an answer was broken off, whenever the counts of a day are queried.
  */
 export async function startCounting(
   days: Readonly<Record<string, Readonly<Record<Question, Rows>>>>,
-  beforeAnswer: () => Promise<void>,
+  afterBreak: () => Promise<void>,
 ) {
   const script: {
     breaking: { readonly day: string; readonly question: Question } | undefined
     modified: string
   } = { breaking: undefined, modified: '1' }
+  let hasBroken = false
   const server = createServer((request, response) => {
     void text(request).then((query) => answer(query, response))
   })
 
   async function answer(query: string, response: ServerResponse): Promise<void> {
-    const standing = standingAnswer(query, Object.keys(days), script.modified)
-    if (standing !== undefined) return void response.end(linesOf(standing))
+    const fixed = fixedAnswer(query, Object.keys(days), script.modified)
+    if (fixed !== undefined) return void response.end(linesOf(fixed))
     const [, day = ''] = ASKED_DAY.exec(query) ?? []
     const question: Question = query.includes('AS reason,') ? 'rejects' : 'counts'
-    if (question === 'counts') await beforeAnswer()
+    if (question === 'counts' && hasBroken) await afterBreak()
     response.write(linesOf(days[day]?.[question] ?? []))
     if (script.breaking?.day !== day || script.breaking.question !== question) return void response.end()
     await pause(BEFORE_HANGING_UP)
+    hasBroken = true
     response.destroy()
   }
 
@@ -108,9 +110,9 @@ export async function startCounting(
   }
 }
 
-function standingAnswer(query: string, days: readonly string[], modified: string): Rows | undefined {
+function fixedAnswer(query: string, days: readonly string[], modified: string): Rows | undefined {
   if (query.includes('system.parts')) return days.map((day) => partOf(day, modified))
-  return STANDING_ANSWERS.find(([words]) => words.test(query))?.[1]
+  return FIXED_ANSWERS.find(([words]) => words.test(query))?.[1]
 }
 
 function partOf(day: string, modified: string) {
