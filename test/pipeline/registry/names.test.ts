@@ -102,33 +102,34 @@ describe('usage that names its apps', () => {
   })
 })
 
-it.each([
-  ['csv', 'ts,app,prompt_tokens,completion_tokens\n2026-11-17,,5,0\n2026-11-17,"",5,0\n'],
-  [
-    'ndjson',
-    '{"ts":"2026-11-17","app":null,"prompt_tokens":5,"completion_tokens":0}\n{"ts":"2026-11-17","APP":"","prompt_tokens":5,"completion_tokens":0}\n',
-  ],
-  ['parquet', unnamed('parquet')],
-  ['arrow', unnamed('arrow')],
-])(
-  'rows that leave the column app empty name no app, in a file of %s in which no row does',
-  async (format, content) => {
-    writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-    writeUsage('ts,app_id,prompt_tokens,completion_tokens\n2026-11-17,1,1,0\n')
-    writeRaw(dataDir, `usage/date=2026-11-17/b.${format}`, content)
-    await runAt(dataDir, FIRST_RUN)
-    expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily ORDER BY app_id')).toEqual(
-      [
-        { app_id: '0', requests: '2' },
-        { app_id: '1', requests: '1' },
-      ],
-    )
-  },
-)
+it('rows that leave the column app empty name no app, in a file of any format in which no row does', async () => {
+  const files: Readonly<Record<string, (day: string) => string | Uint8Array>> = {
+    csv: (day) => `ts,app,prompt_tokens,completion_tokens\n${day},,5,0\n${day},"",5,0\n`,
+    ndjson: (day) =>
+      `{"ts":"${day}","app":null,"prompt_tokens":5,"completion_tokens":0}\n{"ts":"${day}","APP":"","prompt_tokens":5,"completion_tokens":0}\n`,
+    parquet: (day) => unnamed('parquet', day),
+    arrow: (day) => unnamed('arrow', day),
+  }
+  writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  for (const [index, [format, content]] of Object.entries(files).entries()) {
+    const day = `2026-11-1${index + 1}`
+    const named = `ts,app_id,prompt_tokens,completion_tokens\n${day},1,1,0\n`
+    writeRaw(dataDir, `usage/date=${day}/a.csv`, named)
+    writeRaw(dataDir, `usage/date=${day}/b.${format}`, content(day))
+  }
+  await runAt(dataDir, FIRST_RUN)
+  const counted = await queryWarehouse(
+    dataDir,
+    'SELECT day, app_id, requests FROM usage_daily ORDER BY day, app_id',
+  )
+  expect(counted.map(({ app_id, requests }) => `${app_id}: ${requests}`)).toEqual(
+    Object.keys(files).flatMap(() => ['0: 2', '1: 1']),
+  )
+})
 
-function unnamed(format: RawFormat): Uint8Array {
+function unnamed(format: RawFormat, day: string): Uint8Array {
   return rawFile(format, [
-    ['ts', ['2026-11-17T10:00:00Z', '2026-11-17T11:00:00Z']],
+    ['ts', [`${day}T10:00:00Z`, `${day}T11:00:00Z`]],
     ['app', ['', '']],
     ['prompt_tokens', [5n, 5n]],
     ['completion_tokens', [0n, 0n]],
