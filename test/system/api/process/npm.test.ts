@@ -102,7 +102,7 @@ it.skipIf(!HAS_TERMINAL)('ends with its terminal', async () => {
   const pidFile = join(folders.make(), 'pid')
   const command = `echo $$ >'${pidFile}'; exec '${process.execPath}' api/server.ts`
   using terminal = openTerminal(command, { DATA_DIR: folders.make(), PORT: '0' })
-  await terminal.seen(LISTENING)
+  await terminal.seen(/listening origin=http:/)
   const pid = readFileSync(pidFile, 'utf8').trim()
   expect(commandLine(pid)).toContain('api/server.ts')
   terminal.close()
