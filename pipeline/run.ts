@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import type { Outcome } from './contract/last-run.ts'
+import { VERSION } from './contract/version.ts'
 import type { Dependencies } from './dependencies.ts'
 import { BlockedError, DataError, explained, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
@@ -52,6 +53,8 @@ const CLOCK_TOLERANCE_MS = 60_000
 
 /** What a run did; `message` says why it failed. Durations in milliseconds. */
 export type Report = {
+  /** The version of the program. */
+  readonly version: string
   readonly as_of: string
   /** The last UTC day that was over when the run began. */
   readonly last_day: string
@@ -212,6 +215,7 @@ function leaveReport(run: Run, soFar: Report): void {
 function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
   const finished = done.at(-1)?.result.finished
   return {
+    version: VERSION,
     as_of: wholeSeconds(run.asOf),
     last_day: run.lastDay,
     started_at: startedAt.toISOString(),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { retractionSchema } from '../../pipeline/contract/files.ts'
 import { LAST_RUN_FILE, outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
+import { VERSION } from '../../pipeline/contract/version.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { sendJson } from '../http/respond.ts'
@@ -16,6 +17,7 @@ const days = z.int().nonnegative()
 /** The body of the reply. */
 export const statusSchema = z.strictObject({
   data: z.strictObject({
+    version: z.string().describe('The version of the service.'),
     as_of: z.iso.datetime({ precision: 0 }).nullable(),
     data_through: daySchema.nullable(),
     next_run_expected: z.iso.datetime({ precision: 0 }).nullable(),
@@ -73,6 +75,7 @@ export function datasetStatus(
     const nextRun = schedule.next(now)
     const status: Status = {
       data: {
+        version: VERSION,
         ...describe(facts),
         ...describeRecord({ current, retained }, catalogue),
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
@@ -100,7 +103,7 @@ function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCat
   }
 }
 
-type Described = Omit<Status['data'], 'next_run_expected' | 'stale' | keyof Recorded>
+type Described = Omit<Status['data'], 'version' | 'next_run_expected' | 'stale' | keyof Recorded>
 
 const NOTHING_YET: Described = {
   as_of: null,

@@ -1,10 +1,10 @@
 /** `import`: sorts usage files of any producer into the folders of their days. */
-import { createReadStream, createWriteStream, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
+import { makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { explained } from '../errors.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
@@ -16,7 +16,8 @@ import { readSummary } from '../sources/import/summary.ts'
 import type { Summary } from '../sources/import/summary.ts'
 import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
 import type { UsageMap } from '../sources/import/usage-map.ts'
-import { withMemoryDatabase } from '../duckdb/memory-database.ts'
+import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/memory-database.ts'
+import { withOwnPath } from '../snapshot/own-files.ts'
 import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -74,7 +75,8 @@ export const importCommand: Command = {
       const imported: Imported[] = []
       const options = { rawFolder: join(dependencies.config.dataDir, 'raw'), dryRun, map, source }
       try {
-        await eachBatch({ paths: positionals, format, source }, async (inputs) => {
+        const { dataDir } = dependencies.config
+        await eachBatch(dataDir, { paths: positionals, format, source }, async (inputs) => {
           imported.push(await importBatch(dependencies, inputs, options))
         })
       } finally {
@@ -115,26 +117,24 @@ type Wanted = {
 
 /** All files of a source are one batch, since they replace what it brought before; other files are one each. */
 async function eachBatch(
+  dataDir: string,
   { paths, format, source }: Wanted,
   work: (inputs: readonly Input[]) => Promise<void>,
 ): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'import-'))
-  const inspect = async (path: string) =>
-    path === STDIN
-      ? await inspectInput(await keepStdin(folder), { name: 'standard input', format })
-      : await inspectInput(path, { format })
-  try {
+  await withOwnPath(dataDir, `${SPILL_PREFIX}stdin-`, async (kept) => {
+    const inspect = async (path: string) =>
+      path === STDIN
+        ? await inspectInput(await keepStdin(kept), { name: 'standard input', format })
+        : await inspectInput(path, { format })
     const files = filesNamed(paths)
     if (source === undefined) for (const path of files) await work([await inspect(path)])
     else await work(await Array.fromAsync(files, inspect))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 /** Keeps standard input as a file: some formats are read from their end. */
-async function keepStdin(folder: string): Promise<string> {
-  const path = join(folder, 'stdin')
+async function keepStdin(path: string): Promise<string> {
+  makeDataFolder(dirname(path))
   await pipeline(createReadStream('/dev/stdin'), createWriteStream(path))
   return path
 }

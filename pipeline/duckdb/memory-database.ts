@@ -5,8 +5,8 @@ import { NO_EXTENSIONS } from './foreign-files.ts'
 import { literal } from './sql-values.ts'
 import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
 
-/** Begins the names of the folders in DATA_DIR into which these databases spill. */
-const SPILL_PREFIX = '.spilled-'
+/** Begins the names of what is kept in DATA_DIR for as long as one command works. */
+export const SPILL_PREFIX = '.spilled-'
 
 /**
  * A DuckDB of its own while `work` runs, without any file and so without the lock of the warehouse. What passes

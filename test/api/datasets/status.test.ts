@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { isStale } from '../../../api/datasets/status.ts'
+import { VERSION } from '../../../pipeline/contract/version.ts'
 import { startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/nightly.ts'
 import { publishSnapshot } from '../../support/snapshot.ts'
@@ -27,6 +28,7 @@ describe('GET /status', () => {
     expect(response.headers.get('Cache-Control')).toBe('no-store')
     expect(await response.json()).toEqual({
       data: {
+        version: VERSION,
         as_of: '2026-11-20T02:00:07Z',
         first_day: '2026-11-01',
         data_through: '2026-11-19',
@@ -55,6 +57,7 @@ describe('GET /status', () => {
     expect(response.status).toBe(200)
     expect(await response.json()).toEqual({
       data: {
+        version: VERSION,
         as_of: null,
         first_day: null,
         data_through: null,
