@@ -49,6 +49,7 @@ function jsonMember(name: string, cell: Cell): string {
 
 /** A floating-point number with its point, as most programs write it. */
 function plain(cell: number | bigint): string {
+  if (Object.is(cell, -0)) return '-0.0'
   return typeof cell === 'number' && Number.isInteger(cell) ? `${BigInt(cell)}.0` : String(cell)
 }
 

@@ -14,6 +14,9 @@ const HEADER_BYTES = 65_536
 /** A quote that is not closed may swallow so much of a file; its lines are kept as one rejected row. */
 const SWALLOWED_BYTES = 10_000
 
+/** Up to the first line break that is not inside of quotes. */
+const HEADER_RECORD = /^(?:"(?:[^"]|"")*"|[^"\r\n])*/
+
 const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
 /** Comma-separated text with a header, as RFC 4180 has it. */
@@ -87,7 +90,7 @@ function fieldName(position: number): string {
 }
 
 function readHeader({ name }: RawFile, start: string): string[] {
-  const [line = ''] = start.split(/\r\n|\n|\r/, 1)
+  const [line = ''] = HEADER_RECORD.exec(start) ?? []
   if (line.trim() === '') throw new DataError(`${name} is empty: expected a first line with the column names`)
   return splitCsvLine(line)
 }

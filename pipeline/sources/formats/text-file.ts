@@ -18,6 +18,9 @@ const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
  */
 const LONGEST_LINE = 10_000_000
 
+/** The first four bytes of a .gz and a .zst, in hexadecimal digits; a frame of .zst may be one that is skipped. */
+const BEGINS = { gz: /^1f8b/, zst: /^(?:28b52ffd|5.2a4d18)/ } as const
+
 function decompressor(compression: Compression): Transform {
   switch (compression) {
     case 'gz':
@@ -59,9 +62,8 @@ async function* readChunks(file: RawFile): AsyncGenerator<Buffer> {
     if ('bytesWritten' in chunks) await requireZeros(file, Number(chunks.bytesWritten))
   } catch (error) {
     if (error instanceof DataError) throw error
-    throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. ${remedyFor(error)}`, {
-      cause: error,
-    })
+    const remedy = (await isCompressed(file)) ? remedyFor(error) : NOT_COMPRESSED
+    throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. ${remedy}`, { cause: error })
   } finally {
     source.destroy()
     chunks.destroy()
@@ -77,6 +79,17 @@ async function requireZeros({ path, name }: RawFile, from: number): Promise<void
       )
     }
   }
+}
+
+const NOT_COMPRESSED =
+  'What it begins with is not compressed as its name says: rename the file, or compress it'
+
+/** Whether a file begins as its name says; also where nothing can be told. */
+async function isCompressed({ path, compression, bytes }: RawFile): Promise<boolean> {
+  if (compression === 'none' || bytes === 0) return true
+  for await (const start of createReadStream(path, { end: 3 }))
+    return BEGINS[compression].test(start.toString('hex'))
+  return true
 }
 
 function remedyFor(error: unknown): string {

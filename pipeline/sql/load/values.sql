@@ -4,7 +4,7 @@
 
 CREATE OR REPLACE TEMP MACRO count_from_text(t) AS CASE
   WHEN t IS NULL THEN CAST(NULL AS HUGEINT)
-  WHEN regexp_full_match(t, '\s*\d{1,27}(\.(0{0,2}|0{4,}))?\s*')
+  WHEN regexp_full_match(t, '\s*(\d{1,27}|-0)(\.(0{0,2}|0{4,}))?\s*')
     THEN TRY_CAST(split_part(trim(t), '.', 1) AS HUGEINT)
   ELSE CAST(-1 AS HUGEINT)
 END;

@@ -277,6 +277,16 @@ describe('two rows of 12 tokens are read', () => {
       },
     },
     {
+      name: 'a line break and quotes in the name of a further column of CSV',
+      ending: 'csv',
+      content: (day) => `"a ""note""\nof two, lines",${HEADER}\nx,${csvRow(day)}"y\n",${csvRow(day)}`,
+    },
+    ...inFormats('zeros with a sign', (day) => ({
+      ...good(day),
+      requests: [-0, -0],
+      completion_tokens: ['1', '1'],
+    })),
+    {
       name: 'a .gz filled up with zeros',
       ending: 'ndjson.gz',
       content: (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
@@ -486,6 +496,12 @@ describe('the run is refused for', () => {
       message:
         /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
     },
+    ...['ndjson.gz', 'ndjson.zst'].map((ending) => ({
+      name: `text that is not compressed in .${ending}`,
+      ending,
+      content: jsonRow,
+      message: /What it begins with is not compressed as its name says: rename the file, or compress it/,
+    })),
     {
       name: 'bytes behind a .zst that are not compressed',
       ending: 'ndjson.zst',

@@ -1,0 +1,133 @@
+/**
+ * A third opinion on usage: counts rows that were never read from a file, by data/README.md alone, in plain loops. It shares
+ * no line with the pipeline or with the oracle that reads files.
+ */
+import { createHash } from 'node:crypto'
+
+/** Time, app (id or text), tokens, requests and request_id of a row; a broken one has a negative count. */
+export type PlainRow = {
+  /** ISO 8601 with nine digits of the second, so that texts compare like instants. */
+  readonly ts: string
+  readonly app: number | string
+  readonly prompt: bigint | null
+  readonly completion: bigint | null
+  readonly requests: bigint
+  readonly id: string
+}
+
+export type PlainApp = {
+  readonly name: string
+  readonly address?: string | undefined
+  readonly visibility: string
+  readonly alias?: number | undefined
+}
+
+type Figures = { requests: bigint; prompt: bigint; completion: bigint }
+type CountedDay = {
+  readonly apps: Map<number, Figures>
+  rejected: number
+  duplicates: number
+  conflicts: number
+}
+
+/** The id that follows from an address or a name; 0 where it names no app. */
+export function idOfText(text: string): number {
+  const identity = identityOf(text)
+  if (identity === '') return 0
+  return (
+    1_000_000_000 + Number(BigInt(`0x${createHash('sha256').update(identity).digest('hex').slice(0, 13)}`))
+  )
+}
+
+function identityOf(text: string): string {
+  if (!/^https?:/.test(text)) return text.trim() === '' ? '' : `local:${text.trim().toLowerCase()}`
+  // Such an address is that of many apps.
+  if (/^https?:\/\/localhost/.test(text)) return ''
+  return text.replace(/^https?:\/\/(?:www\.)?/, '').replace(/\/$/, '')
+}
+
+/** What all rows of a day come to, by the app that each names. */
+export function countPlainly(rows: readonly PlainRow[]): CountedDay {
+  const counted: CountedDay = { apps: new Map(), rejected: 0, duplicates: 0, conflicts: 0 }
+  const kept = new Map<string, PlainRow[]>()
+  let unnamed = 0
+  for (const row of rows) {
+    if ((row.prompt ?? 0n) < 0n) counted.rejected += 1
+    else {
+      const key = row.id === '' ? `without ${(unnamed += 1)}` : `id ${row.id}`
+      kept.set(key, [...(kept.get(key) ?? []), row])
+    }
+  }
+  for (const same of kept.values()) {
+    const [winner, ...others] = same.toSorted(newestFirst)
+    if (winner === undefined) continue
+    counted.duplicates += others.length
+    counted.conflicts += others.filter((other) => saying(other) !== saying(winner)).length
+    add(counted.apps, appOf(winner), winner)
+  }
+  return counted
+}
+
+function appOf({ app }: PlainRow): number {
+  return typeof app === 'number' ? app : idOfText(app)
+}
+
+function saying(row: PlainRow): string {
+  return [appOf(row), row.prompt, row.completion].join(' ')
+}
+
+function newestFirst(left: PlainRow, right: PlainRow): number {
+  if (left.ts !== right.ts) return left.ts < right.ts ? 1 : -1
+  const pairs = [
+    [appOf(left), appOf(right)],
+    [left.prompt ?? -1n, right.prompt ?? -1n],
+    [left.completion ?? -1n, right.completion ?? -1n],
+    [left.requests, right.requests],
+  ] as const
+  for (const [one, other] of pairs) if (one !== other) return one < other ? 1 : -1
+  return 0
+}
+
+function add(apps: Map<number, Figures>, app: number, { requests, prompt, completion }: PlainRow): void {
+  const sum = apps.get(app) ?? { requests: 0n, prompt: 0n, completion: 0n }
+  sum.requests += requests
+  sum.prompt += prompt ?? 0n
+  sum.completion += completion ?? 0n
+  apps.set(app, sum)
+}
+
+/** Where the usage of each id counts and is published, undefined where nowhere. */
+export function publishedApps(
+  ids: Iterable<number>,
+  registry: ReadonlyMap<number, PlainApp>,
+  texts: readonly string[],
+): ReadonlyMap<number, number | undefined> {
+  const textsById = Map.groupBy(texts, idOfText)
+  return new Map([...new Set(ids)].map((id) => [id, publishedApp(id, registry, textsById.get(id) ?? [])]))
+}
+
+/** The app where usage of another counts and is published; undefined where none is. Apps that are not registered are new. */
+function publishedApp(
+  id: number,
+  registry: ReadonlyMap<number, PlainApp>,
+  texts: readonly string[],
+): number | undefined {
+  let at = registeredApp(id, registry, texts)
+  for (let alias = registry.get(at)?.alias; alias !== undefined; alias = registry.get(at)?.alias) at = alias
+  const visibility = registry.get(at)?.visibility ?? (at >= 1_000_000_000 ? 'public' : 'unknown')
+  return visibility === 'public' ? at : undefined
+}
+
+/** The app that the registry has with the name or address of these texts. */
+function registeredApp(
+  id: number,
+  registry: ReadonlyMap<number, PlainApp>,
+  texts: readonly string[],
+): number {
+  const identities = texts.map(identityOf)
+  for (const [owner, { name, address = '' }] of registry) {
+    if (identities.includes(`local:${name.toLowerCase()}`)) return owner
+    if (address !== '' && identities.includes(identityOf(address))) return owner
+  }
+  return id
+}
