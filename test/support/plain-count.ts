@@ -31,7 +31,7 @@ type CountedDay = {
 }
 
 /** The id that follows from an address or a name; 0 where it names no app. */
-export function idOfText(text: string): number {
+function idOfText(text: string): number {
   const identity = identityOf(text)
   if (identity === '') return 0
   return (
