@@ -109,7 +109,7 @@ async function fail({ config, send, progress }: Dependencies, broken: readonly B
   const notice = { event: 'broken', message, snapshot: first?.snapshot ?? null } as const
   await sendNotices(config, [notice], { well: false, send, progress })
   throw new DataError(
-    `${pluralize(broken.length, 'published file')} broken. The API answers 500 for such a file. Restore it from a backup, ` +
-      'or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT',
+    `${pluralize(broken.length, 'published file')} broken. The API answers 500 for such a file. Make it anew with ` +
+      '--repair, restore it from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT',
   )
 }

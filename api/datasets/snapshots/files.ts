@@ -60,7 +60,9 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
 function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFile): void {
   const fault = retained.faultOf(id, file)
   if (fault === undefined) return
-  throw new Error(`The published file ${id}/${file.name} ${fault}. Mend it: npm run nightly -- verify ${id}`)
+  throw new Error(
+    `The published file ${id}/${file.name} ${fault}. Mend it: npm run nightly -- verify ${id} --repair`,
+  )
 }
 
 /**
