@@ -16,10 +16,13 @@ export class BlockedError extends ProgramError {
   readonly exitCode = 1
 }
 
-/** Another process holds what is needed, the warehouse or a published file for instance; try again later. Exit 75 (EX_TEMPFAIL). */
+/** Exit code of a program that met a held lock, EX_TEMPFAIL (CONTRACT 9). */
+export const EXIT_LOCKED = 75
+
+/** Another process holds what is needed, the warehouse or a published file for instance; try again later. */
 export class LockedError extends ProgramError {
   override readonly name = 'LockedError'
-  readonly exitCode = 75
+  readonly exitCode = EXIT_LOCKED
 }
 
 /** Another process holds the warehouse, so this run has not even begun. */

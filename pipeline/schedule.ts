@@ -19,7 +19,7 @@ import { checkPipeline } from './check-config.ts'
 import { readConfig } from './config.ts'
 import type { Config } from './config.ts'
 import { underLock } from './duckdb/warehouse.ts'
-import { messageOf, stackOf } from './errors.ts'
+import { EXIT_LOCKED, messageOf, stackOf } from './errors.ts'
 import { leaveLastRun } from './last-run.ts'
 import { sendNotices } from './notices.ts'
 
@@ -37,9 +37,6 @@ const LOOK_MS = 1000
 
 /** Minutes after which a run that met a held lock or crashed is tried again: these, then the last of them each time. */
 const RETRY_MINUTES = [1, 2, 5, 10, 15] as const
-
-/** Exit code of a run that met a held lock (CONTRACT 9). */
-const EXIT_LOCKED = 75
 
 let running: ChildProcess | undefined
 let verifying: ChildProcess | undefined
