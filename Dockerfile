@@ -1,12 +1,12 @@
 # syntax=docker/dockerfile:1
 # The service as an image: the packages are installed in a stage of their own, the result runs without privileges
 # and writes nothing but the volume /data.
-FROM node:26-bookworm-slim AS packages
+FROM node:26.10.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev && npm cache clean --force
 
-FROM node:26-bookworm-slim
+FROM node:26.10.0-bookworm-slim
 ENV NODE_ENV=production DATA_DIR=/data HOST=0.0.0.0 PORT=3000
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { PINNED_RUNTIME } from '../pipeline/contract/version.ts'
 import { startApi } from './support/api.ts'
 import { TemporaryFolders } from './support/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
@@ -26,6 +27,11 @@ it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json
     folders.removeAll()
   },
 )
+
+it('the image runs the pinned runtime', () => {
+  const images = [...read('Dockerfile').matchAll(/^FROM node:(\S+?)-/gm)].map(([, version]) => version)
+  expect(images).toEqual([PINNED_RUNTIME, PINNED_RUNTIME])
+})
 
 it('the image copies what exists and runs without privileges', () => {
   const lines = read('Dockerfile').split('\n')

@@ -1,0 +1,104 @@
+/** The API in 512 MB, the most that a small container has: large and packed bodies do not end it. */
+import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeKey, said } from '../../../support/api.ts'
+import { TemporaryFolders, startNightly } from '../../../support/nightly.ts'
+import { REPOSITORY, startProcess } from '../../../support/processes.ts'
+import { completion, json, startUpstream } from '../../../support/upstream.ts'
+
+const BYTES = 512 * 1024 * 1024
+
+/** A control group with that limit, in either version of the system; undefined where none can be made. */
+function makeGroup(): string | undefined {
+  const name = `app-rankings-test-${process.pid}`
+  const places = [
+    [join('/sys/fs/cgroup/memory', name), 'memory.limit_in_bytes'],
+    [join('/sys/fs/cgroup', name), 'memory.max'],
+  ] as const
+  for (const [group, limit] of places) {
+    if (!existsSync(join(group, '..', 'cgroup.procs'))) continue
+    try {
+      mkdirSync(group)
+      writeFileSync(join(group, limit), String(BYTES))
+      return group
+    } catch {
+      // Not ours to make here; the other version may be.
+    }
+  }
+  process.stderr.write('No control group can be made here: the test of a small memory is skipped\n')
+  return undefined
+}
+
+const group = makeGroup()
+
+describe.runIf(group !== undefined)('in 512 MB', () => {
+  const folders = new TemporaryFolders()
+  const dataDir = folders.make()
+  let server: ReturnType<typeof startProcess>
+  let upstream: Awaited<ReturnType<typeof startUpstream>>
+  let origin = ''
+  let key = ''
+
+  beforeAll(async () => {
+    const first = await startNightly(dataDir, '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
+    expect(first.code).toBe(0)
+    upstream = await startUpstream({ m: json(completion()) })
+    const provider = { name: 'acme', base_url: upstream.url, model: 'm' }
+    const models = join(dataDir, 'models.json')
+    writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
+    const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: models }
+    key = await makeKey(environment)
+    const script = `echo $$ > ${group}/cgroup.procs && exec "$@"`
+    const node = [process.execPath, join(REPOSITORY, 'api', 'server.ts')]
+    server = startProcess('sh', ['-c', script, 'sh', ...node], { environment })
+    const [, address = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
+    origin = address
+  })
+  afterAll(async () => {
+    server.child.kill('SIGTERM')
+    await server.ended
+    await upstream.close()
+    if (group !== undefined) rmdirSync(group)
+    folders.removeAll()
+  })
+
+  const chat = async (body: string | Uint8Array<ArrayBuffer>, packed = false) => {
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+    const reply = await fetch(`${origin}/api/v1/chat/completions`, {
+      method: 'POST',
+      headers: packed ? { ...headers, 'Content-Encoding': 'gzip' } : headers,
+      body,
+    })
+    await reply.arrayBuffer()
+    return reply.status
+  }
+  const asking = (content: unknown) => JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content }] })
+  const times = <T>(count: number, work: () => Promise<T>) => Promise.all(Array.from({ length: count }, work))
+
+  it.each<[string, string, boolean, number]>([
+    ['of 9 MB of text are answered', asking('x'.repeat(9_000_000)), false, 200],
+    ['of a million values are refused', asking(Array.from({ length: 1_000_000 }, () => 1)), true, 413],
+    ['that unpack to a thousand times their size are refused', asking('x'.repeat(9_000_000)), true, 413],
+  ])('six bodies at once %s', async (_name, text, packed, status) => {
+    const body = packed ? new Uint8Array(gzipSync(text)) : text
+    for (let round = 1; round <= 3; round += 1)
+      expect(await times(6, () => chat(body, packed))).toEqual(Array.from({ length: 6 }, () => status))
+  })
+
+  it('rankings are read at the same time, and the process is the first one', async () => {
+    const days = Array.from({ length: 24 }, (_, day) => `2026-08-${String(day + 1).padStart(2, '0')}`)
+    const replies = await Promise.all(
+      days.map((day) =>
+        fetch(`${origin}/rankings.csv?start_date=${day}&sort=trending`).then(async (reply) => {
+          await reply.arrayBuffer()
+          return reply.status
+        }),
+      ),
+    )
+    expect(new Set(replies)).toEqual(new Set([200]))
+    expect(server.child.exitCode).toBeNull()
+    expect((await fetch(`${origin}/readyz`)).status).toBe(200)
+  })
+})
