@@ -79,3 +79,28 @@ function arrowFile(columns: readonly RawColumn[]): Uint8Array {
 function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
   return typeof first === 'string' ? 'string' : typeof first === 'bigint' ? 'bigint' : 'number'
 }
+
+/** A Parquet file of these rows with two models whose bytes are not UTF-8. */
+export function parquetWithBytes({
+  ts = [],
+  ...counts
+}: Readonly<Record<string, readonly Cell[]>>): Uint8Array {
+  const text = { type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const
+  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
+  return new Uint8Array(
+    parquetWriteBuffer({
+      statistics: false,
+      schema: [
+        { name: 'schema', num_children: 2 + Object.keys(counts).length },
+        { name: 'ts', ...text },
+        ...Object.keys(counts).map((name) => ({ name, ...integer })),
+        { name: 'model', ...text },
+      ],
+      columnData: [
+        { name: 'ts', data: [...ts] },
+        ...Object.entries(counts).map(([name, data]) => ({ name, data: [...data] })),
+        { name: 'model', data: [Buffer.from([0x41, 0xff]), Buffer.from([0xe9])] },
+      ],
+    }),
+  )
+}

@@ -1,11 +1,12 @@
 /** Usage is counted by model as well, in the same pass: whatever the column says, it decides nothing about a row. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { queryWarehouse, runAt } from '../../support/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
-import { FORMATS, rawFile, type RawColumn } from '../../support/raw-files.ts'
+import { FORMATS, parquetWithBytes, rawFile, type RawColumn } from '../../support/raw-files.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-06T02:00:00Z'
@@ -108,6 +109,38 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(
       COUNTED.with(3, counted(2, null, [4, 25, 25, 3, 0])),
     )
+  })
+
+  it('takes models that are no text for unknown, and those of other days as they are', async () => {
+    const dataDir = withRegistry()
+    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
+    const day = '2026-01-04'
+    const counts = { app_id: [1n, 1n], prompt_tokens: [1n, 2n], completion_tokens: [0n, 0n] }
+    writeRaw(dataDir, `usage/date=${day}/rows.parquet`, parquetWithBytes({ ts: [day, day], ...counts }))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
+    expect(
+      await queryCurrent(dataDir, 'SELECT model_permaslug, prompt_tokens FROM model_daily ORDER BY day'),
+    ).toEqual([
+      { model_permaslug: 'other', prompt_tokens: '3' },
+      { model_permaslug: 'acme/large', prompt_tokens: '10' },
+    ])
+  })
+
+  it('of an earlier version is counted again, and has the models then', async () => {
+    const dataDir = withRegistry()
+    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
+    await runAt(dataDir, AS_OF)
+    const instance = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
+    const connection = await instance.connect()
+    await connection.run(
+      "DROP TABLE usage_by_model; UPDATE days SET fingerprint = regexp_replace(fingerprint, '^v\\d+', 'v3')",
+    )
+    connection.closeSync()
+    instance.closeSync()
+    await runAt(dataDir, AS_OF.replace('02', '03'))
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
+    expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
   })
 
   it('has nothing by model where nothing is told, and no day that is gone', async () => {

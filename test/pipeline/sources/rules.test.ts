@@ -21,7 +21,7 @@ import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
-import { FORMATS, rawFile } from '../../support/raw-files.ts'
+import { FORMATS, rawFile, parquetWithBytes } from '../../support/raw-files.ts'
 import type { RawColumn, RawFormat } from '../../support/raw-files.ts'
 
 const AS_OF = '2026-12-31T02:00:00Z'
@@ -120,29 +120,6 @@ function zstdLong(text: string): Buffer {
   return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
 }
 
-/** A Parquet file of good rows with a column of texts whose bytes are not UTF-8. */
-function parquetWithBytes(day: string): Uint8Array {
-  const text = { type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const
-  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
-  const { ts = [], ...counts } = good(day)
-  return new Uint8Array(
-    parquetWriteBuffer({
-      statistics: false,
-      schema: [
-        { name: 'schema', num_children: 5 },
-        { name: 'ts', ...text },
-        ...Object.keys(counts).map((name) => ({ name, ...integer })),
-        { name: 'model', ...text },
-      ],
-      columnData: [
-        { name: 'ts', data: [...ts] },
-        ...Object.entries(counts).map(([name, data]) => ({ name, data: [...data] })),
-        { name: 'model', data: [Buffer.from([0x41, 0xff]), Buffer.from([0xe9])] },
-      ],
-    }),
-  )
-}
-
 /** Two rows with one request_id, the newer of app 1. */
 function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
   const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
@@ -228,7 +205,11 @@ describe('two rows of 12 tokens are read', () => {
           'latin1',
         ),
     },
-    { name: 'stray bytes in a further column of Parquet', ending: 'parquet', content: parquetWithBytes },
+    {
+      name: 'stray bytes in a further column of Parquet',
+      ending: 'parquet',
+      content: (day) => parquetWithBytes(good(day)),
+    },
     {
       name: 'objects and lists in further keys of NDJSON',
       ending: 'ndjson',
