@@ -119,11 +119,13 @@ function readTokenPlace(given: Given): Connection['token'] | undefined {
   return { kind: 'env', source: variable }
 }
 
-// Names have words of one case; tokens are long, and mix cases and digits.
+// Names have words of one case, or capitals where a word begins; tokens are long, and mix cases and digits.
+const WORD = /^(?:[A-Z]*|[A-Z]?[a-z]*(?:[A-Z][a-z]{2,})*)$/
+
 function isVariableName(text: string): boolean {
-  const isUpper = /^[A-Z_][A-Z0-9_]*$/.test(text)
-  const isPlain = /^[A-Za-z_]+$/.test(text)
   const words = text.split('_')
+  const isUpper = /^[A-Z_][A-Z0-9_]*$/.test(text)
+  const isPlain = text !== '' && words.every((word) => WORD.test(word))
   return (isUpper || isPlain) && words.every((word) => word.length <= (/\d/.test(word) ? 12 : 24))
 }
 

@@ -85,9 +85,9 @@ function prepareCreate(args: string[]): Work<Dependencies> {
 function prepareList(args: readonly string[]): Work<Dependencies> {
   refuseArguments(args, 'list')
   return async ({ store, print }) => {
-    print(['id', 'account', 'kind', 'ends_with', 'created_at', 'revoked_at'].join('\t'))
-    for (const key of await listKeys(store)) {
-      print([key.id, key.account, key.kind, key.key_end, key.created_at, key.revoked_at ?? ''].join('\t'))
+    print('id\taccount\tkind\tends_with\tcreated_at\taccount_id\trevoked_at')
+    for (const { id, account, kind, key_end, created_at, account_id, revoked_at } of await listKeys(store)) {
+      print([id, account, kind, key_end, created_at, account_id, revoked_at ?? ''].join('\t'))
     }
   }
 }

@@ -77,6 +77,8 @@ stores.describeOnce('directories set --token-env', () => {
     'ABCDEF0123456789ABCDEF0123456789',
     'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
     'AbCdEfGhIjKlMnOpQrStUvWxYz',
+    'hGkLmPqRsTuVwXyZ',
+    'tok_hGkLmPqRs',
     'tok_secret_7f3a',
     'secret-token.x',
     'eyJhbGciOiJIUzI1NiJ9',
@@ -85,12 +87,17 @@ stores.describeOnce('directories set --token-env', () => {
     expect(set(token)).not.toThrow(token)
   })
 
-  it.each(['ACME_SCIM_TOKEN', 'T1', '_TOKEN_2', 'acme_scim_token', 'OKTA_PRODUCTION_DIRECTORY_TOKEN'])(
-    'takes %s',
-    (name) => {
-      expect(set(name)).not.toThrow()
-    },
-  )
+  it.each([
+    'ACME_SCIM_TOKEN',
+    'T1',
+    '_TOKEN_2',
+    'acme_scim_token',
+    'Acme_token',
+    'acmeScimToken',
+    'OKTA_PRODUCTION_DIRECTORY_TOKEN',
+  ])('takes %s', (name) => {
+    expect(set(name)).not.toThrow()
+  })
 })
 
 stores.describeOnce('directories --help', () => {

@@ -35,6 +35,9 @@ describe('npm run keys', () => {
     )
     expect(line).not.toContain(key)
     expect(row).toMatchObject({ account: 'a', kind: 'management', ends_with: key.slice(-4), revoked_at: '' })
+    const store = await openStore({ DATA_DIR: dataDir }, new Date())
+    expect(await findKey(store, key)).toMatchObject({ account_id: row['account_id'] })
+    await store.close()
 
     expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
     const after = await keys(dataDir, 'list')

@@ -33,8 +33,8 @@ const KINDS: Readonly<Record<string, AddressKind>> = {
 
 // What is assigned to the public internet so far (RFC 4291, 2.4); the library counts all that has no name as unicast.
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
-// Where a cloud hands out credentials by IPv6, in a range that is private otherwise.
-const METADATA = 'fd00:ec2::254'
+// Where clouds (AWS, Google, Alibaba) hand out credentials, in ranges that are private otherwise.
+const METADATA = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200'])
 
 // The ranges of IPv6 with an IPv4 address inside, and the group of 16 bits at which that begins: translated addresses
 // (RFC 6052, RFC 6145) and 6to4 (RFC 3056).
@@ -54,17 +54,20 @@ export function addressKind(text: string): AddressKind {
   if (/^::\d+\./.test(text)) return 'forbidden'
   const address = ipaddr.process(text)
   const range = address.range()
-  if (address instanceof ipaddr.IPv4) return KINDS[range] ?? 'forbidden'
+  if (address instanceof ipaddr.IPv4) return rangeKind(address)
   const first = EMBEDDING[range]
   if (first !== undefined) return isReachable(address.parts.slice(first, first + 2)) ? 'private' : 'forbidden'
-  const isForbidden = address.toString() === METADATA || (range === 'unicast' && !address.match(GLOBAL_IPV6))
-  return isForbidden ? 'forbidden' : (KINDS[range] ?? 'forbidden')
+  return range === 'unicast' && !address.match(GLOBAL_IPV6) ? 'forbidden' : rangeKind(address)
+}
+
+function rangeKind(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
+  return METADATA.has(address.toString()) ? 'forbidden' : (KINDS[address.range()] ?? 'forbidden')
 }
 
 /** Whether an IPv4 address, given as two groups of 16 bits, is public or private. */
 function isReachable(groups: readonly number[]): boolean {
   const bytes = groups.flatMap((group) => [group >> 8, group & 0xff])
-  return ['public', 'private'].includes(KINDS[new ipaddr.IPv4(bytes).range()] ?? 'forbidden')
+  return ['public', 'private'].includes(rangeKind(new ipaddr.IPv4(bytes)))
 }
 
 /** Whether a connection by this protocol (`https:` or `http:`) may be made to an address. */
