@@ -25,7 +25,9 @@ export interface WeekOfRanks {
 }
 
 const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
-const APP = sql('app')
+const APP = `
+  SELECT app_id, app_name, CAST(to_json(subcategories) AS VARCHAR) AS tags
+  FROM apps WHERE app_id = TRY_CAST($app AS BIGINT)`
 const HISTORY = sql('history')
 const FOUND = sql('found')
 const RANK = (sort: Sort) => `SELECT rank FROM ${sort}($start, $end) WHERE app_id = TRY_CAST($app AS BIGINT)`

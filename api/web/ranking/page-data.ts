@@ -65,7 +65,9 @@ const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.met
 const TOTALS = sql('totals')
 const DAILY = sql('daily-usage')
 const TOTAL_DAILY = sql('total-daily-usage')
-const TAGS = sql('app-tags')
+const TAGS = `
+  SELECT app_id, to_json(subcategories) AS tags
+  FROM apps WHERE list_contains(string_split($apps, ','), CAST(app_id AS VARCHAR))`
 const EARLIER_RANKS = (ranking: string) => `
   SELECT app_id, rank FROM ${ranking}($start, $end, category := $category, subcategory := $subcategory)
   WHERE list_contains(string_split($apps, ','), CAST(app_id AS VARCHAR))`
