@@ -33,8 +33,8 @@ const textRow = z.object({ app: z.string() })
 /** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
 const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
 
-/** How DuckDB words that a text of a Parquet file is not UTF-8. */
-const NO_TEXT = /Invalid string encoding/
+/** How DuckDB words that a text of a Parquet file is not UTF-8, or in an encoding that it does not know. */
+const UNREADABLE = /Invalid string encoding|BYTE_STREAM_SPLIT/
 
 /** Where the day stands in the name of a file, usage/date=YYYY-MM-DD/... */
 const DAY_OF_FILE = 'CAST(substr(file, 12, 10) AS DATE)'
@@ -67,8 +67,8 @@ export function openDropFolder(rawFolder: string): UsageSource {
           const copied = { ...batch, parquet: exact }
           await countFiles(connection, copied, USAGE_COLUMNS).catch(async (error: unknown) => {
             // Several days are counted one by one then, so that none loses what is told on the others.
-            if (!NO_TEXT.test(messageOf(error)) || !batch.isOne) throw error
-            // What describes a request decides nothing: where it is no text, it is unknown.
+            if (!UNREADABLE.test(messageOf(error)) || !batch.isOne) throw error
+            // What describes a request decides nothing: where it cannot be read, it is unknown.
             await countFiles(connection, copied, { ...USAGE_COLUMNS, descriptive: [] })
           })
         })

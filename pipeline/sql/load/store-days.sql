@@ -14,12 +14,20 @@ FROM counted AS c
 LEFT JOIN duplicates AS d ON d.day = c.day AND d.app_id = c.app_id AND d.model IS NOT DISTINCT FROM c.model
 WHERE c.app_id IS NOT NULL AND c.rows > coalesce(d.rows, 0) AND list_contains(getvariable('days'), c.day);
 
+-- Where no row tells its model, each app has one count a day, and to add it up would take longer than all the rest here.
+SET VARIABLE is_by_model = (SELECT coalesce(bool_or(c.model IS NOT NULL), false) FROM counted AS c);
+
 -- In the order of the apps: the file is a fifth smaller, and the sort of the snapshot's history a fifth faster.
 INSERT INTO usage_daily
+SELECT n.day, n.app_id, n.requests, n.prompt_tokens, n.completion_tokens
+FROM net AS n
+WHERE NOT getvariable('is_by_model')
+UNION ALL
 SELECT n.day, n.app_id, sum(n.requests), sum(n.prompt_tokens), sum(n.completion_tokens)
 FROM net AS n
+WHERE getvariable('is_by_model')
 GROUP BY n.day, n.app_id
-ORDER BY n.day, n.app_id;
+ORDER BY 1, 2;
 
 INSERT INTO usage_by_model BY NAME
 SELECT n.*

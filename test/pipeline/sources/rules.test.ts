@@ -120,6 +120,20 @@ function zstdLong(text: string): Buffer {
   return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
 }
 
+/** A Parquet file with a column of integers whose bytes are split. */
+function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): Uint8Array {
+  return new Uint8Array(
+    parquetWriteBuffer({
+      columnData: Object.entries(columns).map(([name, data]) => ({
+        name,
+        data: [...data],
+        type: name === 'ts' ? 'STRING' : 'INT64',
+        ...(name === split ? { encoding: 'BYTE_STREAM_SPLIT' as const } : {}),
+      })),
+    }),
+  )
+}
+
 /** Two rows with one request_id, the newer of app 1. */
 function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
   const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
@@ -204,6 +218,11 @@ describe('two rows of 12 tokens are read', () => {
             jsonRow(day, ',"m":"\xFF","n":"\\uDC00"'),
           'latin1',
         ),
+    },
+    {
+      name: 'a descriptive column of Parquet in an encoding that cannot be read',
+      ending: 'parquet',
+      content: (day) => encodedParquet({ ...good(day), cached_tokens: [1n, 2n] }, 'cached_tokens'),
     },
     {
       name: 'stray bytes in a further column of Parquet',
@@ -457,17 +476,7 @@ describe('the run is refused for', () => {
     {
       name: 'integers encoded as BYTE_STREAM_SPLIT',
       ending: 'parquet',
-      content: (day) =>
-        new Uint8Array(
-          parquetWriteBuffer({
-            columnData: Object.entries(good(day)).map(([name, data]) => ({
-              name,
-              data: [...data],
-              type: name === 'ts' ? 'STRING' : 'INT64',
-              ...(name === 'prompt_tokens' ? { encoding: 'BYTE_STREAM_SPLIT' as const } : {}),
-            })),
-          }),
-        ),
+      content: (day) => encodedParquet(good(day), 'prompt_tokens'),
       message: /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
     },
     {
