@@ -16,8 +16,9 @@ export function plainMessage(message: JsonObject): Record<string, unknown> {
   const calls = plain['tool_calls']
   if (calls !== undefined) plain['tool_calls'] = objectsIn(isObject(calls) ? [calls] : calls).map(plainCall)
   if (thought !== undefined && thought !== '') {
-    plain['reasoning'] ??= thought
-    plain['reasoning_content'] ??= thought
+    // Some give one of the two empty beside the other.
+    plain['reasoning'] ||= thought
+    plain['reasoning_content'] ||= thought
   }
   return plain
 }
@@ -31,7 +32,8 @@ function reasoningIn(message: JsonObject): string | undefined {
     reasoning_details: details,
     thinking_blocks: blocks,
   } = message
-  const thought = [reasoning, reasoning_content, thinking].find((one) => typeof one === 'string')
+  const thoughts = [reasoning, reasoning_content, thinking].filter((one) => typeof one === 'string')
+  const thought = thoughts.find((one) => one !== '')
   if (thought !== undefined) return thought
   // LiteLLM passes Anthropic's blocks on.
   if (details === undefined)

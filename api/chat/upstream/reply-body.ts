@@ -1,16 +1,22 @@
 /** The bodies of replies: unpacked, read under a limit, and their failures told apart. */
-import { pipeline, type Readable, type Transform } from 'node:stream'
-import { createBrotliDecompress, createGunzip, createUnzip, createZstdDecompress } from 'node:zlib'
+import { Duplex, pipeline, type Readable } from 'node:stream'
+import {
+  createBrotliDecompress,
+  createGunzip,
+  createInflateRaw,
+  createUnzip,
+  createZstdDecompress,
+} from 'node:zlib'
 import { codeOf } from '../../process/system-errors.ts'
 import { AttemptFailure } from '../routing/failure.ts'
 
 /** Bytes of a whole completion. */
 export const REPLY_BYTES = 64 * 1024 * 1024
 
-const DECODERS: Readonly<Record<string, () => Transform>> = {
+const DECODERS: Readonly<Record<string, () => Duplex>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
-  deflate: createUnzip,
+  deflate: createInflateOfEither,
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
 }
@@ -29,6 +35,27 @@ export function decoded(body: Readable, header: string | string[] | undefined): 
     packed.destroy(new AttemptFailure('invalidReply', { code: 'unknown_content_encoding' }))
     return packed
   }, body)
+}
+
+// RFC 9110, 8.4.1.2 means the zlib format, and some servers send the bare stream: its first byte tells.
+function createInflateOfEither(): Duplex {
+  return Duplex.from(async function* (packed: AsyncIterable<Buffer>) {
+    const parts = packed[Symbol.asyncIterator]()
+    const first = await parts.next()
+    if (first.done === true) return
+    const inflate = isBareDeflate(first.value) ? createInflateRaw() : createUnzip()
+    yield* pipeline(following(first.value, parts), inflate, () => undefined)
+  })
+}
+
+async function* following(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield first
+  yield* { [Symbol.asyncIterator]: () => rest }
+}
+
+/** Neither the head of zlib, with the method 8 (RFC 1950, 2.2), nor that of gzip (RFC 1952, 2.3.1). */
+function isBareDeflate([first = 0]: Buffer): boolean {
+  return (first & 0x0f) !== 8 && first !== 0x1f
 }
 
 /** The failure behind an error of the connection: the deadline that ended it, where one did. */

@@ -83,7 +83,14 @@ describe('reasoning', () => {
     ['reasoning', { reasoning: 'hm' }, BOTH],
     ['reasoning_content', { reasoning_content: 'hm' }, BOTH],
     ['details', { reasoning_details: details }, { ...BOTH, reasoning_details: details }],
+    ['reasoning_content beside an empty text', { reasoning: '', reasoning_content: 'hm' }, BOTH],
+    ['reasoning beside an empty text', { reasoning: 'hm', reasoning_content: '' }, BOTH],
     ['both and details', { ...BOTH, reasoning_details: details }, { ...BOTH, reasoning_details: details }],
+    [
+      'details beside an empty text',
+      { reasoning: '', reasoning_details: details },
+      { ...BOTH, reasoning_details: details },
+    ],
     ['parts of the content', { content: [{ type: 'thinking', thinking: 'hm' }] }, { ...BOTH, content: '' }],
   ])('told as %s reaches clients under both names', (_name, told, expected) => {
     expect(readStream([chunk(told), chunk({ content: 'x' }), chunk({}, 'stop')]).deltas[0]).toEqual({
@@ -155,7 +162,7 @@ describe('usage', () => {
       { promptTokens: 0, completionTokens: 0, ...NO_DETAILS },
     ],
   ])('%s is read, whole and streamed', (_name, more, usage) => {
-    const expected = usage === undefined ? undefined : { ...usage, told: expect.anything() }
+    const expected = usage === undefined ? undefined : { ...usage, reported: expect.anything() }
     expect(readWhole({ ...completion(), ...more }).usage).toEqual(expected)
     expect(readStream([chunk({ content: 'x' }), { ...chunk({}, 'stop'), ...more }]).usage).toEqual(expected)
     expect(

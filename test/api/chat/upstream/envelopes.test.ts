@@ -1,7 +1,7 @@
 /** The forms in which providers wrap replies and errors: whole and streamed, alone and with another provider behind. */
 import { once } from 'node:events'
 import { createServer as createTcpServer } from 'node:net'
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { askForStream } from '../../../support/chat-stream.ts'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
@@ -81,6 +81,7 @@ const inBytes: Behaviour = (response, received) =>
 const READ: readonly (readonly [string, Behaviour])[] = [
   ['packed by gzip', coded('gzip', gzipSync)],
   ['packed by deflate', coded('deflate', deflateSync)],
+  ['packed by deflate without the head of zlib', coded('deflate', deflateRawSync)],
   ['packed by br', coded('br', brotliCompressSync)],
   ['packed by zstd', coded('zstd', zstdCompressSync)],
   ['packed twice', coded('br, gzip', (text) => gzipSync(brotliCompressSync(text)))],

@@ -4,7 +4,8 @@ import { createDirectoryClient } from '../../../../../api/scim/directory/http/cl
 import { SYNC_LIMITS } from '../../../../../api/scim/directory/limits.ts'
 import { startDirectory } from '../../../../support/faulty-directory.ts'
 
-const TOKEN = 'abc/def"ghi0123456789'
+const TOKEN = 'abc/def"ghi0123456789=='
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 const MIB = 1024 * 1024
 
 /** What a client reads of a reply with these bytes and headers. */
@@ -101,6 +102,8 @@ describe('the body of a reply', () => {
   it.each([
     ['a text', JSON.stringify({ displayName: `x ${TOKEN} y` })],
     ['a text with escaped slashes', JSON.stringify({ id: TOKEN }).replaceAll('/', '\\/')],
+    ['a text with characters by their numbers', `{"id":"${TOKEN.replaceAll(/\W/g, escaped)}"}`],
+    ['a text of numbers', `{"id":"${TOKEN.replaceAll(/./g, escaped).toUpperCase().replaceAll('U', 'u')}"}`],
   ])(
     'is refused where the token is repeated in %s, and the message does not show it',
     async (_name, body) => {
