@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { globSync, lstatSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { literal } from './sql-values.ts'
+import { literal, pathPattern } from './sql-values.ts'
 
 /** Where an operator may put links: folders on other disks, and files of producers. */
 const LINKED = ['*', 'snapshots/*', 'raw/*', 'raw/apps/*', 'raw/usage/*', 'raw/usage/*/*']
@@ -16,9 +16,14 @@ export async function allowOnly(connection: DuckDBConnection, dataDir: string): 
   const folders = targets.filter((path) => statSync(path).isDirectory()).map((path) => `${path}/`)
   const files = targets.filter((path) => statSync(path).isFile())
   await connection.run(`
-    SET allowed_directories = ${list([`${dataDir}/`, `${realpathSync(dataDir)}/`, ...folders])};
-    SET allowed_paths = ${list(files)};
+    SET allowed_directories = ${list([`${dataDir}/`, `${realpathSync(dataDir)}/`, ...folders].flatMap(spellings))};
+    SET allowed_paths = ${list(files.flatMap(spellings))};
     SET enable_external_access = false`)
+}
+
+/** DuckDB compares a path as a reader got it, which is its pattern. */
+function spellings(path: string): string[] {
+  return [path, pathPattern(path)]
 }
 
 function list(paths: readonly string[]): string {

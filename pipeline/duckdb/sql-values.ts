@@ -30,3 +30,8 @@ export function literal(text: string): string {
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
+
+/** A path as DuckDB's readers take it, for which `*`, `?` and `[` in it would be a pattern. */
+export function pathPattern(path: string): string {
+  return path.replaceAll(/[[*?]/g, '[$&]')
+}
