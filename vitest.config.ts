@@ -10,8 +10,8 @@ const ofStores = globSync('test/api/**/*.test.ts').filter((file) =>
 
 export default defineConfig({
   test: {
-    // One more than there are processors: some tests wait for a program or a timer.
-    maxWorkers: availableParallelism() + 1,
+    // More than there are processors: some tests wait for a program or a timer.
+    maxWorkers: availableParallelism() + 2,
     // Tests start processes and databases of their own; a busy machine may be slow, never wrong. These end what hangs.
     testTimeout: 900_000,
     hookTimeout: 900_000,

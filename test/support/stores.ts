@@ -24,6 +24,11 @@ export class TestStores {
     this.kinds = process.env['TEST_STORE'] === 'PostgreSQL' ? this.#onPostgres() : [this.sqlite]
   }
 
+  /** Every kind: for a system test, of which `npm test` has nothing. */
+  get all(): readonly StoreKind[] {
+    return [this.sqlite, ...this.#onPostgres()]
+  }
+
   /** A describe for what does not depend on the kind of store: it runs with SQLite and not once more. */
   describeOnce(name: string, body: () => void): void {
     if (this.kinds.includes(this.sqlite)) describe(name, body)

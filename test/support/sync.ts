@@ -143,7 +143,9 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
       const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
       const entries = data.map(async ({ id, display_name }) => {
         const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
-        return [display_name, members.total_count === null ? null : members.data.map((member) => member.id)]
+        // Each store has an order of its own for texts.
+        const ids = members.data.map((member) => member.id).toSorted()
+        return [display_name, members.total_count === null ? null : ids]
       })
       return Object.fromEntries(await Promise.all(entries))
     },

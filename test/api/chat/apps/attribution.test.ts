@@ -242,10 +242,17 @@ describe('openAttribution', () => {
   it('takes titles of any characters and gives the pipeline a registry it can read', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
+    const text = fc.string({ unit: 'binary' })
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), async (path, title) => {
-        await service.attribute(`https://app.example/${encodeURIComponent(path.toWellFormed())}`, title)
+      fc.asyncProperty(fc.array(fc.tuple(text, text), { minLength: 20 }), async (apps) => {
+        const addresses = apps.map(
+          ([path, title]) => [encodeURIComponent(path.toWellFormed()), title] as const,
+        )
+        await Promise.all(
+          addresses.map(([path, title]) => service.attribute(`https://app.example/${path}`, title)),
+        )
       }),
+      { numRuns: 10 },
     )
     await service.attribute('https://plain.example', '"quoted", |\\ and <b>bold</b>')
     await service.close()

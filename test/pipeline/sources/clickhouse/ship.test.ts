@@ -192,7 +192,8 @@ describe('while the API writes', () => {
     await usage.close()
     await shipFrom(dataDir)
     expect([...new Set(server.ids())].toSorted()).toEqual(requestIds(records).toSorted())
-    expect(namesIn(dataDir).filter((name) => !name.startsWith('_shipped-'))).toEqual([])
+    // A line that is read while it is written counts as torn, and is whole in the next file.
+    expect(namesIn(dataDir).filter((name) => !/^_(shipped|torn)-/.test(name))).toEqual([])
   })
 
   it('a file that was shipped is followed by a new one, without a word in the log', async () => {

@@ -74,7 +74,7 @@ async function startBetterAuth() {
 }
 
 describe.runIf(hasFolder('SCIM_SERVER'))('better-auth', () => {
-  it.each(stores.kinds)('has its whole life followed on $name', async ({ fresh }) => {
+  it.each(stores.all)('has its whole life followed on $name', async ({ fresh }) => {
     await using directory = await startBetterAuth()
     await liveThrough(directory, await fresh())
   })

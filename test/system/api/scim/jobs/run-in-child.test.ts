@@ -1,17 +1,17 @@
 /** A sync in a process of its own, as the service runs it. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { FAILURES } from '../../../../api/scim/failures.ts'
-import { runInChild } from '../../../../api/scim/jobs/run-in-child.ts'
-import { until } from '../../../support/api.ts'
+import { FAILURES } from '../../../../../api/scim/failures.ts'
+import { runInChild } from '../../../../../api/scim/jobs/run-in-child.ts'
+import { until } from '../../../../support/api.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
   groupsNamed,
   startDirectory,
   type Reply,
-} from '../../../support/faulty-directory.ts'
-import { TestStores } from '../../../support/stores.ts'
-import { startSyncApi, TOKEN_VARIABLE } from '../../../support/sync.ts'
+} from '../../../../support/faulty-directory.ts'
+import { TestStores } from '../../../../support/stores.ts'
+import { startSyncApi, TOKEN_VARIABLE } from '../../../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -19,7 +19,7 @@ afterAll(() => stores.removeAll())
 /** Enough for a sync of a small directory, and not for a reply of half a million tags. */
 const MEMORY_MIB = 64
 
-describe.each(stores.kinds)('a sync in a child process on $name', ({ fresh }) => {
+describe.each(stores.all)('a sync in a child process on $name', ({ fresh }) => {
   async function start(settings: Readonly<Record<string, string>> = {}) {
     const store = await fresh()
     const environment = { ...process.env, [TOKEN_VARIABLE]: DIRECTORY_TOKEN }

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey } from '../../../../api/accounts/keys/key-store.ts'
-import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
-import { BASE_PATH } from '../../../../api/paths.ts'
-import { putConnection } from '../../../../api/scim/directory/connection-store.ts'
-import { startServer, until } from '../../../support/api.ts'
-import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
-import { asEnvironment, TestStores } from '../../../support/stores.ts'
-import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../../support/sync.ts'
+import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
+import { openStore, type StoreSettings } from '../../../../../api/store/open-store.ts'
+import { BASE_PATH } from '../../../../../api/paths.ts'
+import { putConnection } from '../../../../../api/scim/directory/connection-store.ts'
+import { startServer, until } from '../../../../support/api.ts'
+import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../../support/faulty-directory.ts'
+import { asEnvironment, TestStores } from '../../../../support/stores.ts'
+import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -45,7 +45,7 @@ async function startSync(settings: StoreSettings) {
   }
 }
 
-describe.each(stores.kinds)('two API processes on one store, $name', ({ fresh }) => {
+describe.each(stores.all)('two API processes on one store, $name', ({ fresh }) => {
   it('run one job per account between them, and both tell of it', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })

@@ -1,10 +1,10 @@
-import { afterAll, expect, it } from 'vitest'
-import { FAILURES } from '../../../api/scim/failures.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { liveThrough } from '../../support/scim-life.ts'
-import { SCIMMY_TOKEN, startScimmy } from '../../support/scimmy.ts'
-import { TestStores } from '../../support/stores.ts'
-import { startSyncApi } from '../../support/sync.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { FAILURES } from '../../../../api/scim/failures.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
+import { liveThrough } from '../../../support/scim-life.ts'
+import { SCIMMY_TOKEN, startScimmy } from '../../../support/scimmy.ts'
+import { TestStores } from '../../../support/stores.ts'
+import { startSyncApi } from '../../../support/sync.ts'
 
 const folders = new TemporaryFolders()
 const stores = new TestStores()
@@ -15,7 +15,7 @@ afterAll(async () => {
 
 const startService = () => startSyncApi({ DATA_DIR: folders.make() }, { token: SCIMMY_TOKEN })
 
-stores.describeOnce('a sync with a real SCIM server', () => {
+describe('a sync with a real SCIM server', () => {
   it('brings the groups with their members, and later changes alone', async () => {
     await using directory = await startScimmy(4)
     await using service = await startService()
@@ -71,7 +71,7 @@ stores.describeOnce('a sync with a real SCIM server', () => {
   })
 })
 
-it.each(stores.kinds)('a whole life of a directory is followed on $name', async ({ fresh }) => {
+it.each(stores.all)('a whole life of a directory is followed on $name', async ({ fresh }) => {
   await using directory = await startScimmy(4)
   await liveThrough({ ...directory, token: SCIMMY_TOKEN, user: async (name) => name }, await fresh())
 })

@@ -1,21 +1,21 @@
 /** Sync jobs and the processes that run them: these start, stop, die and live beside each other. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey } from '../../../../api/accounts/keys/key-store.ts'
-import { openStore } from '../../../../api/store/open-store.ts'
-import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
-import { FAILURES } from '../../../../api/scim/failures.ts'
-import { requestJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
-import { startProgram, startServer, until } from '../../../support/api.ts'
-import { halfRequest } from '../../../support/connections.ts'
+import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
+import { openStore } from '../../../../../api/store/open-store.ts'
+import { findConnectionByName, putConnection } from '../../../../../api/scim/directory/connection-store.ts'
+import { FAILURES } from '../../../../../api/scim/failures.ts'
+import { requestJob, takeNextJob } from '../../../../../api/scim/jobs/job-store.ts'
+import { startProgram, startServer, until } from '../../../../support/api.ts'
+import { halfRequest } from '../../../../support/connections.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
   groupsNamed,
   manyGroups,
   startDirectory,
-} from '../../../support/faulty-directory.ts'
-import { asEnvironment, TestStores } from '../../../support/stores.ts'
-import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../../support/sync.ts'
+} from '../../../../support/faulty-directory.ts'
+import { asEnvironment, TestStores } from '../../../../support/stores.ts'
+import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -25,7 +25,7 @@ const DAY_MS = 24 * 3_600_000
 /** Takes no other process for dead. */
 const NEVER_DEAD = { ...QUICK.heartbeat, missedBeats: Infinity }
 
-describe.each(stores.kinds)('jobs and the life of processes on $name', ({ fresh }) => {
+describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh }) => {
   /** A store with an account that is connected to the directory. */
   async function connected(url: string) {
     const settings = await fresh()

@@ -22,10 +22,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { rebuild } from '../../pipeline/commands/rebuild.ts'
-import { readConfig } from '../../pipeline/config.ts'
-import { machineFault } from '../../pipeline/errors.ts'
-import { SILENT, runAt } from '../support/in-process.ts'
+import { rebuild } from '../../../pipeline/commands/rebuild.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { SILENT, runAt } from '../../support/in-process.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -34,8 +33,8 @@ import {
   startCommand,
   startNightly,
   writeRaw,
-} from '../support/nightly.ts'
-import { startWithoutPrivilege, type Ended } from '../support/processes.ts'
+} from '../../support/nightly.ts'
+import { startWithoutPrivilege, type Ended } from '../../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
@@ -337,20 +336,6 @@ function flipBytes(path: string): void {
   for (let at = 12_288; at + 64 < size; at += 4096) writeSync(descriptor, Buffer.alloc(64, 0xa5), 0, 64, at)
   closeSync(descriptor)
 }
-
-it.each([
-  'IO Error: Cannot open file "/data/warehouse.duckdb": Read-only file system',
-  "EROFS: read-only file system, mkdir '/data/snapshots'",
-])('of a disk that is read-only no right is said to be missing: %s', (words) => {
-  expect(machineFault(new Error(words), '/data')?.message).toBe(
-    `The file system is read-only; mount it so that it can be written, and run again (/data): ${words}`,
-  )
-})
-
-it('a fault is not blamed on the warehouse for the words in a path', () => {
-  const fault = new Error('IO Error: Cannot read "/data/corrupt/checksums/raw/usage": Input/output error')
-  expect(machineFault(fault, '/data')).toBeUndefined()
-})
 
 describe('a damaged warehouse', () => {
   const path = () => join(dataDir, 'warehouse.duckdb')
