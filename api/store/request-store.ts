@@ -1,5 +1,4 @@
 /** The store as requests ask it: they get a 503 where it fails or is slow, however long others wait for it. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 import type { Queries } from './store.ts'
@@ -32,15 +31,13 @@ export function createRequestStore(store: RequestStore, log: Log): RequestStore 
   }
 }
 
+// Without timers/promises: an abort, which ends each of its waits, costs more than the query.
 async function withinWait<Result>(asked: Promise<Result>): Promise<Result> {
-  const answered = new AbortController()
-  const tooLate = sleep(WAIT_MS, undefined, { signal: answered.signal, ref: false }).then(() => {
-    throw new Error(`The store has not answered for ${WAIT_MS} ms`)
-  })
+  const { promise: tooLate, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`The store has not answered for ${WAIT_MS} ms`)), WAIT_MS)
   try {
     return await Promise.race([asked, tooLate])
   } finally {
-    tooLate.catch(() => undefined)
-    answered.abort()
+    clearTimeout(timer)
   }
 }
