@@ -1,4 +1,4 @@
-/** What a caller is delays when no provider served its request (CONTRACT 6). */
+/** What a caller is told when no provider served its request (CONTRACT 6). */
 import { ApiError } from '../../http/errors.ts'
 import type { AttemptFailure, ErrorType } from './failure.ts'
 import type { Candidate } from '../observer.ts'
