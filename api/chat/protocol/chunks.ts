@@ -1,8 +1,8 @@
 /** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 import { isDone, namesError, type ProviderEvent } from '../upstream/events.ts'
-import { failureOf, isError } from '../upstream/provider-error.ts'
-import { checkChoice, identity, type Answerer } from './completion.ts'
+import { failureOf } from '../upstream/provider-error.ts'
+import { identity, throwIfError, type Answerer } from './completion.ts'
 import { finishMembers, isFilter, nativeFinish } from './finish.ts'
 import { plainMessage } from './message.ts'
 import { indexOf, ToolCallStream } from './tool-calls.ts'
@@ -58,7 +58,8 @@ export class ChunkReader {
     if (data === '' && !isNamedError) return undefined
     const value = parseJson(data)
     if (!isObject(value)) throw failureOf(OK, value ?? data)
-    if (isNamedError || isError(value)) throw failureOf(OK, value)
+    if (isNamedError) throw failureOf(OK, value)
+    throwIfError(value)
     this.#frame ??= identity(value, this.#answerer)
     this.#usage = laterUsage(this.#usage, usageIn(value))
     const choices = objectsIn(value['choices'])
@@ -140,7 +141,6 @@ export class ChunkReader {
   #readChoice(choice: JsonObject, position: number): JsonObject | undefined {
     const { delta: sent, finish_reason: _reason, usage: _usage, message, ...rest } = withoutNulls(choice)
     const native = nativeFinish(choice)
-    checkChoice(choice)
     if (isOfOtherOperation(choice)) throw failureOf(OK, choice)
     const index = indexOf(choice) ?? position
     const open = this.#open(index)

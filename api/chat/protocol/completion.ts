@@ -33,9 +33,9 @@ export interface Completion {
  */
 export function readCompletion(value: unknown, answerer: Answerer): Completion {
   if (!isObject(value)) throw failureOf(OK, value)
+  throwIfError(value)
   const choices = objectsIn(value['choices'])
-  for (const choice of choices) checkChoice(choice, value['error'] ?? choice['error'])
-  if (isError(value) || choices.every(saysNothing)) throw failureOf(OK, value)
+  if (choices.every(saysNothing)) throw failureOf(OK, value)
   const usage = readUsage(usageIn(value))
   return {
     body: {
@@ -53,12 +53,16 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
 }
 
 /**
- * Throws where a choice says that the provider broke down.
- * @throws {AttemptFailure} with what is told of `error`.
+ * Throws where a reply, or a chunk of one, is an error, or one of its choices says that the provider broke down.
+ * @throws {AttemptFailure}
  */
-export function checkChoice(choice: JsonObject, error: unknown = choice['error']): void {
-  const native = nativeFinish(choice)
-  if (isFailure(native) || isObject(choice['error'])) throw failureOf(OK, { code: native, error })
+export function throwIfError(value: JsonObject): void {
+  for (const choice of objectsIn(value['choices'])) {
+    const native = nativeFinish(choice)
+    if (isFailure(native) || isObject(choice['error']))
+      throw failureOf(OK, { code: native, error: value['error'] ?? choice['error'] })
+  }
+  if (isError(value)) throw failureOf(OK, value)
 }
 
 /** A choice in the form of another operation, such as one with a `text`: nothing that a client could read. */

@@ -2,10 +2,14 @@
 import type { JsonObject } from '../../untrusted/json.ts'
 
 type Called = 'tool_calls' | 'function_call'
-type FinishReason = 'stop' | 'length' | 'content_filter' | Called
+type Meaning = 'length' | 'content_filter' | 'error'
+type FinishReason = Exclude<Meaning, 'error'> | 'stop' | Called
 
-/** Words of providers, in lower case and with underscores. What is not here ends a choice like `stop`. */
-const FINISHES: Readonly<Record<string, FinishReason | 'error'>> = {
+/**
+ * Words of providers, in lower case and with underscores. What is not here ends a choice like `stop`. That something was
+ * called is seen, not believed, so the words for it are not here.
+ */
+const MEANINGS: Readonly<Record<string, Meaning>> = {
   length: 'length',
   max_tokens: 'length', // Anthropic, Gemini, Bedrock
   max_output_tokens: 'length',
@@ -15,11 +19,6 @@ const FINISHES: Readonly<Record<string, FinishReason | 'error'>> = {
   incomplete: 'length', // OpenAI's other API
   model_length: 'length', // Mistral
   model_context_window_exceeded: 'length', // Anthropic, Bedrock
-  tool_calls: 'tool_calls',
-  tool_call: 'tool_calls', // Cohere
-  tool_use: 'tool_calls', // Anthropic, Bedrock
-  tooluse: 'tool_calls',
-  function_call: 'function_call',
   content_filter: 'content_filter',
   content_filtered: 'content_filter', // Bedrock
   guardrail_intervened: 'content_filter', // Bedrock
@@ -49,8 +48,8 @@ export function nativeFinish({ finish_reason: reason }: JsonObject): string | un
   return typeof reason === 'string' && !GOES_ON.includes(reason.toLowerCase()) ? reason : undefined
 }
 
-function meaningOf(native: string | undefined): FinishReason | 'error' | undefined {
-  return native === undefined ? undefined : FINISHES[native.toLowerCase().replaceAll('-', '_')]
+function meaningOf(native: string | undefined): Meaning | undefined {
+  return native === undefined ? undefined : MEANINGS[native.toLowerCase().replaceAll('-', '_')]
 }
 
 /** Whether a word says that the provider broke down. */

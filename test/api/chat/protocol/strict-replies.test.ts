@@ -51,6 +51,14 @@ describe('how a choice ended', () => {
   })
 })
 
+it('an error beside the end of a broken choice is read with it, whole and streamed', () => {
+  const [finish, more] = ['insufficient_system_resource', { error: { message: 'x' } }]
+  const overloaded = expect.objectContaining({ kind: 'overloaded' })
+  const choices = [{ message: { content: '' }, finish_reason: finish }]
+  expect(() => readWhole(completion('', { choices, ...more }))).toThrow(overloaded)
+  expect(() => readStream([chunk({}, finish, more)])).toThrow(overloaded)
+})
+
 describe('what stands beside finish and usage', () => {
   it('survives in a stream as it does whole', () => {
     const filters = { content_filter_results: { hate: { filtered: false } } }
