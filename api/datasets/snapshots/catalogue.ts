@@ -82,10 +82,10 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   const record = keepFound((id) => retained.record(id))
   const retraction = keepFound((id) => retained.retraction(id))
 
-  function gone(id: string): SnapshotEntry | undefined {
+  function gone(id: string, isRetracted: boolean): SnapshotEntry | undefined {
     const recorded = record(id)
     if (recorded === undefined) return undefined
-    if (!retained.isRetracted(id)) return entryOf(recorded, 'pruned')
+    if (!isRetracted) return entryOf(recorded, 'pruned')
     const { retracted_at, reason } = retraction(id) ?? {}
     return { ...entryOf(recorded, 'retracted'), retracted_at, reason }
   }
@@ -93,11 +93,12 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   return {
     listAll() {
       const here = new Set(retained.ids())
+      const retracted = new Set(retained.retractedIds())
       const ids = new Set([...here, ...retained.recordedIds()])
       return [...ids]
         .toSorted()
         .toReversed()
-        .flatMap((id) => (here.has(id) ? entry(id) : gone(id)) ?? [])
+        .flatMap((id) => (here.has(id) ? entry(id) : gone(id, retracted.has(id))) ?? [])
     },
     list: () => retained.ids().flatMap((id) => entry(id) ?? []),
     retractions: () => retained.retractions(),

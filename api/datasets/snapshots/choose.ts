@@ -57,17 +57,17 @@ export function noSnapshot(current: CurrentSnapshot): ApiError {
 
 /** The refusal of a snapshot that was retracted or pruned: which, why, and the nearest retained; undefined for others. */
 export function goneSnapshot(retained: RetainedSnapshots, id: string): ApiError | undefined {
+  if (retained.ids().includes(id)) return undefined
   const retraction = retained.retraction(id)
   if (retraction !== undefined) {
     const { reason, retracted_at } = retraction
     return gone(retained, id, `was retracted: ${reason}`, { state: 'retracted', reason, retracted_at })
   }
-  if (retained.isRetracted(id)) {
+  if (retained.retractedIds().includes(id)) {
     return gone(retained, id, 'was retracted; the record of the reason cannot be read', {
       state: 'retracted',
     })
   }
-  if (retained.ids().includes(id)) return undefined
   const record = retained.record(id)
   if (record === undefined) return undefined
   const { pruned_at } = record

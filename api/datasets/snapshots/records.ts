@@ -24,8 +24,8 @@ export interface SnapshotRecords {
   ids(): readonly string[]
   /** The withdrawn snapshots, newest first. */
   retractions(): readonly Retraction[]
-  /** Whether the snapshot with this identifier was withdrawn, be it that the record of it cannot be read. */
-  isRetracted(id: string): boolean
+  /** Identifiers of all withdrawn snapshots, also of those whose record cannot be read, newest first. */
+  retractedIds(): readonly string[]
   /** Why the snapshot with this identifier was withdrawn; undefined when it was not, or nobody knows any more. */
   retraction(id: string): Retraction | undefined
   /** Identifiers of all snapshots of which there is a record, newest first. */
@@ -63,7 +63,7 @@ export function recordsOf(dataDir: string, faults: Faults): SnapshotRecords {
   return {
     ids: () => retainedIds(folder),
     retractions: () => retractionIds(folder).flatMap((id) => retraction(id) ?? []),
-    isRetracted: (id) => retractionIds(folder).includes(id),
+    retractedIds: () => retractionIds(folder),
     retraction,
     recordedIds: () => jsonNames(join(folder, RECORDS_FOLDER)),
     record,
