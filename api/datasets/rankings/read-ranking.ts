@@ -34,6 +34,8 @@ const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
 
 type Page = z.infer<typeof pageSchema>
 
+type MeasuredRow = RankingRow & { readonly measure: string }
+
 /** One page of a ranking. */
 interface RankingPage<Row> {
   readonly rows: readonly Row[]
@@ -57,27 +59,24 @@ export async function readRanking(
 export async function readMeasuredRanking(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
-): Promise<RankingPage<RankingRow & { readonly measure: string }>> {
+): Promise<RankingPage<MeasuredRow>> {
   if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
-  const page =
-    (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main'))
-  return {
-    rows: page.map(({ apps: _apps, ...row }) => row),
-    total: Math.min(Number(page[0]?.apps ?? 0), REACHABLE_RANKS),
-  }
+  return pageOf(
+    (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main')),
+  )
 }
 
 const HAS_REQUESTS =
   "SELECT function_name FROM duckdb_functions() WHERE function_name = 'popular_by_requests' LIMIT 1"
 
 /**
- * Reads one page of popular ordered by requests, which the API does not offer.
+ * Reads one page of popular ordered by requests, its `measure`, which the API does not offer.
  * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
  */
 export async function readRankingByRequests(
   snapshot: ReadableSnapshot,
   query: RankingsQuery,
-): Promise<RankingPage<RankingRow>> {
+): Promise<RankingPage<MeasuredRow>> {
   if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
   const { sort: _popular, ...values } = query
   if ((await snapshot.query(HAS_REQUESTS, {})).length === 0) {
@@ -86,9 +85,12 @@ export async function readRankingByRequests(
       `The snapshot of ${snapshot.asOf} cannot be ranked by requests: choose a newer one`,
     )
   }
-  const page = pageSchema.parse(await snapshot.query(PAGE('popular_by_requests', 'main'), values))
+  return pageOf(pageSchema.parse(await snapshot.query(PAGE('popular_by_requests', 'main'), values)))
+}
+
+function pageOf(page: Page): RankingPage<MeasuredRow> {
   return {
-    rows: page.map(({ apps: _apps, measure: _measure, ...row }) => row),
+    rows: page.map(({ apps: _apps, ...row }) => row),
     total: Math.min(Number(page[0]?.apps ?? 0), REACHABLE_RANKS),
   }
 }

@@ -126,11 +126,8 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
  * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
  */
 export async function readRows(snapshot: ReadableSnapshot, { measure, ...query }: PageRanking) {
-  if (measure === 'requests') {
-    const { rows, total } = await readRankingByRequests(snapshot, query)
-    return { rows: rows.map((row) => ({ ...row, excess: undefined })), total }
-  }
-  const { rows, total } = await readMeasuredRanking(snapshot, query)
+  const read = measure === 'requests' ? readRankingByRequests : readMeasuredRanking
+  const { rows, total } = await read(snapshot, query)
   const excessOf = (ordered: string) => (query.sort === 'trending' ? BigInt(ordered) : undefined)
   return { rows: rows.map(({ measure: ordered, ...row }) => ({ ...row, excess: excessOf(ordered) })), total }
 }
