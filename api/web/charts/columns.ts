@@ -68,6 +68,18 @@ export function columnsOf(
   return { unit, bands, columns }
 }
 
+/** The bands, and last the rest of the `totals` per day, where there is any. */
+export function withOthers(bands: readonly Band[], totals: Daily, name: string): readonly Band[] {
+  const others = new Map(
+    [...totals].map(([day, total]) => [
+      day,
+      bands.reduce((rest, { daily }) => rest - (daily.get(day) ?? 0n), total),
+    ]),
+  )
+  const hasOthers = [...others.values()].some((usage) => usage > 0n)
+  return hasOthers ? [...bands, { key: 'others', name, daily: others }] : bands
+}
+
 /** All usage of a band in its columns. */
 export function totalOf({ columns }: Columns, band: number): bigint {
   return sum(columns.map(({ values }) => values[band] ?? 0n))

@@ -5,7 +5,7 @@ import type { DateWindow } from '../../datasets/rankings/window.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
 import { MODEL_RANKING_PATH, MODELS_PAGE_PATH } from '../../paths.ts'
 import { coloursWith } from '../charts/colours.ts'
-import { columnsOf, type Band, type Daily } from '../charts/columns.ts'
+import { columnsOf, withOthers, type Band, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import { stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
@@ -101,21 +101,14 @@ async function chartOf(
   })
 }
 
-function bandsOf(names: readonly string[], daily: ReadonlyMap<string, Daily>, all: Daily): Band[] {
+function bandsOf(names: readonly string[], daily: ReadonlyMap<string, Daily>, all: Daily): readonly Band[] {
   const colours = coloursWith([])(names.map(colourNumber))
   const bands = names.map((name, index) => ({
     key: colours[index] ?? 'others',
     name,
     daily: daily.get(name) ?? new Map<string, bigint>(),
   }))
-  const others = new Map(
-    [...all].map(([day, total]) => [
-      day,
-      bands.reduce((rest, band) => rest - (band.daily.get(day) ?? 0n), total),
-    ]),
-  )
-  const hasOthers = [...others.values()].some((usage) => usage > 0n)
-  return hasOthers ? [...bands, { key: 'others', name: OTHER_MODELS, daily: others }] : bands
+  return withOthers(bands, all, OTHER_MODELS)
 }
 
 /** A model keeps its colour over windows and snapshots, as an app does by its id. */

@@ -1,6 +1,6 @@
 /** The chart above the ranking: usage over time of the first apps of the page, and of all others. */
 import { daysOf, type DateWindow } from '../../datasets/rankings/window.ts'
-import { columnsOf, type Band, type Columns } from '../charts/columns.ts'
+import { columnsOf, withOthers, type Band, type Columns } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import type { Frame } from '../charts/frame.ts'
 import { stackedColumns } from '../charts/stacked.ts'
@@ -49,7 +49,7 @@ export function rankingColumns(data: PageData, query: PageRanking): Columns {
   return columnsOf(bandsOf(data), query, data.gaps)
 }
 
-function bandsOf({ rows, daily: totals, colours: coloursOf }: PageData): Band[] {
+function bandsOf({ rows, daily: totals, colours: coloursOf }: PageData): readonly Band[] {
   const first = rows.slice(0, CHARTED)
   const colours = coloursOf(first.map(({ app }) => app.app_id))
   const bands = first.map(({ app, daily }, index) => ({
@@ -57,14 +57,7 @@ function bandsOf({ rows, daily: totals, colours: coloursOf }: PageData): Band[] 
     name: app.app_name,
     daily,
   }))
-  const others = new Map(
-    [...totals].map(([day, total]) => [
-      day,
-      first.reduce((rest, { daily }) => rest - (daily.get(day) ?? 0n), total),
-    ]),
-  )
-  const hasOthers = [...others.values()].some((usage) => usage > 0n)
-  return hasOthers ? [...bands, { key: 'others', name: 'all others', daily: others }] : bands
+  return withOthers(bands, totals, 'all others')
 }
 
 /** Whether the data has no day of the window. */
