@@ -1,5 +1,6 @@
 /** The rankings that the pages show, as tabs. */
 import { MODELS_PAGE_PATH } from '../paths.ts'
+import { address } from './addresses.ts'
 import { html, type Html } from './html.ts'
 
 const TABS = [
@@ -12,12 +13,12 @@ const TABS = [
  * @param asOf set where a snapshot is pinned: the other tab shows the same one.
  */
 export function tabs(shown: (typeof TABS)[number]['name'], asOf: string | undefined): Html {
-  const pin = asOf === undefined ? '' : `?as_of=${encodeURIComponent(asOf)}`
+  const to = (path: string) => address(path, { as_of: asOf })
   return html`<nav class="filters" aria-label="Rankings">
     <div role="group" aria-label="Ranking of">
       ${TABS.map(
         ({ name, path }) =>
-          html`<a href="${path}${pin}" ${name === shown ? html`aria-current="page"` : null}>${name}</a>`,
+          html`<a href="${to(path)}" ${name === shown ? html`aria-current="page"` : null}>${name}</a>`,
       )}
     </div>
   </nav>`

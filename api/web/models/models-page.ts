@@ -1,9 +1,10 @@
 /** GET /models (CONTRACT 4.6): which models the apps use, as chart and table. */
 import { createHash } from 'node:crypto'
 import { OTHER_MODELS } from '../../../pipeline/contract/dataset.ts'
-import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { DEFAULT_WINDOW_DAYS, type DateWindow } from '../../datasets/rankings/window.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
 import { MODEL_RANKING_PATH, MODELS_PAGE_PATH } from '../../paths.ts'
+import { address } from '../addresses.ts'
 import { coloursWith } from '../charts/colours.ts'
 import { columnsOf, withOthers, type Band, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
@@ -53,18 +54,13 @@ export const modelsView: View<AskedModels> = {
 }
 
 function windows({ parameters: { days, start_date, end_date, as_of } }: AskedModels): Html {
-  const address = (length: number) =>
-    `${MODELS_PAGE_PATH}?${new URLSearchParams({
-      days: String(length),
-      ...(end_date === undefined ? {} : { end_date }),
-      ...(as_of === undefined ? {} : { as_of }),
-    }).toString()}`
-  const chosen = days ?? (start_date === undefined ? 30 : undefined)
+  const withDays = (length: number) => address(MODELS_PAGE_PATH, { days: String(length), end_date, as_of })
+  const chosen = days ?? (start_date === undefined ? DEFAULT_WINDOW_DAYS : undefined)
   return html`<nav class="filters" aria-label="Filters">
     <div role="group" aria-label="Window">
       ${WINDOWS.map(
         (length) =>
-          html`<a href="${address(length)}" ${length === chosen ? html`aria-current="true"` : null}>
+          html`<a href="${withDays(length)}" ${length === chosen ? html`aria-current="true"` : null}>
             ${counted(length, 'day')}
           </a>`,
       )}

@@ -1,6 +1,5 @@
 /** What may be asked of the page of models. */
 import type { Request } from 'express'
-import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { PARAMETERS, reversedDates } from '../../datasets/rankings/parameters.ts'
 import { requireWindow } from '../../datasets/rankings/query.ts'
@@ -13,15 +12,12 @@ import {
   type Values,
 } from '../../http/protocol/query-parameters.ts'
 import { queryString } from '../../http/respond.ts'
-import { WINDOWS } from '../ranking/page-query.ts'
+import { DAYS } from '../ranking/page-query.ts'
 
 const MODEL_PAGE = {
   start_date: PARAMETERS.start_date,
   end_date: PARAMETERS.end_date,
-  days: {
-    schema: z.enum(WINDOWS.map(String)).transform(Number),
-    allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
-  },
+  days: DAYS,
   as_of: PARAMETERS.as_of,
 } as const satisfies ParameterTable
 
@@ -38,7 +34,7 @@ export function askedModels(request: Request): AskedModels {
   const parameters: AskedModels['parameters'] = values
   faults.push(...reversedDates(parameters))
   if (parameters.days !== undefined && parameters.start_date !== undefined)
-    faults.push(invalid('days', String(parameters.days), MODEL_PAGE.days.allowed))
+    faults.push(invalid('days', String(parameters.days), DAYS.allowed))
   if (faults.length > 0) throw badRequest(faults)
   return { parameters }
 }
@@ -48,8 +44,8 @@ export function askedModels(request: Request): AskedModels {
  * @throws {ApiError} 400 when it would start after it ends.
  */
 export function windowOf({ parameters }: AskedModels, dataThrough: string): DateWindow {
-  const { days, start_date, end_date } = parameters
+  const { days } = parameters
   if (days === undefined) return requireWindow(parameters, dataThrough)
-  const { end } = resolveWindow(end_date === undefined ? {} : { end_date }, dataThrough)
-  return requireWindow({ start_date: start_date ?? addDays(end, 1 - days), end_date: end }, dataThrough)
+  const { end } = resolveWindow(parameters, dataThrough)
+  return requireWindow({ start_date: addDays(end, 1 - days), end_date: end }, dataThrough)
 }

@@ -1,7 +1,7 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
-import { baselineOf } from '../../datasets/rankings/window.ts'
+import { baselineOf, DEFAULT_WINDOW_DAYS } from '../../datasets/rankings/window.ts'
 import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
 import { resolveQuery } from '../../datasets/rankings/query.ts'
 import {
@@ -21,7 +21,11 @@ type Dated = Pick<SnapshotFacts, 'dataThrough' | 'firstDay' | 'daysMissing'>
 /** Windows the page offers, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const
 
-const DEFAULT_DAYS = 30
+/** A window in days, which moves with the data. */
+export const DAYS = {
+  schema: z.enum(WINDOWS.map(String)).transform(Number),
+  allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
+}
 
 export interface PageParameters {
   readonly parameters: Parameters
@@ -36,10 +40,7 @@ const { format: _inLinksOnly, bom: _inFilesOnly, ...SHARED } = PARAMETERS
 /** The parameters of the page. */
 const PAGE_PARAMETERS = {
   ...SHARED,
-  days: {
-    schema: z.enum(WINDOWS.map(String)).transform(Number),
-    allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
-  },
+  days: DAYS,
   by: oneOf(MEASURES),
 } as const satisfies ParameterTable
 
@@ -54,7 +55,7 @@ export function parsePageParameters(query: string): PageParameters {
   const { days, by, ...parameters }: Values<typeof PAGE_PARAMETERS> = values
   faults.push(...contradictions(parameters))
   if (days !== undefined && parameters.start_date !== undefined) {
-    faults.push(invalid('days', String(days), PAGE_PARAMETERS.days.allowed))
+    faults.push(invalid('days', String(days), DAYS.allowed))
   }
   if (by === 'requests' && parameters.sort === 'trending') {
     faults.push(invalid('by', by, 'tokens, where sort is trending'))
@@ -70,7 +71,7 @@ export function parsePageParameters(query: string): PageParameters {
 export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dated): number | undefined {
   if (days !== undefined) return days
   if (parameters.start_date !== undefined || parameters.end_date !== undefined) return undefined
-  if (parameters.sort !== 'trending') return DEFAULT_DAYS
+  if (parameters.sort !== 'trending') return DEFAULT_WINDOW_DAYS
   const isCovered = (length: number) => {
     const start = addDays(snapshot.dataThrough, 1 - length)
     return missingDays(snapshot, baselineOf({ start, end: snapshot.dataThrough })).size === 0
