@@ -39,7 +39,8 @@ export function parseModelRanking(text: string): RowsRequest {
   }
 }
 
-function modelsQuestion(window: DateWindow): Question {
+/** The question for the models of a window. */
+export function modelsQuestion(window: DateWindow): Question {
   return {
     path: MODEL_RANKING_PATH,
     key: ['models', window.start, window.end].join('.'),

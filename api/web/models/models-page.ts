@@ -1,9 +1,12 @@
 /** GET /models (CONTRACT 4.6): which models the apps use, as chart and table. */
 import { createHash } from 'node:crypto'
 import { OTHER_MODELS } from '../../../pipeline/contract/dataset.ts'
+import type { Format } from '../../datasets/formats/formats.ts'
+import { modelsQuestion } from '../../datasets/models/model-ranking.ts'
 import { DEFAULT_WINDOW_DAYS, type DateWindow } from '../../datasets/rankings/window.ts'
-import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
-import { MODEL_RANKING_PATH, MODELS_PAGE_PATH } from '../../paths.ts'
+import { pinnedAddress } from '../../datasets/rows/links.ts'
+import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
+import { MODELS_PAGE_PATH } from '../../paths.ts'
 import { address } from '../addresses.ts'
 import { coloursWith } from '../charts/colours.ts'
 import { columnsOf, withOthers, type Band, type Daily } from '../charts/columns.ts'
@@ -47,7 +50,7 @@ export const modelsView: View<AskedModels> = {
       </header>`,
       main: html`${tabs('Models', asked.parameters.as_of)} ${windows(asked)} ${figure} ${provenance(snapshot)}
         <section id="models" aria-label="Models">${used === 0n ? null : table(totals, used)}</section>
-        ${fromApi(window)}`,
+        ${fromApi(snapshot, window)}`,
       attribution: snapshot.attribution,
     })
   },
@@ -155,13 +158,14 @@ function row(rank: string, { model, tokens, requests }: ModelTotal, used: bigint
   </tr>`
 }
 
-function fromApi({ start, end }: DateWindow): Html {
-  const address = `${MODEL_RANKING_PATH}?${new URLSearchParams({ start_date: start, end_date: end }).toString()}`
+function fromApi(snapshot: SnapshotFacts, window: DateWindow): Html {
+  const question = modelsQuestion(window)
+  const inFormat = (format: Format) => pinnedAddress({ snapshot, question, format })
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get the data</h2>
     <p>
-      The models of each day from the API, with a key: <a href="${address}">json</a>
-      <a href="${address}&amp;format=csv">csv</a>. The files of each snapshot have the table
+      The models of each day from the API, with a key: <a href="${inFormat('json')}">json</a>
+      <a href="${inFormat('csv')}">csv</a>. The files of each snapshot have the table
       <code>model_daily</code>; in the DuckDB file, the macro <code>daily_models</code> ranks it.
     </p>
     <p class="quiet">

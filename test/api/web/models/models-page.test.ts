@@ -74,6 +74,13 @@ describe('the page of models', () => {
     expect(await (await fetch(`${api.origin}/`)).text()).toContain('href="/models"')
   })
 
+  it('leads to the same figures of the same snapshot in the API', async () => {
+    const pinned = 'as_of=2026-11-20T02%3A00%3A00Z&amp;start_date=2026-11-19&amp;end_date=2026-11-19'
+    const text = await page('?days=1')
+    expect(text).toContain(`href="/api/v1/datasets/rankings-daily?${pinned}"`)
+    expect(text).toContain(`href="/api/v1/datasets/rankings-daily?${pinned}&amp;format=csv"`)
+  })
+
   it('says so where nothing was used', async () => {
     expect(await page('?start_date=2026-11-01&end_date=2026-11-02')).toContain(
       'No app was used in this window',
