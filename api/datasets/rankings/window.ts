@@ -19,8 +19,13 @@ export function resolveWindow(
   dataThrough: string,
 ): DateWindow {
   const end = earlier(asked.end_date ?? dataThrough, dataThrough)
-  const start = asked.start_date ?? addDays(end, 1 - DEFAULT_WINDOW_DAYS)
+  const start = asked.start_date ?? windowUpTo(end, DEFAULT_WINDOW_DAYS).start
   return { start: start < FLOOR_DATE ? FLOOR_DATE : start, end }
+}
+
+/** The window of so many days that ends with this one. */
+export function windowUpTo(end: string, days: number): DateWindow {
+  return { start: addDays(end, 1 - days), end }
 }
 
 /** How many days a window has. */

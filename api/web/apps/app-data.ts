@@ -5,7 +5,7 @@ import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf, type Category } from '../../../pipeline/contract/taxonomy.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
-import type { DateWindow } from '../../datasets/rankings/window.ts'
+import { windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
 import { ApiError } from '../../http/errors.ts'
 
 /** An app as it is listed. */
@@ -84,10 +84,9 @@ export async function readHistory(snapshot: ReadableSnapshot, id: bigint): Promi
 
 /** The ranks of an app in the last weeks of the data, newest first. */
 export async function readRanks(snapshot: ReadableSnapshot, id: bigint): Promise<readonly WeekOfRanks[]> {
-  const weeks = Array.from({ length: WEEKS }, (_, index): DateWindow => {
-    const end = addDays(snapshot.dataThrough, -WEEK_DAYS * index)
-    return { start: addDays(end, 1 - WEEK_DAYS), end }
-  }).filter(({ start }) => start >= snapshot.firstDay)
+  const weeks = Array.from({ length: WEEKS }, (_, index) =>
+    windowUpTo(addDays(snapshot.dataThrough, -WEEK_DAYS * index), WEEK_DAYS),
+  ).filter(({ start }) => start >= snapshot.firstDay)
   return await Promise.all(
     weeks.map(async (week) => {
       const [popular, trending] = await Promise.all(
@@ -133,7 +132,7 @@ export async function readShares(
 }
 
 function recentWindow({ dataThrough }: ReadableSnapshot): DateWindow {
-  return { start: addDays(dataThrough, 1 - RECENT_DAYS), end: dataThrough }
+  return windowUpTo(dataThrough, RECENT_DAYS)
 }
 
 /** The apps with `text` in their name, those with the most tokens of the last 30 days first. */

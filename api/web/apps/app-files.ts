@@ -1,8 +1,8 @@
 /** What can be taken from the page of an app: its history as CSV, a chart and a badge to embed. */
-import { addDays } from '../../../pipeline/contract/calendar.ts'
 import type { Columns } from '../../../pipeline/contract/dataset.ts'
 import { encodeCsv } from '../../datasets/formats/encode-csv.ts'
 import { FORMATS } from '../../datasets/formats/formats.ts'
+import { windowUpTo } from '../../datasets/rankings/window.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
 import { eachDay } from '../days.ts'
 import { html, isolated } from '../html.ts'
@@ -46,7 +46,7 @@ export const chartFile: View<AskedApp> = {
   async make({ snapshot }, { id }) {
     const app = await readApp(snapshot, id)
     const daily = await recentTokens(snapshot, app.id)
-    const days = eachDay({ start: addDays(snapshot.dataThrough, 1 - CHART.days), end: snapshot.dataThrough })
+    const days = eachDay(windowUpTo(snapshot.dataThrough, CHART.days))
     const highest = [...daily.values()].reduce((most, value) => (value > most ? value : most), 1n)
     const slot = CHART.width / CHART.days
     const bars = days.map((day, index) => {
@@ -114,7 +114,7 @@ export const badgeFile: View<AskedApp> = {
 }
 
 async function recentTokens(snapshot: ReadableSnapshot, id: bigint): Promise<ReadonlyMap<string, bigint>> {
-  const first = addDays(snapshot.dataThrough, 1 - CHART.days)
+  const first = windowUpTo(snapshot.dataThrough, CHART.days).start
   const history = await readHistory(snapshot, id)
   return new Map(
     history

@@ -1,9 +1,8 @@
 /** What may be asked of the page of models. */
 import type { Request } from 'express'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { PARAMETERS, reversedDates } from '../../datasets/rankings/parameters.ts'
 import { requireWindow } from '../../datasets/rankings/query.ts'
-import { resolveWindow, type DateWindow } from '../../datasets/rankings/window.ts'
+import { resolveWindow, windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
 import {
   badRequest,
   invalid,
@@ -47,5 +46,5 @@ export function windowOf({ parameters }: AskedModels, dataThrough: string): Date
   const { days } = parameters
   if (days === undefined) return requireWindow(parameters, dataThrough)
   const { end } = resolveWindow(parameters, dataThrough)
-  return requireWindow({ start_date: addDays(end, 1 - days), end_date: end }, dataThrough)
+  return requireWindow({ ...parameters, start_date: windowUpTo(end, days).start }, dataThrough)
 }

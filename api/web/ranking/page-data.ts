@@ -1,13 +1,12 @@
 /** Everything the page shows of a ranking, asked of one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
 import type { RankingRow } from '../../../pipeline/contract/dataset.ts'
 import { MAX_OFFSET } from '../../datasets/rankings/parameters.ts'
 import { hasFilter, type RankingsQuery } from '../../datasets/rankings/query.ts'
 import { readMeasuredRanking, readRankingByRequests } from '../../datasets/rankings/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
-import { daysOf, windowBefore, type DateWindow } from '../../datasets/rankings/window.ts'
+import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
 import { readColours, type Colours } from '../charts/colours.ts'
 import type { Daily } from '../charts/columns.ts'
 import { missingDays, readGaps, type Gaps } from './gaps.ts'
@@ -88,7 +87,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
   const apps = ranking.map(({ app_id }) => app_id).join(',')
   const { category, subcategory, measure } = query
   const scope = { ...range(query), category, subcategory, measure }
-  const recentDays = recentDaysOf(snapshot)
+  const recentDays = windowUpTo(snapshot.dataThrough, RECENT_DAYS)
   const earlier = earlierOf(snapshot, query)
   const [[totals], earlierRanks, recent, daily, total, tags, gaps, colours] = await Promise.all([
     snapshot.query(TOTALS, scope).then((rows) => totalsRows.parse(rows)),
@@ -142,12 +141,8 @@ async function emptyPage(snapshot: ReadableSnapshot, query: RankingsQuery): Prom
     gaps: await readGaps(snapshot, query),
     colours: await readColours(snapshot),
     earlier: earlierOf(snapshot, query),
-    recentDays: recentDaysOf(snapshot),
+    recentDays: windowUpTo(snapshot.dataThrough, RECENT_DAYS),
   }
-}
-
-function recentDaysOf({ dataThrough }: SnapshotFacts): DateWindow {
-  return { start: addDays(dataThrough, 1 - RECENT_DAYS), end: dataThrough }
 }
 
 function range({ start, end }: RankingsQuery): DateWindow {

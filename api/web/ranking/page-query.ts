@@ -1,7 +1,6 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { z } from 'zod'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
-import { baselineOf, DEFAULT_WINDOW_DAYS } from '../../datasets/rankings/window.ts'
+import { baselineOf, DEFAULT_WINDOW_DAYS, resolveWindow, windowUpTo } from '../../datasets/rankings/window.ts'
 import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
 import { resolveQuery } from '../../datasets/rankings/query.ts'
 import {
@@ -72,10 +71,8 @@ export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dat
   if (days !== undefined) return days
   if (parameters.start_date !== undefined || parameters.end_date !== undefined) return undefined
   if (parameters.sort !== 'trending') return DEFAULT_WINDOW_DAYS
-  const isCovered = (length: number) => {
-    const start = addDays(snapshot.dataThrough, 1 - length)
-    return missingDays(snapshot, baselineOf({ start, end: snapshot.dataThrough })).size === 0
-  }
+  const isCovered = (length: number) =>
+    missingDays(snapshot, baselineOf(windowUpTo(snapshot.dataThrough, length))).size === 0
   return WINDOWS.findLast(isCovered) ?? WINDOWS[0]
 }
 
@@ -96,6 +93,6 @@ function withWindow(asked: PageParameters, snapshot: Dated): Parameters {
   const { dataThrough } = snapshot
   const days = daysOfWindow(asked, snapshot)
   if (days === undefined) return parameters
-  const end = parameters.end_date ?? dataThrough
-  return { ...parameters, start_date: addDays(end < dataThrough ? end : dataThrough, 1 - days) }
+  const { end } = resolveWindow(parameters, dataThrough)
+  return { ...parameters, start_date: windowUpTo(end, days).start }
 }
