@@ -1,12 +1,9 @@
 /** A whole life of a directory against one that is real: groups come, change, go in masses, and come back. */
 import { expect } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
-import type { Store } from '../../api/store/store.ts'
 import { findConnectionByName } from '../../api/scim/directory/connection-store.ts'
 import { FAILURES } from '../../api/scim/failures.ts'
-import { syncNow } from '../../api/scim/jobs/sync-now.ts'
-import { memoryLog } from './api.ts'
-import { QUICK, startSyncApi, TOKEN_VARIABLE } from './sync.ts'
+import { startSyncApi, syncByCommand } from './sync.ts'
 
 /** A SCIM server, as its administrator uses it. */
 export interface LivingDirectory {
@@ -69,7 +66,10 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
     error_message: FAILURES.deletion_threshold_exceeded,
   })
   expect((await acme.groups()).total_count).toBe(GROUPS)
-  await syncWithLeave(service.store, directory.token)
+  const connection = await findConnectionByName(service.store, 'acme')
+  const leave = { token: directory.token, allowDeletions: true }
+  const job = await syncByCommand(service.store, connection?.accountId ?? '', leave)
+  expect(job).toMatchObject({ status: 'succeeded' })
   expect((await acme.groups()).total_count).toBe(10)
 
   // One that is made anew under its externalId is the one it was.
@@ -82,23 +82,4 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   await directory.hide(grown)
   await succeeds(10, 1)
   expect(await idOf(grown)).toBeUndefined()
-}
-
-/** A sync by the operator's command, who lets it delete what it wants. */
-async function syncWithLeave(store: Store, token: string): Promise<void> {
-  const connection = await findConnectionByName(store, 'acme')
-  const job = await syncNow(
-    connection?.accountId ?? '',
-    { signal: new AbortController().signal, allowDeletions: true, progress: () => undefined },
-    {
-      ...QUICK,
-      store,
-      clock: () => new Date(),
-      log: memoryLog().log,
-      environment: { [TOKEN_VARIABLE]: token },
-      syncMs: 60_000,
-      note: () => undefined,
-    },
-  )
-  expect(job).toMatchObject({ status: 'succeeded' })
 }

@@ -2,13 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { StoreSettings } from '../../api/store/open-store.ts'
+import type { Store } from '../../api/store/store.ts'
 import { putConnection, type ConnectionWanted } from '../../api/scim/directory/connection-store.ts'
 import { DEFAULT_GATE } from '../../api/scim/directory/connection-options.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../api/scim/directory/limits.ts'
 import type { HttpLimits } from '../../api/http/server/http-server.ts'
 import { runInProcess } from '../../api/scim/jobs/run-in-process.ts'
 import type { JobDependencies } from '../../api/scim/jobs/run-job.ts'
-import { startApi, until, type Api } from './api.ts'
+import { syncNow } from '../../api/scim/jobs/sync-now.ts'
+import { memoryLog, startApi, until, type Api } from './api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from './stores.ts'
 
@@ -113,6 +115,39 @@ export async function startSyncApi(
       return administratorOf(api, key)
     },
   }
+}
+
+interface CommandOptions {
+  readonly token?: string
+  readonly signal?: AbortSignal
+  readonly allowDeletions?: boolean
+  readonly note?: (line: string) => void
+}
+
+/** A sync by the operator's command, in this process; resolves to its job. */
+export async function syncByCommand(
+  store: Store,
+  accountId: string,
+  {
+    token = DIRECTORY_TOKEN,
+    signal = new AbortController().signal,
+    allowDeletions = false,
+    note = () => undefined,
+  }: CommandOptions = {},
+) {
+  return await syncNow(
+    accountId,
+    { signal, allowDeletions, progress: () => undefined },
+    {
+      ...QUICK,
+      store,
+      clock: () => new Date(),
+      log: memoryLog().log,
+      environment: { [TOKEN_VARIABLE]: token },
+      syncMs: 60_000,
+      note,
+    },
+  )
 }
 
 /** What the account of a management key can ask of an API. */

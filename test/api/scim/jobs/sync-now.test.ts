@@ -4,11 +4,9 @@ import { openStore, type StoreSettings } from '../../../../api/store/open-store.
 import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
 import { SyncFailure } from '../../../../api/scim/failures.ts'
 import { requestJob, showJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
-import { syncNow } from '../../../../api/scim/jobs/sync-now.ts'
-import { memoryLog } from '../../../support/api.ts'
-import { DIRECTORY_TOKEN, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../../support/sync.ts'
+import { connectionTo, syncByCommand } from '../../../support/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -21,20 +19,9 @@ async function connectedAccount(settings: StoreSettings) {
   await putConnection(store, 'acme', connectionTo(directory.url), new Date())
   const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
   const notes: string[] = []
-  const sync = (signal = new AbortController().signal) =>
-    syncNow(
-      accountId,
-      { signal, allowDeletions: false, progress: () => undefined },
-      {
-        ...QUICK,
-        store,
-        clock: () => new Date(),
-        log: memoryLog().log,
-        environment: { [TOKEN_VARIABLE]: DIRECTORY_TOKEN },
-        syncMs: 60_000,
-        note: (line) => void notes.push(line),
-      },
-    )
+  const note = (line: string) => void notes.push(line)
+  const sync = (options: { signal?: AbortSignal } = {}) =>
+    syncByCommand(store, accountId, { note, ...options })
   return {
     store,
     accountId,
@@ -69,7 +56,7 @@ describe.each(stores.kinds)('syncNow on $name', ({ fresh }) => {
   it('starts nothing once it is interrupted', async () => {
     await using account = await connectedAccount(await fresh())
     const reason = new SyncFailure('interrupted', 'stopped')
-    await expect(account.sync(AbortSignal.abort(reason))).rejects.toBe(reason)
+    await expect(account.sync({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     expect(await account.store.query('SELECT 1 AS x FROM scim_sync_jobs')).toEqual([])
   })
 })

@@ -73,5 +73,5 @@ describe('a sync with a real SCIM server', () => {
 
 it.each(stores.all)('a whole life of a directory is followed on $name', async ({ fresh }) => {
   await using directory = await startScimmy(4)
-  await liveThrough({ ...directory, token: SCIMMY_TOKEN, user: async (name) => name }, await fresh())
+  await liveThrough({ ...directory, user: async (name) => name }, await fresh())
 })
