@@ -9,19 +9,16 @@ import { collectExamples } from '../../api/openapi/collect-examples.ts'
 import { keptExamples } from '../../api/openapi/document.ts'
 import { COMPLETIONS_PATH } from '../../api/paths.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import { startApi, type Api } from '../support/api.ts'
-import { runAt } from '../support/in-process.ts'
-import { copyRaw, TemporaryFolders } from '../support/nightly.ts'
+import type { Api } from '../support/api.ts'
+import { TemporaryFolders } from '../support/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
+import { startSampleApi } from '../support/sample-api.ts'
 
 const folders = new TemporaryFolders()
 let api: Api
 
 beforeAll(async () => {
-  const dataDir = folders.make()
-  copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
-  await runAt(dataDir, '2026-09-01T02:00:00Z')
-  api = await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+  api = await startSampleApi(folders.make())
 })
 
 afterAll(async () => {

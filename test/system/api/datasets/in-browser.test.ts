@@ -9,12 +9,10 @@ import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { z } from 'zod'
-import { startApi } from '../../../support/api.ts'
-import { runAt } from '../../../support/in-process.ts'
-import { copyRaw, queryCurrent, TemporaryFolders } from '../../../support/nightly.ts'
-import { REPOSITORY } from '../../../support/processes.ts'
+import { queryCurrent, TemporaryFolders } from '../../../support/nightly.ts'
+import { portOf } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
+import { startSampleApi } from '../../../support/sample-api.ts'
 
 const SNAPSHOT = '20260901T020000Z'
 const QUERIES = {
@@ -74,8 +72,7 @@ async function servePackages(): Promise<{ origin: string; close: () => void }> {
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = z.object({ port: z.number() }).parse(server.address())
-  return { origin: `http://127.0.0.1:${port}`, close: () => server.close() }
+  return { origin: `http://127.0.0.1:${portOf(server)}`, close: () => server.close() }
 }
 
 const chromiumPath = findProgram('chromium')
@@ -85,9 +82,7 @@ it.runIf(chromiumPath !== undefined && hasFolder('API_CLIENTS'))(
   async () => {
     const folders = new TemporaryFolders()
     const dataDir = folders.make()
-    copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
-    await runAt(dataDir, '2026-09-01T02:00:00Z')
-    await using api = await startApi(dataDir)
+    await using api = await startSampleApi(dataDir)
     const packages = await servePackages()
     const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] })
     const page = await (await browser.newContext()).newPage()

@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startApi, type Api } from '../../../support/api.ts'
-import { runAt } from '../../../support/in-process.ts'
-import { copyRaw, TemporaryFolders } from '../../../support/nightly.ts'
+import type { Api } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
 import { hasFolder } from '../../../support/programs.ts'
+import { startSampleApi } from '../../../support/sample-api.ts'
 
 const packages = process.env['API_CLIENTS'] ?? ''
 
@@ -137,10 +137,7 @@ describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
   let api: Api
 
   beforeAll(async () => {
-    const dataDir = folders.make()
-    copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
-    await runAt(dataDir, '2026-09-01T02:00:00Z')
-    api = await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+    api = await startSampleApi(folders.make())
   })
 
   afterAll(async () => {

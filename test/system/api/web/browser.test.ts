@@ -1,14 +1,12 @@
 /** The page in a real browser: it loads without a fault, filters work, and everybody can use it. */
-import { join } from 'node:path'
 import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { rankingsSchema, startApi, type Api } from '../../../support/api.ts'
-import { runAt } from '../../../support/in-process.ts'
-import { copyRaw, TemporaryFolders } from '../../../support/nightly.ts'
-import { REPOSITORY } from '../../../support/processes.ts'
+import { rankingsSchema, type Api } from '../../../support/api.ts'
+import { TemporaryFolders } from '../../../support/nightly.ts'
 import { findProgram } from '../../../support/programs.ts'
+import { startSampleApi } from '../../../support/sample-api.ts'
 
 const program = findProgram('chromium')
 const { source: AXE } = axe
@@ -23,10 +21,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
   let browser: Browser
 
   beforeAll(async () => {
-    const dataDir = folders.make()
-    copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
-    await runAt(dataDir, '2026-09-01T02:00:00Z')
-    api = await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+    api = await startSampleApi(folders.make())
     browser = await chromium.launch({ executablePath: program ?? '', args: ['--no-sandbox'] })
   })
 

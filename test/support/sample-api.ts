@@ -1,0 +1,13 @@
+/** The API over what a run publishes of the sample that the project brings. */
+import { join } from 'node:path'
+import { startApi, type Api } from './api.ts'
+import { runAt } from './in-process.ts'
+import { copyRaw } from './nightly.ts'
+import { REPOSITORY } from './processes.ts'
+
+/** Publishes the sample in an empty `dataDir`, and serves it at noon after its last day. */
+export async function startSampleApi(dataDir: string): Promise<Api> {
+  copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
+  await runAt(dataDir, '2026-09-01T02:00:00Z')
+  return await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+}
