@@ -1,5 +1,5 @@
 /** One behaviour of a provider, and what the service makes of it: whole and streamed, alone and with a backup. */
-import { expect } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from './chat.ts'
 import { answers, json, sse, stream, type Behaviour } from './upstream.ts'
@@ -57,7 +57,7 @@ export function does(behaviour: Behaviour, outcome: Outcome, streamOutcome = out
 }
 
 /** A service with two models for each case, so that none has the breakers of another: alone, and with a backup. */
-export async function startCases(names: readonly string[]): Promise<ScriptedChat> {
+async function startCases(names: readonly string[]): Promise<ScriptedChat> {
   const chat = await startScriptedChat({
     wire: (provider) =>
       Object.fromEntries(
@@ -109,7 +109,7 @@ const errorSchema = z.looseObject({
 const FINISHES = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
 
 /** Runs a case once: with or without `stream`, alone or with the backup. */
-export async function runCase(
+async function runCase(
   chat: ScriptedChat,
   [name, one]: readonly [string, ProviderCase],
   { streams, backed }: { readonly streams: boolean; readonly backed: boolean },
@@ -224,9 +224,25 @@ function namesAndArguments(calls: readonly Call[]): [string, string][] {
 }
 
 /** The four ways in which each case is run. */
-export const WAYS = [
+const WAYS = [
   { way: 'whole, alone', streams: false, backed: false },
   { way: 'whole, with a backup', streams: false, backed: true },
   { way: 'streamed, alone', streams: true, backed: false },
   { way: 'streamed, with a backup', streams: true, backed: true },
 ] as const
+
+/** Makes the tests of cases: each by its name in `title`, in each of the ways. */
+export function describeCases(title: string, named: Readonly<Record<string, ProviderCase>>): void {
+  const cases = Object.entries(named)
+  let chat: ScriptedChat
+  beforeAll(async () => {
+    chat = await startCases(Object.keys(named))
+  })
+  afterAll(() => chat.stop())
+
+  describe.each(WAYS)('a provider that is asked $way', (way) => {
+    it.each(cases)(title, async (name, one) => {
+      await runCase(chat, [name, one], way)
+    })
+  })
+}

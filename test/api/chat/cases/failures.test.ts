@@ -1,14 +1,6 @@
 /** How providers fail: each behaviour by its name, whole and streamed, alone and with a backup. */
-import { afterAll, beforeAll, describe, it } from 'vitest'
-import type { ScriptedChat } from '../../../support/chat.ts'
-import {
-  does,
-  runCase,
-  startCases,
-  WAYS,
-  type Outcome,
-  type ProviderCase,
-} from '../../../support/provider-case.ts'
+import { describeCases, does, type Outcome, type ProviderCase } from '../../../support/provider-case.ts'
+import { anthropic, google, openai, vllm } from '../../../support/provider-errors.ts'
 import { chunk, completion, json, sse, status, stream } from '../../../support/upstream.ts'
 
 /** A failure of the provider's, or of what is ours with it: the next one is asked. */
@@ -36,18 +28,7 @@ const page = (code: number, title: string, outcome: Outcome): ProviderCase =>
         .end(`<html><title>${title}</title></html>`),
     outcome,
   )
-const openai = (message: string, more = {}) => ({
-  error: { message: `${message} (secret)`, type: 'invalid_request_error', param: null, code: null, ...more },
-})
-const google = (error: Readonly<Record<string, unknown>>) => [{ error }]
-const anthropic = (type: string, message: string) => ({ type: 'error', error: { type, message } })
-const vllm = (message: string) => ({
-  object: 'error',
-  message,
-  type: 'BadRequestError',
-  param: null,
-  code: 400,
-})
+const secretly = (message: string, more = {}) => openai(`${message} (secret)`, more)
 
 const STATUSES: Readonly<Record<string, ProviderCase>> = {
   'a bad key of Gemini, with 400 in a list': answers(
@@ -72,13 +53,13 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
   ),
   'an unsupported parameter': answers(
     400,
-    openai("Unsupported parameter: 'max_tokens'", { code: 'unsupported_parameter' }),
+    secretly("Unsupported parameter: 'max_tokens'", { code: 'unsupported_parameter' }),
     UNSUPPORTED,
   ),
   'no support of tools': answers(400, { error: { message: 'secret does not support tools' } }, UNSUPPORTED),
-  'a model that DeepSeek does not have, with 400': answers(400, openai('Model Not Exist'), BROKEN),
-  'a refusal that says nothing more': answers(400, openai('secret is malformed'), REFUSED),
-  'a context of OpenAI': answers(400, openai('too much', { code: 'context_length_exceeded' }), TOO_LONG),
+  'a model that DeepSeek does not have, with 400': answers(400, secretly('Model Not Exist'), BROKEN),
+  'a refusal that says nothing more': answers(400, secretly('secret is malformed'), REFUSED),
+  'a context of OpenAI': answers(400, secretly('too much', { code: 'context_length_exceeded' }), TOO_LONG),
   'a context of older vLLM': answers(
     400,
     vllm("This model's maximum context length is 8192 tokens."),
@@ -112,11 +93,11 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
     },
     FILTERED,
   ),
-  'content that DeepSeek filters': answers(400, openai('Content Exists Risk'), FILTERED),
-  'a 401': answers(401, openai('Incorrect API key provided', { code: 'invalid_api_key' }), BROKEN),
-  'a 402': answers(402, openai('Insufficient Balance'), BROKEN),
+  'content that DeepSeek filters': answers(400, secretly('Content Exists Risk'), FILTERED),
+  'a 401': answers(401, secretly('Incorrect API key provided', { code: 'invalid_api_key' }), BROKEN),
+  'a 402': answers(402, secretly('Insufficient Balance'), BROKEN),
   'a 403 of a firewall': page(403, 'Forbidden', BROKEN),
-  'a 404': answers(404, openai('The model does not exist', { code: 'model_not_found' }), BROKEN),
+  'a 404': answers(404, secretly('The model does not exist', { code: 'model_not_found' }), BROKEN),
   'a 413 of a proxy': page(413, 'Request Entity Too Large', {
     status: 400,
     type: 'payload_too_large',
@@ -134,15 +115,15 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
   ),
   'a quota that is used up': answers(
     429,
-    openai('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
+    secretly('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
     { ...BROKEN, retryAfter: null },
   ),
-  'a 429 with seconds': answers(429, openai('slow'), limited(7), { 'retry-after': '7' }),
-  'a 429 with a fraction of seconds': answers(429, openai('slow'), limited(8), { 'retry-after': '7.66' }),
-  'a 429 with milliseconds': answers(429, openai('slow'), limited(8), { 'retry-after-ms': '7300' }),
+  'a 429 with seconds': answers(429, secretly('slow'), limited(7), { 'retry-after': '7' }),
+  'a 429 with a fraction of seconds': answers(429, secretly('slow'), limited(8), { 'retry-after': '7.66' }),
+  'a 429 with milliseconds': answers(429, secretly('slow'), limited(8), { 'retry-after-ms': '7300' }),
   'a 429 with a date': answers(
     429,
-    openai('slow'),
+    secretly('slow'),
     { status: 429, type: 'rate_limit_exceeded', backup: true },
     {
       'retry-after': new Date(Date.now() + 20_000).toUTCString(),
@@ -153,8 +134,8 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
     google({ code: 429, status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '37s' }] }),
     limited(37),
   ),
-  'a 429 with words': answers(429, openai('Please try again in 20s.'), limited(20)),
-  'a 429 with words of Azure': answers(429, openai('Please retry after 20 seconds.'), limited(20)),
+  'a 429 with words': answers(429, secretly('Please try again in 20s.'), limited(20)),
+  'a 429 with words of Azure': answers(429, secretly('Please retry after 20 seconds.'), limited(20)),
   'a 429 with a number in the body': answers(
     429,
     { error: { message: 'slow', retry_after: 3.2 } },
@@ -175,7 +156,7 @@ const inside = (body: unknown, outcome: Outcome): ProviderCase => ({
 })
 
 const IN_200: Readonly<Record<string, ProviderCase>> = {
-  'an error object in a 200': inside(openai('boom', { code: 500 }), BROKEN),
+  'an error object in a 200': inside(secretly('boom', { code: 500 }), BROKEN),
   'an error text in a 200': inside({ error: 'model not loaded' }, BROKEN),
   'an error of older vLLM in a 200': inside(vllm('secret'), REFUSED),
   'an event of Anthropic in a 200': inside(anthropic('overloaded_error', 'secret'), BROKEN),
@@ -257,16 +238,4 @@ const BROKEN_OFF: Readonly<Record<string, ProviderCase>> = {
   },
 }
 
-const CASES = Object.entries({ ...STATUSES, ...IN_200, ...IN_STREAM, ...BROKEN_OFF })
-
-let chat: ScriptedChat
-beforeAll(async () => {
-  chat = await startCases(CASES.map(([name]) => name))
-})
-afterAll(() => chat.stop())
-
-describe.each(WAYS)('a provider that is asked $way', (way) => {
-  it.each(CASES)('fails with %s', async (name, one) => {
-    await runCase(chat, [name, one], way)
-  })
-})
+describeCases('fails with %s', { ...STATUSES, ...IN_200, ...IN_STREAM, ...BROKEN_OFF })

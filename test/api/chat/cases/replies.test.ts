@@ -1,7 +1,5 @@
 /** What providers send where they answer: each behaviour by its name, whole and streamed, alone and with a backup. */
-import { afterAll, beforeAll, describe, it } from 'vitest'
-import type { ScriptedChat } from '../../../support/chat.ts'
-import { runCase, sends, startCases, WAYS, type ProviderCase } from '../../../support/provider-case.ts'
+import { describeCases, sends, type ProviderCase } from '../../../support/provider-case.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
 type Members = Readonly<Record<string, unknown>>
@@ -423,16 +421,4 @@ const MORE: Readonly<Record<string, ProviderCase>> = {
   ),
 }
 
-const CASES = Object.entries({ ...TOOL_CALLS, ...FINISHES, ...REASONING, ...USAGES, ...MORE })
-
-let chat: ScriptedChat
-beforeAll(async () => {
-  chat = await startCases(CASES.map(([name]) => name))
-})
-afterAll(() => chat.stop())
-
-describe.each(WAYS)('a provider that is asked $way', (way) => {
-  it.each(CASES)('is served with %s', async (name, one) => {
-    await runCase(chat, [name, one], way)
-  })
-})
+describeCases('is served with %s', { ...TOOL_CALLS, ...FINISHES, ...REASONING, ...USAGES, ...MORE })

@@ -1,20 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { FailureKind } from '../../../../api/chat/routing/failure.ts'
 import { failureOf } from '../../../../api/chat/upstream/provider-error.ts'
-
-/** Google's form of an error, which its OpenAI-compatible address wraps in a list. */
-const google = (error: Readonly<Record<string, unknown>>) => [{ error }]
-const openai = (message: string, more: Readonly<Record<string, unknown>> = {}) => ({
-  error: { message, type: 'invalid_request_error', param: null, code: null, ...more },
-})
-const anthropic = (type: string, message: string) => ({ type: 'error', error: { type, message } })
-const vllm = (message: string) => ({
-  object: 'error',
-  message,
-  type: 'BadRequestError',
-  param: null,
-  code: 400,
-})
+import { anthropic, google, openai, vllm } from '../../../support/provider-errors.ts'
 
 const ERRORS: readonly (readonly [string, number, unknown, FailureKind])[] = [
   [
