@@ -1,4 +1,7 @@
-/** `npm start` where something is in its way, and the request that it prints, pasted into a shell. */
+/**
+ * `npm ci && npm start` on a fresh machine publishes the sample and serves it, also where something is in its way; the
+ * request that it prints can be pasted into a shell.
+ */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -79,6 +82,30 @@ describe('npm start', () => {
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ code: 0 })
   })
+})
+
+it('npm start on an empty folder publishes the sample and prints a request that answers', async () => {
+  const dataDir = folders.make()
+  const { welcome, output, child, ended } = await startAll({ DATA_DIR: dataDir })
+  expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
+  await until(() => output.stdout.includes('Ready: '))
+  expect(output.stdout).toMatch(/Try it: .*\nReady: open http:\/\/127\.0\.0\.1:\d+\/ in a browser\..*\n$/)
+  // The run is one line, beside the note about the sample.
+  const told = output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+  expect(told).toEqual([expect.stringContaining('sample'), expect.stringMatching(/^run {6}215 apps, .* s$/)])
+  const response = await tryIt(welcome)
+  expect(response.status).toBe(200)
+  expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)
+  child.kill('SIGTERM')
+  expect(await ended).toMatchObject({ code: 0 })
+
+  const second = await startAll({ DATA_DIR: dataDir })
+  expect(second.welcome).not.toContain('sk-')
+  expect(second.welcome).toContain('Bearer <API_KEY>')
+  expect(second.welcome).toContain('npm run -s keys -- create')
+  expect((await tryIt(second.welcome)).status).toBe(401)
+  second.child.kill('SIGTERM')
+  expect(await second.ended).toMatchObject({ code: 0 })
 })
 
 it.skipIf(!hasProgram('curl'))('npm start prints a curl command that answers when it is pasted', async () => {

@@ -3,11 +3,11 @@ import { appendFileSync, readFileSync, readdirSync, rmSync, truncateSync, writeF
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { verify } from '../../../pipeline/commands/verify.ts'
-import { readConfig } from '../../../pipeline/config.ts'
-import { readVerification } from '../../../pipeline/contract/verification.ts'
-import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { SILENT } from '../../support/in-process.ts'
+import { verify } from '../../../../pipeline/commands/verify.ts'
+import { readConfig } from '../../../../pipeline/config.ts'
+import { readVerification } from '../../../../pipeline/contract/verification.ts'
+import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
+import { SILENT } from '../../../support/in-process.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -15,8 +15,8 @@ import {
   runCommand,
   startCommand,
   writeRaw,
-} from '../../support/nightly.ts'
-import { FIRST, SECOND, publishTwice } from '../../support/published-twice.ts'
+} from '../../../support/nightly.ts'
+import { FIRST, SECOND, publishTwice } from '../../../support/published-twice.ts'
 
 const folders = new TemporaryFolders()
 const published = folders.make()

@@ -13,9 +13,9 @@ import {
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startApi, until, type Api } from '../../../support/api.ts'
-import { TemporaryFolders, runCommand } from '../../../support/nightly.ts'
-import { FIRST, SECOND, publishTwice } from '../../../support/published-twice.ts'
+import { startApi, until, type Api } from '../../../../support/api.ts'
+import { TemporaryFolders, runCommand } from '../../../../support/nightly.ts'
+import { FIRST, SECOND, publishTwice } from '../../../../support/published-twice.ts'
 
 const LIST = '/datasets/app-rankings/snapshots'
 const RANKINGS = '/datasets/app-rankings'

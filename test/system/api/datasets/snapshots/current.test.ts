@@ -1,0 +1,204 @@
+/** The current snapshot as other processes meet its file: held open or free, written to, and taken away. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
+import { recordRetraction } from '../../../../../pipeline/snapshot/list.ts'
+import { followSnapshots, type CurrentSnapshot } from '../../../../../api/datasets/snapshots/current.ts'
+import { retainSnapshots } from '../../../../../api/datasets/snapshots/retained.ts'
+import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
+import { TemporaryFolders } from '../../../../support/nightly.ts'
+import { REPOSITORY } from '../../../../support/processes.ts'
+import { pointAt, publishSnapshot, type SnapshotContent } from '../../../../support/snapshot.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+function content(hour: number, tokens: number): SnapshotContent {
+  return {
+    asOf: new Date(Date.UTC(2026, 10, 20, hour)),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens }],
+  }
+}
+
+/** Whether another process can open the file for writing, which DuckDB refuses while anyone reads it. */
+function isFree(folder: string): boolean {
+  const program = `
+    const { DuckDBInstance } = await import('@duckdb/node-api')
+    await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_WRITE' })`
+  const args = ['--input-type=module', '-e', program, join(folder, SNAPSHOT_FILE)]
+  return spawnSync(process.execPath, args, { cwd: REPOSITORY }).status === 0
+}
+
+/** Changes the file as an analyst may who opens it as DuckDB does by itself, and leaves without closing it. */
+function leaveWritten(folder: string): void {
+  const program = `
+    const { DuckDBInstance } = await import('@duckdb/node-api')
+    const connection = await (await DuckDBInstance.create(process.argv[1])).connect()
+    await connection.run("UPDATE apps SET app_name = 'Changed'")
+    process.kill(process.pid, 'SIGKILL')`
+  const args = ['--input-type=module', '-e', program, join(folder, SNAPSHOT_FILE)]
+  spawnSync(process.execPath, args, { cwd: REPOSITORY })
+  expect(existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))).toBe(true)
+}
+
+type FollowOptions = Parameters<typeof followSnapshots>[1]
+
+const follow = (dataDir: string, options: FollowOptions) =>
+  followSnapshots(retainSnapshots(dataDir, options.log), options)
+
+const isFaulty = (snapshots: CurrentSnapshot) => snapshots.fault() !== undefined
+
+describe('followSnapshots', () => {
+  it('keeps the old snapshot open until its last use is done, then closes it', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const old = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const reading = snapshots.use(async (snapshot) => {
+      await released
+      return await snapshot?.query('SELECT count(*) AS n FROM apps', {})
+    })
+
+    await publishSnapshot(dataDir, content(3, 20))
+    await until(() => snapshots.facts()?.id === '20261120T030000Z')
+    expect(isFree(old)).toBe(false)
+    release()
+    expect(await reading).toEqual([{ n: 1n }])
+    await until(() => isFree(old))
+    await snapshots.close()
+  })
+
+  it('does not open a snapshot that was written to, until what was written is taken away', async () => {
+    const dataDir = folders.make()
+    const { log, messages } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const written = join(folder, `${SNAPSHOT_FILE}.wal`)
+    leaveWritten(folder)
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    expect([snapshots.facts(), isFaulty(snapshots)]).toEqual([undefined, true])
+    expect(JSON.stringify(messages())).toContain(`Remove ${written}`)
+
+    rmSync(written)
+    await until(() => snapshots.facts() !== undefined)
+    expect(
+      await snapshots.use(async (snapshot) => await snapshot?.query('SELECT app_name FROM apps', {})),
+    ).toEqual([{ app_name: 'App' }])
+    expect(isFaulty(snapshots)).toBe(false)
+    await snapshots.close()
+  })
+
+  it('forgets a snapshot that could not be opened when it is taken away', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    leaveWritten(folder)
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    expect(isFaulty(snapshots)).toBe(true)
+    rmSync(join(dataDir, CURRENT_POINTER))
+    rmSync(folder, { recursive: true })
+    await until(() => !isFaulty(snapshots))
+    await snapshots.close()
+  })
+
+  it('goes on serving without a pointer, but not what was retracted', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z'))
+    pointAt(dataDir, '20261120T040000Z')
+    await until(() => isFaulty(snapshots))
+    rmSync(join(dataDir, CURRENT_POINTER))
+    await until(() => snapshots.fault()?.thing === CURRENT_POINTER)
+    expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+
+    const times = { as_of: '2026-11-20T02:00:00Z', retracted_at: '2026-11-20T03:00:00Z' }
+    recordRetraction(dataDir, { id: '20261120T020000Z', reason: 'wrong', ...times })
+    await until(() => snapshots.facts() === undefined)
+    expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
+    await until(() => isFree(folder))
+    await snapshots.close()
+  })
+
+  it('closes a snapshot that cannot be prepared', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const prepare = () => Promise.reject(new Error('no room'))
+    const snapshots = await follow(dataDir, { log, prepare })
+    expect(snapshots.facts()).toBeUndefined()
+    await snapshots.close()
+    expect(isFree(folder)).toBe(true)
+  })
+
+  it('closes at the end also a snapshot that was just being opened', async () => {
+    const dataDir = folders.make()
+    const { promise: prepared, resolve: finish } = Promise.withResolvers<void>()
+    const { promise: preparing, resolve: begin } = Promise.withResolvers<void>()
+    const prepare = () => {
+      begin()
+      return prepared
+    }
+    const snapshots = await follow(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    await preparing
+    const closed = snapshots.close()
+    finish()
+    await closed
+    expect(isFree(folder)).toBe(true)
+  })
+
+  it('closes the snapshot at the end', async () => {
+    const dataDir = folders.make()
+    const { log } = memoryLog()
+    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const snapshots = await follow(dataDir, { log })
+    await snapshots.close()
+    expect(isFree(folder)).toBe(true)
+  })
+})
+
+describe('a swap of snapshots under continuous requests', () => {
+  it('fails no request, mixes no two snapshots and closes the old ones', async () => {
+    const dataDir = folders.make()
+    const published = [await publishSnapshot(dataDir, content(0, 1000))]
+    await using api = await startApi(dataDir)
+    const tokensAsOf = new Map<string, string>()
+    const statuses = new Set<number>()
+    let newest = ''
+    const stopping = new AbortController()
+
+    async function keepAsking(): Promise<void> {
+      // A key serves 30 requests of a minute, an account 500 of a day.
+      while (!stopping.signal.aborted) {
+        const key = await api.makeKey('inference', crypto.randomUUID())
+        for (let count = 0; count < 30 && !stopping.signal.aborted; count += 1) {
+          const response = await api.get('/datasets/app-rankings', key)
+          statuses.add(response.status)
+          const body = rankingsSchema.parse(await response.json())
+          const tokens = body.data[0]?.total_tokens ?? 'none'
+          expect(tokensAsOf.get(body.meta.as_of) ?? tokens).toBe(tokens)
+          tokensAsOf.set(body.meta.as_of, tokens)
+          newest = body.meta.as_of
+        }
+      }
+    }
+
+    const asking = Promise.all(Array.from({ length: 4 }, keepAsking))
+    for (const hour of [1, 2, 3]) {
+      published.push(await publishSnapshot(dataDir, content(hour, 1000 + hour)))
+      await until(() => newest === `2026-11-20T0${hour}:00:00Z`)
+    }
+    stopping.abort()
+    await asking
+
+    expect(statuses).toEqual(new Set([200]))
+    expect([...tokensAsOf.values()].toSorted()).toEqual(['1000', '1001', '1002', '1003'])
+    expect(published.map(isFree)).toEqual([true, true, true, false])
+  })
+})
