@@ -4,10 +4,9 @@
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
+import { FLOOR_DATE, addDays, daysBetween } from '../contract/calendar.ts'
 import { piecesOf } from '../contract/day-ranges.ts'
 import type { DayRange } from '../contract/day-ranges.ts'
-import { dateValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
 import { createFastMacros } from './macros.ts'
 
@@ -93,8 +92,4 @@ function readSizes(connection: DuckDBConnection): Promise<Sizes> {
 /** First day of the block that a day lies in. */
 function blockOf(day: string): string {
   return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(daysBetween(FLOOR_DATE, day) / BLOCK_DAYS))
-}
-
-function daysBetween(first: string, last: string): number {
-  return dateValue(last).days - dateValue(first).days
 }
