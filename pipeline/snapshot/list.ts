@@ -87,7 +87,8 @@ function readRetraction(dataDir: string, id: string): Retraction {
   return retractionSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
 }
 
-function readable<T>(read: () => T): T | undefined {
+/** What `read` gives; undefined where it cannot be read. */
+export function readable<T>(read: () => T): T | undefined {
   try {
     return read()
   } catch {

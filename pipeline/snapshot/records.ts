@@ -6,7 +6,7 @@ import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { describeFolder, readRecord, recordPath } from '../contract/snapshot-record.ts'
 import type { SnapshotRecord } from '../contract/snapshot-record.ts'
 import { writeInOneStep } from './durable-file.ts'
-import { listSnapshots } from './list.ts'
+import { listSnapshots, readable } from './list.ts'
 
 /** Records every published snapshot that has no record that can be read: the newest, or those of an earlier version. */
 export function recordPublished(dataDir: string): void {
@@ -23,20 +23,12 @@ export function recordPruned(dataDir: string, id: string, at: Date): void {
 }
 
 function recordOf(dataDir: string, id: string): SnapshotRecord | undefined {
-  return unlessDamaged(() => readRecord(join(dataDir, SNAPSHOTS_FOLDER), id))
+  return readable(() => readRecord(join(dataDir, SNAPSHOTS_FOLDER), id))
 }
 
+/** Where the files that describe a snapshot are damaged, nothing is known of it. */
 function describe(dataDir: string, id: string): SnapshotRecord | undefined {
-  return unlessDamaged(() => describeFolder(join(dataDir, SNAPSHOTS_FOLDER, id)))
-}
-
-/** Where what describes a snapshot is damaged, nothing is known of it. */
-function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
+  return readable(() => describeFolder(join(dataDir, SNAPSHOTS_FOLDER, id)))
 }
 
 function write(dataDir: string, record: SnapshotRecord): void {

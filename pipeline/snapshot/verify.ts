@@ -9,7 +9,7 @@ import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { VERIFICATION_FILE, readVerification } from '../contract/verification.ts'
 import type { BrokenFile } from '../contract/verification.ts'
 import { writeInOneStep } from './durable-file.ts'
-import { listSnapshots } from './list.ts'
+import { listSnapshots, readable } from './list.ts'
 
 /** Gives the SHA-256 of a file in a folder. */
 type Measure = (folder: string, name: string) => string
@@ -32,15 +32,7 @@ export function measureOnce(): Measure {
  */
 export function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
   const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
-  return recordedFiles(snapshots, id) ?? readSums(join(snapshots, id))
-}
-
-function recordedFiles(snapshots: string, id: string): readonly PublishedFile[] | undefined {
-  try {
-    return readRecord(snapshots, id)?.files
-  } catch {
-    return undefined
-  }
+  return readable(() => readRecord(snapshots, id))?.files ?? readSums(join(snapshots, id))
 }
 
 /** The files of a snapshot that are not what was published. */
