@@ -78,7 +78,7 @@ async function repairAll(
   found: readonly BrokenFile[],
 ): Promise<BrokenFile[]> {
   const ids = [...new Set(found.map(({ snapshot }) => snapshot))]
-  const warehouse = await openWarehouse(config.dataDir, config.memory)
+  const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
   try {
     for (const id of ids) await repairSnapshot({ connection: warehouse.connection, config, progress }, id)
   } finally {
