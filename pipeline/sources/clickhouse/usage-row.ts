@@ -24,10 +24,11 @@ export type UsageRow = z.infer<typeof usageRow>
 /** Columns that a table may lack: older versions made it without them. */
 const PARTS = ['reasoning_tokens', 'cached_tokens'] as const
 
+const USUAL = usageRow.omit({ ts: true, reasoning_tokens: true, cached_tokens: true }).keyof().options
+
 /** The columns that usage records fill in a table with the columns `found`. */
 export function filledColumns(found: readonly string[]): readonly [string, ...string[]] {
-  const { ts: _first, reasoning_tokens: _reasoning, cached_tokens: _cached, ...usual } = usageRow.shape
-  return ['ts', ...Object.keys(usual), ...PARTS.filter((part) => found.includes(part))]
+  return ['ts', ...USUAL, ...PARTS.filter((part) => found.includes(part))]
 }
 
 /** The row of a record's line; undefined for a line that is none, such as half a line. */
