@@ -1,5 +1,5 @@
 -- An app that rows name in several spellings has several counts of a day on the cluster: here it gets one.
-CREATE OR REPLACE TEMP TABLE counted AS
+CREATE OR REPLACE TEMP MACRO by_app(counts) AS TABLE
 SELECT
   c.day,
   c.app_id,
@@ -11,35 +11,9 @@ SELECT
   sum(c.completion_tokens) AS completion_tokens,
   sum(c.reasoning_tokens) AS reasoning_tokens,
   sum(c.cached_tokens) AS cached_tokens
-FROM counted AS c
+FROM query_table(counts) AS c
 GROUP BY c.day, c.app_id, c.model;
 
-CREATE OR REPLACE TEMP TABLE repeated AS
-SELECT
-  r.day,
-  r.app_id,
-  r.model,
-  CAST(sum(r.rows) AS BIGINT) AS rows,
-  CAST(sum(r.rows_without_tokens) AS BIGINT) AS rows_without_tokens,
-  CAST(sum(r.requests) AS BIGINT) AS requests,
-  sum(r.prompt_tokens) AS prompt_tokens,
-  sum(r.completion_tokens) AS completion_tokens,
-  sum(r.reasoning_tokens) AS reasoning_tokens,
-  sum(r.cached_tokens) AS cached_tokens
-FROM repeated AS r
-GROUP BY r.day, r.app_id, r.model;
-
-CREATE OR REPLACE TEMP TABLE winners AS
-SELECT
-  w.day,
-  w.app_id,
-  w.model,
-  CAST(sum(w.rows) AS BIGINT) AS rows,
-  CAST(sum(w.rows_without_tokens) AS BIGINT) AS rows_without_tokens,
-  CAST(sum(w.requests) AS BIGINT) AS requests,
-  sum(w.prompt_tokens) AS prompt_tokens,
-  sum(w.completion_tokens) AS completion_tokens,
-  sum(w.reasoning_tokens) AS reasoning_tokens,
-  sum(w.cached_tokens) AS cached_tokens
-FROM winners AS w
-GROUP BY w.day, w.app_id, w.model;
+CREATE OR REPLACE TEMP TABLE counted AS FROM by_app('counted');
+CREATE OR REPLACE TEMP TABLE repeated AS FROM by_app('repeated');
+CREATE OR REPLACE TEMP TABLE winners AS FROM by_app('winners');
