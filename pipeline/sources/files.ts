@@ -105,6 +105,7 @@ async function countFiles(
   if (isNamed) await nameIncoming(connection, rows)
   else await connection.run(`CREATE OR REPLACE TEMP VIEW incoming AS ${rows}`)
   await execute(connection, 'load/validated.sql')
+  await execute(connection, 'load.sql#provider-counts')
   const isProvable = isOne && staged.length === 0 && reading.isProvable
   const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
   if (proof === undefined) await execute(connection, 'load/count.sql')

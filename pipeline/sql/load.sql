@@ -1,5 +1,15 @@
 -- What the stage load asks, each statement by its name.
 
+-- name: provider-counts
+-- The empty table that every source fills where a row may tell who served.
+CREATE OR REPLACE TEMP TABLE provider_counts (
+  day DATE NOT NULL,
+  provider VARCHAR,
+  requests BIGINT NOT NULL,
+  requests_without_tokens BIGINT NOT NULL,
+  rows_failed BIGINT NOT NULL
+);
+
 -- name: counted-days
 -- The days that are counted already, with the fingerprint of the files they were counted from; it is empty where the
 -- files had too many faults for it, whose rejected rows are kept all the same.

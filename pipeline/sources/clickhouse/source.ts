@@ -85,6 +85,7 @@ export function openClickHouse(address: ClickHouseAddress): UsageSource {
     listDays: async () => await listDays(clickHouse, await table()),
     async countDays(connection, days) {
       await execute(connection, 'load/cluster-tables.sql')
+      await execute(connection, 'load.sql#provider-counts')
       const { isNamed } = await table()
       for (const { day } of days) {
         if (isNamed) await pullNames(connection, clickHouse, namesQuery(await table(), day))

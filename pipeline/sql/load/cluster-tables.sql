@@ -34,13 +34,6 @@ LEFT JOIN winners AS w ON w.day = r.day AND w.app_id = r.app_id AND w.model IS N
 UNION ALL
 SELECT c.day, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, c.rows
 FROM conflicting AS c;
-CREATE OR REPLACE TEMP TABLE provider_counts (
-  day DATE NOT NULL,
-  provider VARCHAR,
-  requests BIGINT NOT NULL,
-  requests_without_tokens BIGINT NOT NULL,
-  rows_failed BIGINT NOT NULL
-);
 CREATE OR REPLACE TEMP TABLE rejected_rows (
   day DATE NOT NULL,
   file VARCHAR NOT NULL,

@@ -11,15 +11,6 @@ SELECT v.day, v.file, v.row, v.violation AS reason, v.payload, v.lines AS rows
 FROM validated AS v
 WHERE v.violation IS NOT NULL;
 
--- Filled by count-providers.sql, where a row may tell who served.
-CREATE OR REPLACE TEMP TABLE provider_counts (
-  day DATE NOT NULL,
-  provider VARCHAR,
-  requests BIGINT NOT NULL,
-  requests_without_tokens BIGINT NOT NULL,
-  rows_failed BIGINT NOT NULL
-);
-
 -- Rows that repeat a request_id of the same day: one of them counts, by its precedence; the others are to be taken off the
 -- counts of their app and model. On most days there are none, and what follows the first step costs nothing.
 
