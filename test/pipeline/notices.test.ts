@@ -115,6 +115,23 @@ describe('a run', () => {
     expect(events().slice(4)).toEqual(['/ping'])
   })
 
+  it('that brings one to its end which changed the registry alone tells of no new figures', async () => {
+    const registry = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,'
+    writeRaw(dataDir, 'apps/registry.csv', `${registry}public,2025-01-01\n`)
+    writeRaw(
+      dataDir,
+      'usage/date=2026-01-06/two.csv',
+      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,2,1,0\n',
+    )
+    await runAt('2026-01-07T02:00:00Z')
+    writeRaw(dataDir, 'apps/registry.csv', `${registry}hidden,2026-01-07\n`)
+    await runAt('2026-01-07T03:00:00Z')
+    pointAt(dataDir, '20260107T020000Z')
+    await runAt('2026-01-07T04:00:00Z')
+    expect(currentSnapshot(dataDir)).toContain('20260107T030000Z')
+    expect(events()).toEqual(['/ping', '/ping', '/ping'])
+  })
+
   it('that published and could not be recorded has not failed: the operator is told', async () => {
     await runAt('2026-01-07T02:00:00Z')
     const warehouse = await openWarehouse(dataDir, '1GB')

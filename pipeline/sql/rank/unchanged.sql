@@ -23,9 +23,14 @@ FROM usage, apps;
 
 -- name: newest
 -- What the newest snapshot was made from, and how many days that were published before it gave new figures.
+-- Through JSON, since older snapshots have no column cause: theirs are figures.
 SELECT
   m.input_fingerprint,
-  (SELECT count(DISTINCT r.day) FROM newest.restatements AS r WHERE r.as_of = m.as_of) AS days_restated
+  (
+    SELECT count(*)
+    FROM newest.restatements AS r
+    WHERE r.as_of = m.as_of AND coalesce(json_extract_string(to_json(r), '$.cause'), 'figures') = 'figures'
+  ) AS days_restated
 FROM newest.meta AS m;
 
 -- name: retracted
