@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { UsageError } from './contract/program.ts'
 import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
-import type { DayRange } from './contract/day-ranges.ts'
+import type { DayRange } from './contract/calendar.ts'
 
 /** The gates before publishing, in the order they are told; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps', 'conflicts'] as const

@@ -4,9 +4,8 @@
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { FLOOR_DATE, addDays, daysBetween } from '../contract/calendar.ts'
-import { piecesOf } from '../contract/day-ranges.ts'
-import type { DayRange } from '../contract/day-ranges.ts'
+import { FLOOR_DATE, addDays, daysBetween, piecesOf } from '../contract/calendar.ts'
+import type { DayRange } from '../contract/calendar.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
 import { createFastMacros } from './macros.ts'
 

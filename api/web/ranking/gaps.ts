@@ -1,7 +1,6 @@
 /** Days that are not like the others: missing, partial or restated, told apart from days without usage. */
 import { z } from 'zod'
-import { daySchema } from '../../../pipeline/contract/calendar.ts'
-import { describeRange, rangesOf } from '../../../pipeline/contract/day-ranges.ts'
+import { daySchema, describeRange, rangesOf } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import type { DateWindow } from '../../datasets/rankings/window.ts'
