@@ -173,7 +173,7 @@ export function volumeFinding(volume: Volume, { volumeLow, volumeHigh }: GateSet
 
 /**
  * A percentage alone would never see one lost day among hundreds, and a correction replaces a day, it does not
- * remove it: so any published day that is missing now is an finding of its own.
+ * remove it: so any published day that is missing now is a finding of its own.
  */
 async function compareRows(run: Run): Promise<GateResult> {
   const { rowsLost } = run.config.gates
