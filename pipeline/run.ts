@@ -6,7 +6,7 @@ import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
-import { CURRENT_POINTER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
+import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import type { Outcome } from './contract/last-run.ts'
 import { VERSION } from './contract/version.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -137,7 +137,7 @@ async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 
     ...given,
     asOf,
     lastDay,
-    rawFolder: join(config.dataDir, 'raw'),
+    rawFolder: join(config.dataDir, RAW_FOLDER),
     snapshotsFolder,
     buildFolder: join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`),
   }

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
-import { makeDataFolder } from '../contract/files.ts'
+import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { explained } from '../errors.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
@@ -73,7 +73,7 @@ export const importCommand: Command = {
     const dryRun = values['dry-run']
     return async (dependencies) => {
       const imported: Imported[] = []
-      const options = { rawFolder: join(dependencies.config.dataDir, 'raw'), dryRun, map, source }
+      const options = { rawFolder: join(dependencies.config.dataDir, RAW_FOLDER), dryRun, map, source }
       try {
         const { dataDir } = dependencies.config
         await eachBatch(dataDir, { paths: positionals, format, source }, async (inputs) => {

@@ -5,6 +5,7 @@ import { UsageError, parseCommandLine } from '../contract/program.ts'
 import type { Config } from '../config.ts'
 import { lastCompletedDay } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { planDays, readLedger } from '../stages/load.ts'
 import type { DayPlan } from '../stages/load.ts'
@@ -60,7 +61,7 @@ export async function plan(
 
 /** The days that the source of usage has. */
 async function listDays(config: Config): Promise<readonly SourceDay[]> {
-  const source = await openSource(config, join(config.dataDir, 'raw'))
+  const source = await openSource(config, join(config.dataDir, RAW_FOLDER))
   try {
     return await source.listDays()
   } finally {

@@ -10,7 +10,7 @@ import { describeSnapshot } from '../bundle/description.ts'
 import { writeTables, writeTexts } from '../bundle/write-files.ts'
 import type { Config } from '../config.ts'
 import { asOfFromId } from '../contract/calendar.ts'
-import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { WAREHOUSE_FILE } from '../duckdb/warehouse.ts'
@@ -112,7 +112,7 @@ async function runFromRaw({ connection, config }: Repair, { id, scratch }: Broke
   const { dataDir } = config
   const asOf = asOfFromId(id)
   if (asOf === undefined) return scratch
-  const [from, to] = [join(dataDir, 'raw'), join(scratch, 'raw')]
+  const [from, to] = [join(dataDir, RAW_FOLDER), join(scratch, RAW_FOLDER)]
   mkdirSync(to)
   // A run writes to the registry, and only reads usage.
   for (const name of ['apps', 'ATTRIBUTION']) {

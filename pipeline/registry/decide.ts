@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { UsageError } from '../contract/program.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
 import { LockedError } from '../errors.ts'
@@ -50,7 +51,7 @@ const LOCK = {
  * @throws UsageError when an app is not registered, or when the registry would have a fault it has not now.
  */
 export async function decide(dependencies: RegistryDependencies, decision: Decision): Promise<void> {
-  const folder = join(dependencies.config.dataDir, 'raw', 'apps')
+  const folder = join(dependencies.config.dataDir, RAW_FOLDER, 'apps')
   // Without a registry there is nothing to decide about, and no folder for a lock.
   if (!existsSync(folder)) return await append(dependencies, decision, folder)
   await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(dependencies, decision, folder))

@@ -1,6 +1,7 @@
 /** The app registry as the next nightly run would read it, in a database of its own that takes no lock. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { UsageError } from '../contract/program.ts'
 import type { Config } from '../config.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
@@ -18,7 +19,7 @@ export async function withRegistry<T>(
   config: Config,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  const rawFolder = join(config.dataDir, 'raw')
+  const rawFolder = join(config.dataDir, RAW_FOLDER)
   return await withMemoryDatabase(config, async (connection) => {
     for (const name of ['warehouse.sql', 'load/values.sql']) await execute(connection, name)
     const files = await stageRegistry(connection, rawFolder, NOTES)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { JSON_OPTION, printResult } from '../commands/command.ts'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { parseCommandLine, UsageError } from '../contract/program.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { readRows } from '../duckdb/statements.ts'
@@ -11,7 +12,7 @@ import type { RegistryCommand } from './dependencies.ts'
 import { table } from './table.ts'
 
 /** Files of the chat route alone tell the account of a request. */
-const CHAT_FILES = join('raw', 'usage', 'date=*', 'chat-*.ndjson')
+const CHAT_FILES = join(RAW_FOLDER, 'usage', 'date=*', 'chat-*.ndjson')
 
 const accountRow = z.object({
   account_id: z.string().nullable(),

@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import { isPassedOver } from './drop-folder.ts'
 
@@ -17,7 +18,7 @@ const PARTS = ['ATTRIBUTION', 'apps', 'usage'] as const
  * @returns whether it did.
  */
 export function placeSample(dataDir: string): boolean {
-  const raw = join(dataDir, 'raw')
+  const raw = join(dataDir, RAW_FOLDER)
   const aside = join(raw, '.sample')
   if (listSnapshots(dataDir).length > 0) return false
   if (!existsSync(aside) && filesOf(raw).length > 0) return false
