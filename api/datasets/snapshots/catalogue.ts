@@ -79,15 +79,17 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   })
 
   // What is recorded of a snapshot that is gone does not change any more.
-  const record = keepFound((id) => retained.record(id))
+  const pruned = keepFound((id) => {
+    const record = retained.record(id)
+    return record && entryOf(record, 'pruned')
+  })
   const retraction = keepFound((id) => retained.retraction(id))
 
   function gone(id: string, isRetracted: boolean): SnapshotEntry | undefined {
-    const recorded = record(id)
-    if (recorded === undefined) return undefined
-    if (!isRetracted) return entryOf(recorded, 'pruned')
+    const recorded = pruned(id)
+    if (recorded === undefined || !isRetracted) return recorded
     const { retracted_at, reason } = retraction(id) ?? {}
-    return { ...entryOf(recorded, 'retracted'), retracted_at, reason }
+    return { ...recorded, state: 'retracted', retracted_at, reason }
   }
 
   return {
