@@ -81,9 +81,11 @@ async function currentId(dataDir: string): Promise<string | undefined> {
 /** Snapshots, and the records of all that there were. One that is removed meanwhile is left out as a whole. */
 async function copySnapshots(dataDir: string, to: string, copied: Copied): Promise<string[]> {
   const source = join(dataDir, SNAPSHOTS_FOLDER)
-  const names = existsSync(source) ? await readdir(source) : []
+  const found = existsSync(source) ? await readdir(source, { withFileTypes: true }) : []
+  // A file that lies beside the folders is none of the pipeline's.
+  const names = found.flatMap((each) => (each.isFile() || each.name.startsWith('.') ? [] : [each.name]))
   const paths: string[] = []
-  for (const name of names.filter((each) => !each.startsWith('.')).toSorted()) {
+  for (const name of names.toSorted()) {
     const target = join(to, SNAPSHOTS_FOLDER, name)
     const below = await copyBelow(join(source, name), target, { isFixed: true, copied })
     if (existsSync(join(source, name))) {

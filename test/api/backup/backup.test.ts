@@ -71,6 +71,15 @@ describe('a backup of a running service', () => {
     expect(earlier.status).toBe(200)
   })
 
+  it('leaves out a file that somebody put beside the snapshots', async () => {
+    const from = folders.make()
+    cpSync(dataDir, from, { recursive: true, verbatimSymlinks: true })
+    writeFileSync(join(from, 'snapshots', 'notes.txt'), 'mine')
+    const to = join(folders.make(), 'new')
+    expect(await backup(to, from)).toMatchObject({ code: 0 })
+    expect(readdirSync(join(to, 'snapshots'))).toEqual(readdirSync(join(whole, 'snapshots')))
+  })
+
   it('takes no second space for snapshots on the same file system, nor for months that snapshots share', async () => {
     const months = globSync('snapshots/*/app_daily/month=2026-02.parquet', { cwd: whole })
     expect(months).toHaveLength(2)
