@@ -77,7 +77,8 @@ export function isFilteredOut({ body }: Completion): boolean {
       finish_reason === 'content_filter' &&
       isObject(message) &&
       !message['content'] &&
-      !message['tool_calls'],
+      !message['tool_calls'] &&
+      !message['function_call'],
   )
 }
 

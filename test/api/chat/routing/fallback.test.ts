@@ -178,6 +178,16 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     expect(api.upstream.asked()).toEqual(['first', 'other'])
   })
 
+  it.each([
+    ['tool_calls', [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }]],
+    ['function_call', { name: 'f', arguments: '{}' }],
+  ])('a call among %s is an answer, though a filter ended it', async (key, call) => {
+    const choice = { index: 0, message: { content: null, [key]: call }, finish_reason: 'content_filter' }
+    await using api = await startThree(json({ ...completion(), choices: [choice] }))
+    expect(await (await api.post({ ...BOTH, stream: streams })).text()).toContain(key)
+    expect(api.upstream.asked()).toEqual(['first'])
+  })
+
   it('content held back is the answer when no other model may be asked', async () => {
     await using api = await startThree(FILTERED)
     const response = await api.post({ ...ONE, stream: streams })
