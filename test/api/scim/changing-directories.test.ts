@@ -1,20 +1,11 @@
 /** Directories that change between two syncs, most of them in ways that hurt elsewhere: how the second sync ends. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
+import { useAccounts } from '../../support/directory-case.ts'
 import { manyGroups, startDirectory, type DirectoryGroup } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
 import { ofList } from '../../support/pull.ts'
-import { startSyncApi } from '../../support/sync.ts'
 
-const folders = new TemporaryFolders()
-let service: Awaited<ReturnType<typeof startSyncApi>>
-beforeAll(async () => {
-  service = await startSyncApi({ DATA_DIR: folders.make() })
-})
-afterAll(async () => {
-  await service.close()
-  folders.removeAll()
-})
+const { connect } = useAccounts()
 
 const ten = manyGroups(10)
 const members = (count: number, prefix = 'user') =>
@@ -127,11 +118,11 @@ const CHANGES: Readonly<Record<string, Change>> = {
   },
 }
 
-describe.each(Object.entries(CHANGES))('a directory that %s', (name, { before, after, ...expected }) => {
+describe.each(Object.entries(CHANGES))('a directory that %s', (_name, { before, after, ...expected }) => {
   it(`ends its second sync with ${expected.ends}`, async () => {
     const groups = [...before]
     await using directory = await startDirectory(groups)
-    const acme = await service.connect(directory.url, { account: name.replaceAll(' ', '-') })
+    const acme = await connect(directory.url)
     expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: before.length })
     const known = (await acme.groups()).data
     groups.splice(0, groups.length, ...after)
@@ -156,6 +147,6 @@ it('a directory whose groups move while it is read has all of them read', async 
       return undefined
     }),
   })
-  const acme = await service.connect(directory.url, { account: 'moves' })
+  const acme = await connect(directory.url)
   expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 250 })
 })
