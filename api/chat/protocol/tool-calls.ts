@@ -25,11 +25,13 @@ export function repairFunctionCall(call: JsonObject): unknown {
 
 /**
  * The tool calls of one choice of a stream: each part gets the index of its call, counted from 0 without gaps.
- * Providers give every call the index 0, leave the index out, or repeat id and name in every part. An id that is new
- * begins a call, whatever its index, unless it comes without a name amid the arguments of another: some make up an id for
- * each part. One that is known begins a call where a whole one is followed by a name and other arguments, or by a name at
- * another index: some give all calls one id. A part without an index belongs to the last. Where there is no id either, a call begins with a name beside another
- * one, and where a whole value of arguments is followed by another.
+ * Providers give every call the index 0, leave the index out, or repeat id and name in every part.
+ * - An id that is new begins a call, whatever its index, unless it comes without a name amid the arguments of another:
+ *   some make up an id for each part.
+ * - One that is known begins a call where a whole one is followed by a name and other arguments, or by a name at another
+ *   index: some give all calls one id.
+ * - A part without an index belongs to the last call. Where there is no id either, a call begins with a name beside
+ *   another one, and where a whole value of arguments is followed by another.
  */
 export class ToolCallStream {
   readonly #calls: OpenCall[] = []
@@ -125,7 +127,7 @@ export class ToolCallStream {
   }
 }
 
-/** Whether a part with the id of a whole call is another one. */
+/** Whether a part with the id of a whole call begins another one; `isElsewhere`: it has an index of its own. */
 function isOther(known: OpenCall, part: JsonObject, isElsewhere: boolean): boolean {
   const text = textIn(part)
   return nameIn(part) !== '' && (isElsewhere || (text !== '' && !known.isRepeated(text)))
