@@ -191,9 +191,8 @@ export function rightfulCurrent(dataDir: string, without?: string): string | und
  * links; gives its identifier, or undefined where there was nothing to do.
  */
 export function mendPointer(dataDir: string, isWhole: (id: string) => boolean): string | undefined {
-  const snapshots = listSnapshots(dataDir)
-  if (snapshots.some((id) => id === currentSnapshot(dataDir))) return undefined
-  const newest = snapshots.findLast(isWhole)
+  if ('id' in findCurrent(dataDir)) return undefined
+  const newest = listSnapshots(dataDir).findLast(isWhole)
   if (newest !== undefined) pointAt(dataDir, newest)
   return newest
 }
