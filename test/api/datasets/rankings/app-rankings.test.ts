@@ -45,13 +45,7 @@ beforeAll(async () => {
 
 afterAll(() => api.close())
 
-let keys = 0
-
-/** A request with a key and an account of its own, so that no test meets another one's limits. */
-async function ask(query = '', init: RequestInit = {}): Promise<Response> {
-  keys += 1
-  return api.get(`${PATH}${query}`, await api.makeKey('inference', `account ${keys}`), init)
-}
+const ask = (query = '', init?: RequestInit) => api.getAsNewAccount(`${PATH}${query}`, init)
 
 async function rankings(query = '') {
   const response = await ask(query)

@@ -28,7 +28,6 @@ const CONTENT: SnapshotContent = {
 }
 
 let api: Api
-let keys = 0
 
 beforeAll(async () => {
   const dataDir = folders.make()
@@ -41,12 +40,8 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-/** A request with a key and an account of its own. */
-async function ask(query: string, init: RequestInit = {}): Promise<Response> {
-  keys += 1
-  const key = await api.makeKey('inference', `account ${keys}`)
-  return api.get(`/datasets/app-rankings/daily${query}`, key, init)
-}
+const ask = (query: string, init?: RequestInit) =>
+  api.getAsNewAccount(`/datasets/app-rankings/daily${query}`, init)
 
 function linksOf(response: Response): Record<string, string | undefined> {
   const links = [...(response.headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g)]

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../../../pipeline/config.ts'
-import { parseClickHouseAddress } from '../../../../../pipeline/sources/clickhouse/address.ts'
 import { plan } from '../../../../../pipeline/commands/plan.ts'
 import { runNightly } from '../../../../../pipeline/run.ts'
 import { USUAL_RUN, type RunOptions } from '../../../../../pipeline/run-options.ts'
@@ -125,6 +124,16 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
       options,
     )
 
+  /** Where the rows of a table were counted by the cluster, and those of a file of the first day. */
+  async function countBoth(table: string, csv: string) {
+    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
+    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
+    writeRaw(fromFiles, `usage/date=${DAYS[0]}/rows.csv`, csv)
+    await runAt(fromFiles, '2026-01-07T02:00:00Z')
+    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', `=${table}`))
+    return { fromFiles, fromCluster }
+  }
+
   it('gives the same snapshot as the same rows in files, byte for byte', async () => {
     await runAt(asFiles, '2026-01-07T02:00:00Z')
     await runAt(asCluster, '2026-01-07T02:00:00Z', cluster.address)
@@ -238,11 +247,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
         'ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts',
     )
     await cluster.run(toInsert(rows, 'unsigned'))
-    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
-    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
-    writeRaw(fromFiles, `usage/date=${day}/rows.csv`, toCsv(rows))
-    await runAt(fromFiles, '2026-01-07T02:00:00Z')
-    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=unsigned'))
+    const { fromFiles, fromCluster } = await countBoth('unsigned', toCsv(rows))
     for (const sql of [
       'SELECT * EXCLUDE (fingerprint, counted_at) FROM days',
       'FROM usage_daily ORDER BY app_id',
@@ -294,15 +299,8 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     await cluster.run(
       `INSERT INTO ${table} (${header}) VALUES ${tuples.join(',').replaceAll(/'(\d+)'/g, '$1')}`,
     )
-    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
-    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
-    writeRaw(
-      fromFiles,
-      `usage/date=${DAYS[0]}/rows.csv`,
-      `${header}\n${rows.map((row) => row.join(',')).join('\n')}\n`,
-    )
-    await runAt(fromFiles, '2026-01-07T02:00:00Z')
-    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', `=${table}`))
+    const csv = `${header}\n${rows.map((row) => row.join(',')).join('\n')}\n`
+    const { fromFiles, fromCluster } = await countBoth(table, csv)
     for (const sql of [
       'SELECT * EXCLUDE (fingerprint, counted_at) FROM days',
       'FROM usage_daily ORDER BY app_id',
@@ -337,15 +335,8 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
         'ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts',
     )
     await cluster.run(`INSERT INTO described (${columns}) VALUES ${rows.map((row) => `(${row})`).join(',')}`)
-    const [fromFiles, fromCluster] = [folders.make(), folders.make()]
-    for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
-    writeRaw(
-      fromFiles,
-      `usage/date=${day}/rows.csv`,
-      `${[columns, ...rows].join('\n').replaceAll("'", '')}\n`,
-    )
-    await runAt(fromFiles, '2026-01-07T02:00:00Z')
-    await runAt(fromCluster, '2026-01-07T02:00:00Z', cluster.address.replace('=usage', '=described'))
+    const csv = `${[columns, ...rows].join('\n').replaceAll("'", '')}\n`
+    const { fromFiles, fromCluster } = await countBoth('described', csv)
     const models = 'FROM usage_by_model ORDER BY ALL'
     const counted = await queryWarehouse(fromFiles, models)
     expect(counted).toHaveLength(5)
@@ -456,32 +447,5 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(currentSnapshot(asCluster)).toBe(before)
     const reports = await queryWarehouse(asCluster, 'SELECT report FROM runs')
     expect(JSON.stringify(reports)).not.toContain(PASSWORD)
-  })
-})
-
-describe('USAGE_SOURCE', () => {
-  it('names host, credentials, database, table and cluster', () => {
-    expect(parseClickHouseAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
-      url: 'https://host:8123',
-      user: 'u',
-      password: 'p@',
-      database: 'db',
-      table: 't',
-      cluster: 'c',
-    })
-  })
-
-  it.each([
-    'clickhouse://host/db',
-    'clickhouse://host?table=t',
-    'clickhouse://host/db?table=t;DROP',
-    'clickhouse://host/db?table=t&clutser=c',
-    'clickhouse://u:100%@host/db?table=t',
-    'postgres://host/db?table=t',
-    'cluster',
-  ])('%s is refused with the form it must have', (address) => {
-    expect(() => readConfig({ USAGE_SOURCE: address })).toThrow(
-      'clickhouse://user:password@host:port/database',
-    )
   })
 })

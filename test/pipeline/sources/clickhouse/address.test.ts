@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { readConfig } from '../../../../pipeline/config.ts'
+import { parseClickHouseAddress } from '../../../../pipeline/sources/clickhouse/address.ts'
+
+describe('USAGE_SOURCE', () => {
+  it('names host, credentials, database, table and cluster', () => {
+    expect(parseClickHouseAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
+      url: 'https://host:8123',
+      user: 'u',
+      password: 'p@',
+      database: 'db',
+      table: 't',
+      cluster: 'c',
+    })
+  })
+
+  it.each([
+    'clickhouse://host/db',
+    'clickhouse://host?table=t',
+    'clickhouse://host/db?table=t;DROP',
+    'clickhouse://host/db?table=t&clutser=c',
+    'clickhouse://u:100%@host/db?table=t',
+    'postgres://host/db?table=t',
+    'cluster',
+  ])('%s is refused with the form it must have', (address) => {
+    expect(() => readConfig({ USAGE_SOURCE: address })).toThrow(
+      'clickhouse://user:password@host:port/database',
+    )
+  })
+})
