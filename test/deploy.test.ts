@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { PINNED_RUNTIME } from '../pipeline/contract/version.ts'
 import { startApi } from './support/api.ts'
-import { TemporaryFolders } from './support/nightly.ts'
+import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
 
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')

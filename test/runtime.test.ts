@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { TemporaryFolders } from './support/nightly.ts'
+import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { hasProgram } from './support/programs.ts'
 import { REPOSITORY, startProcess } from './support/processes.ts'
 

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { TemporaryFolders } from './support/nightly.ts'
+import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from './support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, expect, it } from 'vitest'
 import { rankingsSchema, startApi } from './support/api.ts'
-import { TemporaryFolders, publish, queryCurrent, runCommand, writeRaw } from './support/nightly.ts'
+import { TemporaryFolders, publish, queryCurrent, runCommand, writeRaw } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
 
 const folders = new TemporaryFolders()

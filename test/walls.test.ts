@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { TemporaryFolders } from './support/nightly.ts'
+import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
 
 /** Files that import `one` from another, and what the linter says of each. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { checkConfig } from '../../api/commands/check-config.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { freePort, portOf } from '../support/ports.ts'
 import { REPOSITORY, runCommandLine, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 

@@ -10,7 +10,7 @@ import { keptExamples } from '../../api/openapi/document.ts'
 import { COMPLETIONS_PATH } from '../../api/paths.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import { startSampleApi } from '../support/sample-api.ts'
 

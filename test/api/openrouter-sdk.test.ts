@@ -7,8 +7,8 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey } from '../../api/accounts/keys/credentials.ts'
 import { startApi, type Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
-import { publishSnapshot } from '../support/snapshot.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const APPS = 120

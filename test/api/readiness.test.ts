@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
-import { publishSnapshot } from '../support/snapshot.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

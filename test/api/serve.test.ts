@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { startApi } from '../support/api.ts'
-import { TemporaryFolders } from '../support/nightly.ts'
-import { publishSnapshot } from '../support/snapshot.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -4,11 +4,11 @@
  */
 import { UsageError, parseCommandLine } from '../../pipeline/contract/program.ts'
 import { note, print } from '../../pipeline/contract/terminal.ts'
-import { benchChat } from './chat.ts'
+import { benchChat } from './chat/chat.ts'
 import type { Print } from './measure.ts'
-import { benchPipeline } from './pipeline.ts'
-import { benchScim } from './scim.ts'
-import { benchServing } from './serving.ts'
+import { benchPipeline } from './pipeline/pipeline.ts'
+import { benchScim } from './scim/scim.ts'
+import { benchServing } from './serving/serving.ts'
 
 type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
 

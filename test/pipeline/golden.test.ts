@@ -1,16 +1,23 @@
 /**
  * A hand-made folder of raw input that holds every rule, in two states: the first run, and a later run after files
- * were added. The expected tables beside it come from test/support/oracle.ts, never from the pipeline; the figures of
+ * were added. The expected tables beside it come from test/support/pipeline/oracle.ts, never from the pipeline; the figures of
  * the tests under "checked by hand" were added up on paper.
  */
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { copyRaw, currentSnapshot, publish, query, TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import {
+  copyRaw,
+  currentSnapshot,
+  publish,
+  query,
+  TemporaryFolders,
+  writeRaw,
+} from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
-import type { TextRow } from '../support/nightly.ts'
-import { computeDataset } from '../support/oracle-reading.ts'
-import type { Dataset } from '../support/oracle-reading.ts'
+import type { TextRow } from '../support/pipeline/nightly.ts'
+import { computeDataset } from '../support/pipeline/oracle-reading.ts'
+import type { Dataset } from '../support/pipeline/oracle-reading.ts'
 import {
   coverage,
   FILTERS,
@@ -19,8 +26,8 @@ import {
   ranking,
   restatements,
   type Correction,
-} from '../support/oracle.ts'
-import type { Question, Rank } from '../support/oracle.ts'
+} from '../support/pipeline/oracle.ts'
+import type { Question, Rank } from '../support/pipeline/oracle.ts'
 
 const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
 

@@ -11,8 +11,8 @@ import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { sendOverHttp } from '../../pipeline/contract/webhook.ts'
 import { pointAt } from '../../pipeline/snapshot/list.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
-import { SILENT } from '../support/in-process.ts'
-import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/nightly.ts'
+import { SILENT } from '../support/pipeline/in-process.ts'
+import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -6,10 +6,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { publish, queryCurrent, TemporaryFolders } from '../support/nightly.ts'
+import { publish, queryCurrent, TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
-import type { TextRow } from '../support/nightly.ts'
-import { parseCsv } from '../support/oracle-reading.ts'
+import type { TextRow } from '../support/pipeline/nightly.ts'
+import { parseCsv } from '../support/pipeline/oracle-reading.ts'
 
 const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
 const SAMPLE = join(REPOSITORY, 'data', 'sample')

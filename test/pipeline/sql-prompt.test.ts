@@ -3,8 +3,8 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlPrompt } from '../../pipeline/sql-prompt.ts'
 import { formatTable } from '../../pipeline/terminal/table-text.ts'
-import { runAt } from '../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../support/nightly.ts'
+import { runAt } from '../support/pipeline/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../support/pipeline/nightly.ts'
 import { runCommandLine } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -1,8 +1,8 @@
 /** The API over what a run publishes of the sample that the project brings. */
 import { join } from 'node:path'
 import { startApi, type Api } from './api.ts'
-import { runAt } from './in-process.ts'
-import { copyRaw } from './nightly.ts'
+import { runAt } from './pipeline/in-process.ts'
+import { copyRaw } from './pipeline/nightly.ts'
 import { REPOSITORY } from './processes.ts'
 
 /** Publishes the sample in an empty `dataDir`, and serves it at noon after its last day. */

@@ -1,7 +1,7 @@
 /** The store on which a test of stored data runs: SQLite, and PostgreSQL among the system tests. */
 import { describe, it } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
-import { TemporaryFolders } from './nightly.ts'
+import { TemporaryFolders } from './pipeline/nightly.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
 
 /** One kind of store; `describe.each(stores.kinds)('… on $name', ({ fresh }) => …)`. */

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { said } from '../support/api.ts'
-import { TemporaryFolders, currentSnapshot } from '../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot } from '../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
-import { completion, json, startUpstream } from '../support/upstream.ts'
+import { completion, json, startUpstream } from '../support/chat/upstream.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { backupCommand } from '../../../api/commands/backup.ts'
 import { restoreCommand } from '../../../api/commands/restore.ts'
 import { rankingsSchema, startApi } from '../../support/api.ts'
-import { TemporaryFolders, publish, writeRaw } from '../../support/nightly.ts'
+import { TemporaryFolders, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, expect, it } from 'vitest'
 import { rankingsSchema, until } from '../../support/api.ts'
-import { MESSAGES, startChat } from '../../support/chat.ts'
-import { publish, TemporaryFolders } from '../../support/nightly.ts'
+import { MESSAGES, startChat } from '../../support/chat/chat.ts'
+import { publish, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import {
   chunk,
   chunksOf,
@@ -15,7 +15,7 @@ import {
   startUpstream,
   status,
   stream,
-} from '../../support/upstream.ts'
+} from '../../support/chat/upstream.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -2,7 +2,7 @@
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI, { InternalServerError, RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import {
   chunk,
   chunksOf,
@@ -12,7 +12,7 @@ import {
   status,
   stream,
   type Behaviour,
-} from '../../support/upstream.ts'
+} from '../../support/chat/upstream.ts'
 
 let chat: ScriptedChat
 let openai: OpenAI

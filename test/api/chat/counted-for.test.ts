@@ -1,7 +1,7 @@
 /** Each reply says for which app it was counted, and each record which tokens were told (CONTRACT 6). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import {
   answers,
   chunksOf,
@@ -11,7 +11,7 @@ import {
   status,
   stream,
   type Behaviour,
-} from '../../support/upstream.ts'
+} from '../../support/chat/upstream.ts'
 
 let chat: ScriptedChat
 beforeAll(async () => {

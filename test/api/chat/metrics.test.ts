@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { createChatMetrics, watchUsageLog } from '../../../api/chat/metrics.ts'
-import { failedRecord, usageRecord } from '../../support/usage-records.ts'
+import { failedRecord, usageRecord } from '../../support/chat/usage-records.ts'
 
 const CANDIDATE = { model: 'author/slug', provider: 'acme' }
 const LABELS = 'model="author/slug",provider="acme"'

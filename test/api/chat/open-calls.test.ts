@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { BASE_PATH } from '../../../api/paths.ts'
 import { until } from '../../support/api.ts'
-import { MESSAGES, startChat, startScriptedChat, type ScriptedChat } from '../../support/chat.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { MESSAGES, startChat, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import {
   answers,
   chunk,
@@ -19,8 +19,8 @@ import {
   stream,
   USAGE,
   type Behaviour,
-} from '../../support/upstream.ts'
-import { readRecords } from '../../support/usage-records.ts'
+} from '../../support/chat/upstream.ts'
+import { readRecords } from '../../support/chat/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

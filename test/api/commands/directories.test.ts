@@ -12,11 +12,16 @@ import { FAILURES } from '../../../api/scim/failures.ts'
 import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import { COMMANDS } from '../../../api/commands/directory-commands.ts'
 import { startProgram } from '../../support/api.ts'
-import { DIRECTORY_TOKEN, groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import {
+  DIRECTORY_TOKEN,
+  groupsNamed,
+  manyGroups,
+  startDirectory,
+} from '../../support/scim/faulty-directory.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
-import { jobSchema, TOKEN_VARIABLE } from '../../support/sync.ts'
+import { jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 const stores = new TestStores()

@@ -3,7 +3,7 @@ import { findKey } from '../../../api/accounts/keys/key-store.ts'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { startProgram } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -3,8 +3,8 @@ import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { isStale } from '../../../api/datasets/status.ts'
 import { VERSION } from '../../../pipeline/contract/version.ts'
 import { startApi } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -28,7 +28,7 @@ import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
 import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 const { log, messages } = memoryLog()

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,9 +1,9 @@
 /** Directories that change between two syncs, most of them in ways that hurt elsewhere: how the second sync ends. */
 import { describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
-import { useAccounts } from '../../support/directory-case.ts'
-import { manyGroups, startDirectory, type DirectoryGroup } from '../../support/faulty-directory.ts'
-import { ofList } from '../../support/pull.ts'
+import { useAccounts } from '../../support/scim/directory-case.ts'
+import { manyGroups, startDirectory, type DirectoryGroup } from '../../support/scim/faulty-directory.ts'
+import { ofList } from '../../support/scim/pull.ts'
 
 const { connect } = useAccounts()
 

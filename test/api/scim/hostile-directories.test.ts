@@ -4,8 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { SyncLimits } from '../../../api/scim/directory/limits.ts'
 import type { Failure } from '../../../api/scim/failures.ts'
-import { startDirectory, type Quirk, type Reply } from '../../support/faulty-directory.ts'
-import { failureOf, ofList } from '../../support/pull.ts'
+import { startDirectory, type Quirk, type Reply } from '../../support/scim/faulty-directory.ts'
+import { failureOf, ofList } from '../../support/scim/pull.ts'
 
 const MIB = 1024 * 1024
 /** The limits in force, a hundredth of them. */

@@ -2,9 +2,14 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/jobs/job-store.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { DIRECTORY_TOKEN, groupsNamed, startDirectory, type Quirk } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { startSyncApi } from '../../support/sync.ts'
+import {
+  DIRECTORY_TOKEN,
+  groupsNamed,
+  startDirectory,
+  type Quirk,
+} from '../../support/scim/faulty-directory.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { startSyncApi } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

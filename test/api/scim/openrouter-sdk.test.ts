@@ -3,9 +3,9 @@ import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sd
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
-import { manyGroups, startDirectory } from '../../support/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
-import { startSyncApi } from '../../support/sync.ts'
+import { manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { startSyncApi } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 

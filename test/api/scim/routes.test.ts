@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
-import { groupsNamed, manyGroups, startDirectory } from '../../support/faulty-directory.ts'
+import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../support/stores.ts'
-import { startSyncApi } from '../../support/sync.ts'
+import { startSyncApi } from '../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -4,7 +4,7 @@ import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { warnOfNewStore } from '../../../api/store/new-store.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { memoryLog } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

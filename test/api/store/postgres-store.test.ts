@@ -1,7 +1,7 @@
 import dns from 'node:dns'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -17,8 +17,8 @@ import {
   sha256,
   SOURCES,
   TEXT_FILES,
-} from '../../support/bundle.ts'
-import { TemporaryFolders, query, queryCurrent } from '../../support/nightly.ts'
+} from '../../support/pipeline/bundle.ts'
+import { TemporaryFolders, query, queryCurrent } from '../../support/pipeline/nightly.ts'
 
 /** The Parquet files of each table. */
 const FILES = {

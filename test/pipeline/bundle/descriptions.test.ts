@@ -18,8 +18,8 @@ import {
   explained,
   publishBundle,
   sha256,
-} from '../../support/bundle.ts'
-import { query, TemporaryFolders } from '../../support/nightly.ts'
+} from '../../support/pipeline/bundle.ts'
+import { query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

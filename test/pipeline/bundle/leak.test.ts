@@ -3,8 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { queryWarehouse } from '../../support/in-process.ts'
-import { currentSnapshot, publish, query, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { queryWarehouse } from '../../support/pipeline/in-process.ts'
+import {
+  currentSnapshot,
+  publish,
+  query,
+  TemporaryFolders,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 
 const APPS = [
   { id: 5_801_733_204_918_273_001n, name: 'Zzyzx-verborgen-Ü', visibility: 'hidden', alias_of: '' },

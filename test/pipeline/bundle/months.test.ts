@@ -7,9 +7,9 @@ import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Report } from '../../../pipeline/run.ts'
-import { fact } from '../../support/in-process.ts'
-import { Months, monthsOf } from '../../support/months.ts'
-import { TemporaryFolders, currentSnapshot, queryCurrent } from '../../support/nightly.ts'
+import { fact } from '../../support/pipeline/in-process.ts'
+import { Months, monthsOf } from '../../support/pipeline/months.ts'
+import { TemporaryFolders, currentSnapshot, queryCurrent } from '../../support/pipeline/nightly.ts'
 
 const MONTHS = ['2025-12', '2026-01', '2026-02', '2026-03']
 const RECENT = 'app_daily/month=2026-02.parquet'

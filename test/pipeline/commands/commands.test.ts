@@ -17,10 +17,10 @@ import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts
 import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { SILENT } from '../../support/in-process.ts'
-import { TemporaryFolders, runCommand, startNightly, writeRaw } from '../../support/nightly.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
-import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
+import { SILENT } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, runCommand, startNightly, writeRaw } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { noSuchSnapshot } from '../../../pipeline/snapshot/list.ts'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../support/nightly.ts'
-import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/published-twice.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pointAt, recordRetraction } from '../../../pipeline/snapshot/list.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { runAt } from '../../support/in-process.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -12,7 +12,7 @@ import {
   runCommand,
   startCommand,
   writeRaw,
-} from '../../support/nightly.ts'
+} from '../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260108T020000Z'

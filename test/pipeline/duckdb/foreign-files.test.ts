@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { openWarehouse, openWarehouseToRead } from '../../../pipeline/duckdb/warehouse.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 /** Enough apps that most lists are cut at 200, and figures so small that equal totals lie across the cut. */
 const APPS = 2500

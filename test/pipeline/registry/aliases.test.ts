@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { resolveAliases } from '../../../pipeline/registry/registry.ts'
 import { execute } from '../../../pipeline/duckdb/statements.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 /** By id, from 1 on: the app whose alias it is. */
 type Aliases = readonly (number | null)[]

@@ -9,10 +9,10 @@ import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { USUAL_RUN } from '../../../pipeline/run-options.ts'
 import { memoryLog } from '../../support/api.ts'
-import { queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
-import { rawFile } from '../../support/raw-files.ts'
-import type { RawFormat } from '../../support/raw-files.ts'
+import { queryWarehouse, runAt, SILENT } from '../../support/pipeline/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { rawFile } from '../../support/pipeline/raw-files.ts'
+import type { RawFormat } from '../../support/pipeline/raw-files.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly } from '../../../pipeline/run.ts'
-import { SILENT, fact, queryWarehouse, runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+import { SILENT, fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
 const AS_OF = '2026-01-10T02:00:00Z'

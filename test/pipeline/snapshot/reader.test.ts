@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
-import { currentSnapshot, publish, query, TemporaryFolders } from '../../support/nightly.ts'
+import { currentSnapshot, publish, query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
-import type { TextRow } from '../../support/nightly.ts'
+import type { TextRow } from '../../support/pipeline/nightly.ts'
 
 const RANKING_COLUMNS = ['rank', 'app_id', 'app_name', 'total_requests', 'total_tokens']
 

@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { readRange } from '../../../pipeline/run-options.ts'
-import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../support/nightly.ts'
+import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

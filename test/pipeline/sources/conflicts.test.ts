@@ -1,8 +1,8 @@
 /** Rows of one request that say different things are told apart from redeliveries, and block a run. */
 import { afterAll, expect, it } from 'vitest'
 import { BlockedError } from '../../../pipeline/errors.ts'
-import { fact, runAt } from '../../support/in-process.ts'
-import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { fact, runAt } from '../../support/pipeline/in-process.ts'
+import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

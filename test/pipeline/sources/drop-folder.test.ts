@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { fingerprintOf, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
-import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { fact, runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/nightly.ts'
+import { fact, runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const ROWS = 300_000
 const DAY = '2026-01-05'

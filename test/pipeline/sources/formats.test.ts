@@ -29,7 +29,7 @@ import {
   runNightly,
   TemporaryFolders,
   writeRaw,
-} from '../../support/nightly.ts'
+} from '../../support/pipeline/nightly.ts'
 
 const AS_OF = '2025-03-01T02:00:00Z'
 

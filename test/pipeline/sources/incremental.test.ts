@@ -14,8 +14,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly, chooseAsOf } from '../../../pipeline/run.ts'
-import { fact, queryWarehouse, runAt, SILENT } from '../../support/in-process.ts'
-import { TemporaryFolders, copyRaw, queryCurrent, writeRaw } from '../../support/nightly.ts'
+import { fact, queryWarehouse, runAt, SILENT } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

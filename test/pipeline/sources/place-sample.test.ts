@@ -5,8 +5,8 @@ import { run } from '../../../pipeline/commands/run.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { placeSample } from '../../../pipeline/sources/sample.ts'
 import { listRegistryFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
-import { SILENT } from '../../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { SILENT } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

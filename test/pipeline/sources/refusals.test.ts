@@ -2,7 +2,13 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { currentSnapshot, publish, runNightly, TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import {
+  currentSnapshot,
+  publish,
+  runNightly,
+  TemporaryFolders,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 
 const APPS_HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
 const USAGE_HEADER = 'ts,app_id,prompt_tokens,completion_tokens'

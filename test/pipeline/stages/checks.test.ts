@@ -5,8 +5,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile } from '../../../pipeline/duckdb/statements.ts'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, currentSnapshot, writeRaw } from '../../support/nightly.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, currentSnapshot, writeRaw } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')

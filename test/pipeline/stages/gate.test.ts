@@ -6,7 +6,7 @@ import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { volumeFinding } from '../../../pipeline/stages/gate.ts'
 import type { Volume } from '../../../pipeline/stages/gate.ts'
-import { fact, queryWarehouse, runAt } from '../../support/in-process.ts'
+import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import {
   copyRaw,
   currentSnapshot,
@@ -14,7 +14,7 @@ import {
   runCommand,
   TemporaryFolders,
   writeRaw,
-} from '../../support/nightly.ts'
+} from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -7,10 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeKey, startApi, startProgram, startServer } from '../../support/api.ts'
 import { halfRequest, untilClosing } from '../../support/connections.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { portOf } from '../../support/ports.ts'
 import { startWithoutPrivilege } from '../../support/processes.ts'
-import { publishSnapshot } from '../../support/snapshot.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, said, startAll, startProgram, tryIt, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { freePort } from '../../support/ports.ts'
 import { hasProgram } from '../../support/programs.ts'
 

@@ -1,7 +1,7 @@
 /** The bench runs: every case once for a moment, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
 import { printedBy } from '../../support/printed.ts'
-import { benchChat } from '../../bench/chat.ts'
+import { benchChat } from '../../bench/chat/chat.ts'
 
 it('whole replies and streams, straight and through both gateways', async () => {
   const text = await printedBy((print) =>

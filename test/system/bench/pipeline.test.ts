@@ -1,8 +1,8 @@
 /** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
 import { printedBy, tableRows } from '../../support/printed.ts'
-import { benchPipeline } from '../../bench/pipeline.ts'
-import type { Sizes } from '../../bench/pipeline.ts'
+import { benchPipeline } from '../../bench/pipeline/pipeline.ts'
+import type { Sizes } from '../../bench/pipeline/pipeline.ts'
 
 const TINY: Sizes = {
   runs: 1,

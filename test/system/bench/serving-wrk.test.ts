@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { TemporaryFolders } from '../../support/nightly.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { hasProgram } from '../../support/programs.ts'
 import { figure } from '../../bench/measure.ts'
-import { REQUESTS_PER_KEY } from '../../bench/serving-load-task.ts'
-import { loadWithWrk } from '../../bench/serving-wrk.ts'
+import { REQUESTS_PER_KEY } from '../../bench/serving/load-task.ts'
+import { loadWithWrk } from '../../bench/serving/wrk.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

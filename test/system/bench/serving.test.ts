@@ -1,8 +1,8 @@
 /** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
 import { expect, it } from 'vitest'
 import { printedBy, tableRows } from '../../support/printed.ts'
-import { benchServing } from '../../bench/serving.ts'
-import type { Sizes } from '../../bench/serving.ts'
+import { benchServing } from '../../bench/serving/serving.ts'
+import type { Sizes } from '../../bench/serving/serving.ts'
 
 const TINY: Sizes = {
   cases: [{ apps: 200, days: 40, windows: 2, plainEvery: 2, sqliteWindows: 1 }],

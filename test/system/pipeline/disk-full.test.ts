@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
-import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/two-nights.ts'
+import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
 
 const SIZE = '48m'
 const APPS = 20_000

@@ -24,7 +24,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rebuild } from '../../../pipeline/commands/rebuild.ts'
 import { readConfig } from '../../../pipeline/config.ts'
-import { SILENT, runAt } from '../../support/in-process.ts'
+import { SILENT, runAt } from '../../support/pipeline/in-process.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -33,7 +33,7 @@ import {
   startCommand,
   startNightly,
   writeRaw,
-} from '../../support/nightly.ts'
+} from '../../support/pipeline/nightly.ts'
 import { startWithoutPrivilege, type Ended } from '../../support/processes.ts'
 
 const DAY = '2026-01-06'

@@ -14,11 +14,11 @@ import {
   startNightly,
   TemporaryFolders,
   writeRaw,
-} from '../../support/nightly.ts'
+} from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
-import type { TextRow } from '../../support/nightly.ts'
-import { computeDataset } from '../../support/oracle-reading.ts'
-import { publicDays } from '../../support/oracle.ts'
+import type { TextRow } from '../../support/pipeline/nightly.ts'
+import { computeDataset } from '../../support/pipeline/oracle-reading.ts'
+import { publicDays } from '../../support/pipeline/oracle.ts'
 import { randomFrom, seedFrom } from '../../support/random.ts'
 
 const KILLS = 50

@@ -19,7 +19,7 @@ import { z } from 'zod'
 import { readLastRun } from '../../../pipeline/contract/last-run.ts'
 import { readVerification } from '../../../pipeline/contract/verification.ts'
 import { until } from '../../support/api.ts'
-import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/nightly.ts'
+import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')

@@ -1,7 +1,7 @@
 /** `npm run sql` on a terminal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { runAt } from '../../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/nightly.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 import { HAS_TERMINAL, openTerminal } from '../../support/terminal.ts'
 
 const folders = new TemporaryFolders()

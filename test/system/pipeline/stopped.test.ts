@@ -1,8 +1,8 @@
 /** A run that is stopped in each of its stages, kindly or not: the snapshot before stays, the next run is right. */
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/nightly.ts'
-import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/two-nights.ts'
+import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
+import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
 
 const APPS = 30_000
 const STAGES = ['load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish']

@@ -11,9 +11,9 @@ import { openUsageLog } from '../../../../api/chat/records/usage-log.ts'
 import { OperatorError } from '../../../../api/http/errors.ts'
 import { openStore } from '../../../../api/store/open-store.ts'
 import { memoryLog, until } from '../../../support/api.ts'
-import { runAt } from '../../../support/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { usageRecord } from '../../../support/usage-records.ts'
+import { runAt } from '../../../support/pipeline/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { usageRecord } from '../../../support/chat/usage-records.ts'
 
 const NOON = new Date('2026-03-10T12:00:00Z')
 

@@ -1,7 +1,7 @@
 /** How providers fail: each behaviour by its name, whole and streamed, alone and with a backup. */
-import { describeCases, does, type Outcome, type ProviderCase } from '../../../support/provider-case.ts'
-import { anthropic, google, openai, vllm } from '../../../support/provider-errors.ts'
-import { chunk, completion, json, sse, status, stream } from '../../../support/upstream.ts'
+import { describeCases, does, type Outcome, type ProviderCase } from '../../../support/chat/provider-case.ts'
+import { anthropic, google, openai, vllm } from '../../../support/chat/provider-errors.ts'
+import { chunk, completion, json, sse, status, stream } from '../../../support/chat/upstream.ts'
 
 /** A failure of the provider's, or of what is ours with it: the next one is asked. */
 const BROKEN: Outcome = { status: 502, type: 'provider_unavailable', retryAfter: '5', backup: true }

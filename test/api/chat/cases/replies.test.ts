@@ -1,5 +1,5 @@
 /** What providers send where they answer: each behaviour by its name, whole and streamed, alone and with a backup. */
-import { describeCases, sends, type ProviderCase } from '../../../support/provider-case.ts'
+import { describeCases, sends, type ProviderCase } from '../../../support/chat/provider-case.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
 type Members = Readonly<Record<string, unknown>>

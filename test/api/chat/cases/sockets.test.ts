@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
 import { portOf } from '../../../support/ports.ts'
-import { chunksOf, completion, sse } from '../../../support/upstream.ts'
+import { chunksOf, completion, sse } from '../../../support/chat/upstream.ts'
 
 /** What the socket says; `body` is the reply that was asked for. */
 type Speak = (socket: Socket, body: string) => void

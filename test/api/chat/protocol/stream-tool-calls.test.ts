@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { askForStream } from '../../../support/chat-stream.ts'
-import { startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
-import { chunk, completion, json, sse, stream } from '../../../support/upstream.ts'
+import { askForStream } from '../../../support/chat/chat-stream.ts'
+import { startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
+import { chunk, completion, json, sse, stream } from '../../../support/chat/upstream.ts'
 
 let chat: ScriptedChat
 

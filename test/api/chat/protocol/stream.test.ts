@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../../../support/api.ts'
-import { askForStream } from '../../../support/chat-stream.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
+import { askForStream } from '../../../support/chat/chat-stream.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
 import {
   answers,
   chunk,
@@ -18,7 +18,7 @@ import {
   stream,
   USAGE,
   type Behaviour,
-} from '../../../support/upstream.ts'
+} from '../../../support/chat/upstream.ts'
 
 /** The longest silence of a provider where a test waits for its end, and a pause of the client that is longer. */
 const IDLE_MS = 1000

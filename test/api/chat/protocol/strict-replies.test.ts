@@ -1,7 +1,7 @@
 /** What strict clients need beside content and tool calls: finishes, reasoning, usage, and what stands beside them. */
 import { describe, expect, it } from 'vitest'
-import { readStream, readWhole } from '../../../support/chat-readers.ts'
-import { chunk, completion } from '../../../support/upstream.ts'
+import { readStream, readWhole } from '../../../support/chat/chat-readers.ts'
+import { chunk, completion } from '../../../support/chat/upstream.ts'
 
 const CALL = { index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { readStream, readWhole } from '../../../support/chat-readers.ts'
-import { chunk, completion } from '../../../support/upstream.ts'
+import { readStream, readWhole } from '../../../support/chat/chat-readers.ts'
+import { chunk, completion } from '../../../support/chat/upstream.ts'
 
 const part = (inner: unknown, more: Readonly<Record<string, unknown>> = {}) => ({
   index: 0,

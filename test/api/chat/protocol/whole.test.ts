@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
-import { answers, completion, json, stream, type Behaviour } from '../../../support/upstream.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
+import { answers, completion, json, stream, type Behaviour } from '../../../support/chat/upstream.ts'
 
 /** Longer than any test may take: nothing ends because its time is over. */
 const HOUR_MS = 3_600_000

@@ -13,7 +13,7 @@ import { basename, dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { createDayFiles } from '../../../../api/chat/records/day-files.ts'
 import { addDays } from '../../../../pipeline/contract/calendar.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,9 +1,9 @@
 /** The records of chat as the pipeline counts them. */
 import { afterAll, expect, it } from 'vitest'
-import { fact, queryWarehouse, runAt } from '../../../support/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { openLog, REGISTRY } from '../../../support/usage-log.ts'
-import { failedRecord, usageRecord } from '../../../support/usage-records.ts'
+import { fact, queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
+import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { openLog, REGISTRY } from '../../../support/chat/usage-log.ts'
+import { failedRecord, usageRecord } from '../../../support/chat/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_RUN = '2026-03-12T02:00:00Z'

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createWaitingRecords, LAST_RESORT } from '../../../../api/chat/records/waiting-records.ts'
 import { memoryLog, until } from '../../../support/api.ts'
-import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { openLog } from '../../../support/usage-log.ts'
+import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { openLog } from '../../../support/chat/usage-log.ts'
 import {
   failedRecord,
   readRecords,
   requestIds,
   usageFiles,
   usageRecord,
-} from '../../../support/usage-records.ts'
+} from '../../../support/chat/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_DAY = '2026-03-11'

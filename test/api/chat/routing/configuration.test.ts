@@ -6,10 +6,10 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { readConfiguration } from '../../../../api/chat/routing/configuration.ts'
 import { OperatorError } from '../../../../api/http/errors.ts'
 import { envelopeSchema, startApi, startProgram, startServer, until } from '../../../support/api.ts'
-import { MESSAGES, startChat, writeModels } from '../../../support/chat.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { MESSAGES, startChat, writeModels } from '../../../support/chat/chat.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
-import { answers, startUpstream } from '../../../support/upstream.ts'
+import { answers, startUpstream } from '../../../support/chat/upstream.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { noProviderAvailable } from '../../../../api/chat/routing/no-provider.ts'
-import { MESSAGES, startChat, writeModels } from '../../../support/chat.ts'
+import { MESSAGES, startChat, writeModels } from '../../../support/chat/chat.ts'
 import { envelopeSchema } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import {
   answers,
@@ -18,8 +18,8 @@ import {
   status,
   stream,
   type Behaviour,
-} from '../../../support/upstream.ts'
-import { readRecords } from '../../../support/usage-records.ts'
+} from '../../../support/chat/upstream.ts'
+import { readRecords } from '../../../support/chat/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { envelopeSchema } from '../../../support/api.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
-import { answers } from '../../../support/upstream.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
+import { answers } from '../../../support/chat/upstream.ts'
 
 const fine = JSON.stringify({ model: 'a/one', messages: MESSAGES })
 /** A value of so many levels, in a form that is long in being written again. */

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer as createTcpServer } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { askForStream } from '../../../support/chat-stream.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat.ts'
+import { askForStream } from '../../../support/chat/chat-stream.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
 import {
   answers,
   chunk,
@@ -14,7 +14,7 @@ import {
   stall,
   stream,
   type Behaviour,
-} from '../../../support/upstream.ts'
+} from '../../../support/chat/upstream.ts'
 
 const HOUR_MS = 3_600_000
 const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { FailureKind } from '../../../../api/chat/routing/failure.ts'
 import { failureOf } from '../../../../api/chat/upstream/provider-error.ts'
-import { anthropic, google, openai, vllm } from '../../../support/provider-errors.ts'
+import { anthropic, google, openai, vllm } from '../../../support/chat/provider-errors.ts'
 
 const ERRORS: readonly (readonly [string, number, unknown, FailureKind])[] = [
   [

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createUpstream } from '../../../../api/chat/upstream/upstream.ts'
 import { portOf } from '../../../support/ports.ts'
-import { hangUp, json, reset, startUpstream, type Behaviour } from '../../../support/upstream.ts'
+import { hangUp, json, reset, startUpstream, type Behaviour } from '../../../support/chat/upstream.ts'
 
 const closings: (() => Promise<void>)[] = []
 afterEach(async () => {

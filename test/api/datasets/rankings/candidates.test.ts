@@ -9,7 +9,7 @@ import {
   readUpperBound,
 } from '../../../../api/datasets/rankings/read-ranking.ts'
 import { openSnapshot, type Snapshot } from '../../../../api/datasets/snapshots/open-snapshot.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import {
   DAYS,
   expectSamePages,
@@ -20,8 +20,8 @@ import {
   SIZES,
   type Shape,
   type Shaped,
-} from '../../../support/shaped-snapshot.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+} from '../../../support/pipeline/shaped-snapshot.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { rankingsSchema, startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 let api: Api

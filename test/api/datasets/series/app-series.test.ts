@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot, type SnapshotContent } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const seriesSchema = z.object({ data: z.array(z.object({ day: z.string() })) })

@@ -5,7 +5,7 @@ import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../.
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { catalogueOf } from '../../../../api/datasets/snapshots/catalogue.ts'
 import { memoryLog } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

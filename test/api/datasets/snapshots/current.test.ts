@@ -5,8 +5,8 @@ import { RECORDS_FOLDER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../pip
 import { followSnapshots, type CurrentSnapshot } from '../../../../api/datasets/snapshots/current.ts'
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { pointAt, publishSnapshot, type SnapshotContent } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { pointAt, publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

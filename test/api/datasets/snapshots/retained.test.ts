@@ -6,8 +6,8 @@ import { openSnapshot } from '../../../../api/datasets/snapshots/open-snapshot.t
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { RETRACTIONS_FOLDER } from '../../../../pipeline/contract/files.ts'
 import { memoryLog, startApi, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -1,14 +1,20 @@
 /** Groups that are read one by one: for their members, and before they are deleted. */
 import { describe, expect, it } from 'vitest'
-import { describeDirectories, hangUp, refused, status, useAccounts } from '../../../support/directory-case.ts'
+import {
+  describeDirectories,
+  hangUp,
+  refused,
+  status,
+  useAccounts,
+} from '../../../support/scim/directory-case.ts'
 import {
   manyGroups,
   startDirectory,
   usualReply,
   type DirectoryGroup,
   type Reply,
-} from '../../../support/faulty-directory.ts'
-import { ofList } from '../../../support/pull.ts'
+} from '../../../support/scim/faulty-directory.ts'
+import { ofList } from '../../../support/scim/pull.ts'
 
 const accounts = useAccounts()
 const { connect, warningsOf } = accounts

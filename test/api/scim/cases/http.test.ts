@@ -5,9 +5,9 @@ import {
   startIndexOf,
   status,
   useAccounts,
-} from '../../../support/directory-case.ts'
-import { listOf, manyGroups, type Quirk, type Reply } from '../../../support/faulty-directory.ts'
-import { ofList } from '../../../support/pull.ts'
+} from '../../../support/scim/directory-case.ts'
+import { listOf, manyGroups, type Quirk, type Reply } from '../../../support/scim/faulty-directory.ts'
+import { ofList } from '../../../support/scim/pull.ts'
 
 /** Answers once it was asked so many times for the list. */
 const faultsFirst = (faults: number, reply: Reply): Quirk =>

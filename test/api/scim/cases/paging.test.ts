@@ -6,7 +6,7 @@ import {
   startIndexOf,
   status,
   useAccounts,
-} from '../../../support/directory-case.ts'
+} from '../../../support/scim/directory-case.ts'
 import {
   listOf,
   manyGroups,
@@ -14,8 +14,8 @@ import {
   type DirectoryGroup,
   type Quirk,
   type Reply,
-} from '../../../support/faulty-directory.ts'
-import { ofList } from '../../../support/pull.ts'
+} from '../../../support/scim/faulty-directory.ts'
+import { ofList } from '../../../support/scim/pull.ts'
 
 const countOf = ({ query }: Asked, most: number) => Math.min(Number(query.get('count') ?? most), most)
 

@@ -1,7 +1,7 @@
 /** Groups and members as directories write them, most of them known from reports of their users. */
-import { describeDirectories, useAccounts } from '../../../support/directory-case.ts'
-import { groupsNamed, type Quirk } from '../../../support/faulty-directory.ts'
-import { ofList } from '../../../support/pull.ts'
+import { describeDirectories, useAccounts } from '../../../support/scim/directory-case.ts'
+import { groupsNamed, type Quirk } from '../../../support/scim/faulty-directory.ts'
+import { ofList } from '../../../support/scim/pull.ts'
 
 /** One odd group between two others. */
 const oddGroup = (group: unknown): Quirk => {

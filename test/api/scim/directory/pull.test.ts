@@ -7,8 +7,8 @@ import {
   usualReply,
   type DirectoryGroup,
   type Reply,
-} from '../../../support/faulty-directory.ts'
-import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/pull.ts'
+} from '../../../support/scim/faulty-directory.ts'
+import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/scim/pull.ts'
 
 describe('pull and members', () => {
   it('tells a list that is missing from one that is empty', async () => {

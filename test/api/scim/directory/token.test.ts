@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { SyncFailure } from '../../../../api/scim/failures.ts'
 import { readToken } from '../../../../api/scim/directory/token.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

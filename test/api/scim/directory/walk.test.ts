@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { listOf, manyGroups, startDirectory } from '../../../support/faulty-directory.ts'
-import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/pull.ts'
+import { listOf, manyGroups, startDirectory } from '../../../support/scim/faulty-directory.ts'
+import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/scim/pull.ts'
 
 describe('a list by index', () => {
   it.each([0, 1, 9, 10, 11, 35])('reads %i groups and knows that it was all of them', async (count) => {

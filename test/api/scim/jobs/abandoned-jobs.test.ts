@@ -13,7 +13,7 @@ import { HEARTBEAT } from '../../../../api/scim/jobs/run-job.ts'
 import { updateSchema } from '../../../../api/store/schema.ts'
 import { openSqlite } from '../../../../api/store/sqlite-store.ts'
 import { memoryLog } from '../../../support/api.ts'
-import { connectionTo } from '../../../support/sync.ts'
+import { connectionTo } from '../../../support/scim/sync.ts'
 
 afterEach(() => vi.restoreAllMocks())
 

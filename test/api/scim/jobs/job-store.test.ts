@@ -15,7 +15,7 @@ import {
 import { openStore } from '../../../../api/store/open-store.ts'
 import type { Store } from '../../../../api/store/store.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { connectionTo } from '../../../support/sync.ts'
+import { connectionTo } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

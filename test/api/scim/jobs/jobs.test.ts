@@ -10,9 +10,9 @@ import {
 } from '../../../../api/scim/directory/connection-store.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import { until } from '../../../support/api.ts'
-import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { connectionTo, startSyncApi } from '../../../support/sync.ts'
+import { connectionTo, startSyncApi } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

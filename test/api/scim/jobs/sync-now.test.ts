@@ -4,9 +4,9 @@ import { openStore, type StoreSettings } from '../../../../api/store/open-store.
 import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
 import { SyncFailure } from '../../../../api/scim/failures.ts'
 import { requestJob, showJob, takeNextJob } from '../../../../api/scim/jobs/job-store.ts'
-import { groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { groupsNamed, startDirectory } from '../../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { connectionTo, syncByCommand } from '../../../support/sync.ts'
+import { connectionTo, syncByCommand } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -7,9 +7,9 @@ import { createSyncJobs } from '../../../../api/scim/jobs/jobs.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import type { Store } from '../../../../api/store/store.ts'
 import { memoryLog, until } from '../../../support/api.ts'
-import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/faulty-directory.ts'
+import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../../support/sync.ts'
+import { connectionTo, QUICK, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -7,10 +7,10 @@ import {
   startDirectory,
   usualReply,
   type DirectoryGroup,
-} from '../../../support/faulty-directory.ts'
-import { ofList } from '../../../support/pull.ts'
+} from '../../../support/scim/faulty-directory.ts'
+import { ofList } from '../../../support/scim/pull.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { startSyncApi } from '../../../support/sync.ts'
+import { startSyncApi } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -1,8 +1,8 @@
 /** Pages of apps: one app, a search by name, a comparison, and what can be taken along; and the method page. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -1,8 +1,8 @@
 /** GET /models: the models of the public apps, as chart and table. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const LAST_DAY = '2026-11-19'
 const folders = new TemporaryFolders()

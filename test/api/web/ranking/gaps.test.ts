@@ -1,8 +1,8 @@
 /** What the page says of days that the data does not have. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
-import { runAt } from '../../../support/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { runAt } from '../../../support/pipeline/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

@@ -10,8 +10,8 @@ import { openSnapshot, type Snapshot } from '../../../../api/datasets/snapshots/
 import { rankingView } from '../../../../api/web/ranking/view.ts'
 import { createViews, serveView } from '../../../../api/web/views.ts'
 import { memoryLog } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -8,17 +8,17 @@ import { DataError } from '../../../../pipeline/errors.ts'
 import { ship } from '../../../../pipeline/commands/ship.ts'
 import { readConfig } from '../../../../pipeline/config.ts'
 import { shipRecords } from '../../../../pipeline/sources/clickhouse/ship.ts'
-import { openLog } from '../../../support/usage-log.ts'
-import { SILENT } from '../../../support/in-process.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { openLog } from '../../../support/chat/usage-log.ts'
+import { SILENT } from '../../../support/pipeline/in-process.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import {
   badGateway,
   hangUp,
   loseAnswer,
   refuse,
   scriptClickHouse,
-} from '../../../support/scripted-clickhouse.ts'
-import { failedRecord, requestIds, usageRecord } from '../../../support/usage-records.ts'
+} from '../../../support/clickhouse/scripted-clickhouse.ts'
+import { failedRecord, requestIds, usageRecord } from '../../../support/chat/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_DAY = '2026-03-11'

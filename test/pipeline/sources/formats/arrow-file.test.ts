@@ -24,7 +24,7 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { afterAll, expect, it } from 'vitest'
 import { readArrow } from '../../../../pipeline/sources/formats/arrow-file.ts'
-import { TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 

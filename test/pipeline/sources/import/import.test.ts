@@ -9,8 +9,8 @@ import { importFiles } from '../../../../pipeline/sources/import/import.ts'
 import { inspectInput } from '../../../../pipeline/sources/import/input.ts'
 import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
 import { execute } from '../../../../pipeline/duckdb/statements.ts'
-import { queryWarehouse, runAt } from '../../../support/in-process.ts'
-import { TemporaryFolders, query, runCommand, writeRaw } from '../../../support/nightly.ts'
+import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
+import { TemporaryFolders, query, runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 
 const folders = new TemporaryFolders()

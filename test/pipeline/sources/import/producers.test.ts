@@ -3,8 +3,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { runAt } from '../../../support/in-process.ts'
-import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
+import { runAt } from '../../../support/pipeline/in-process.ts'
+import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -9,7 +9,7 @@ import {
   publish,
   startNightly,
   writeRaw,
-} from '../../../support/nightly.ts'
+} from '../../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

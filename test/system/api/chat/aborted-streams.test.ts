@@ -5,11 +5,11 @@ import { afterAll, expect, it } from 'vitest'
 import { CHAT_LIMITS } from '../../../../api/chat/chat.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, said, startServer, until } from '../../../support/api.ts'
-import { MESSAGES, writeModels } from '../../../support/chat.ts'
+import { MESSAGES, writeModels } from '../../../support/chat/chat.ts'
 import { INSPECTED, INSPECTOR_URL, liveHeapBytes } from '../../../support/live-heap.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { chunk, sse, startUpstream } from '../../../support/upstream.ts'
-import { readRecords } from '../../../support/usage-records.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { chunk, sse, startUpstream } from '../../../support/chat/upstream.ts'
+import { readRecords } from '../../../support/chat/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

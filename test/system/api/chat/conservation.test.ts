@@ -7,8 +7,8 @@ import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, startProgram, until } from '../../../support/api.ts'
-import { writeModels } from '../../../support/chat.ts'
-import { publish, query, TemporaryFolders } from '../../../support/nightly.ts'
+import { writeModels } from '../../../support/chat/chat.ts'
+import { publish, query, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import { randomFrom } from '../../../support/random.ts'
 import {
@@ -21,8 +21,8 @@ import {
   status,
   stream,
   type Behaviour,
-} from '../../../support/upstream.ts'
-import { readRecords } from '../../../support/usage-records.ts'
+} from '../../../support/chat/upstream.ts'
+import { readRecords } from '../../../support/chat/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

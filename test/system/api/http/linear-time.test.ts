@@ -2,8 +2,8 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 let api: Api

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { startApi } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { mountSmallDisk } from '../../../support/small-disk.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 const MINUTES = 15

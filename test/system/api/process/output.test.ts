@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { startAll, startProgram, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import { FULL_DISK, startRedirected } from '../../../support/processes.ts'
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey, said } from '../../../support/api.ts'
-import { TemporaryFolders, startNightly } from '../../../support/nightly.ts'
+import { TemporaryFolders, startNightly } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
-import { completion, json, startUpstream } from '../../../support/upstream.ts'
+import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
 
 const BYTES = 512 * 1024 * 1024
 

@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { hasFolder } from '../../../support/programs.ts'
-import { liveThrough } from '../../../support/scim-life.ts'
-import { startScimServer } from '../../../support/scim-server.ts'
+import { liveThrough } from '../../../support/scim/scim-life.ts'
+import { startScimServer } from '../../../support/scim/scim-server.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { startSyncApi } from '../../../support/sync.ts'
+import { startSyncApi } from '../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

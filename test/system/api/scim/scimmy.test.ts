@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../../api/scim/failures.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
-import { liveThrough } from '../../../support/scim-life.ts'
-import { SCIMMY_TOKEN, startScimmy } from '../../../support/scimmy.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { liveThrough } from '../../../support/scim/scim-life.ts'
+import { SCIMMY_TOKEN, startScimmy } from '../../../support/scim/scimmy.ts'
 import { TestStores } from '../../../support/stores.ts'
-import { startSyncApi } from '../../../support/sync.ts'
+import { startSyncApi } from '../../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 const stores = new TestStores()

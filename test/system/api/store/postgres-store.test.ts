@@ -5,9 +5,9 @@ import { openStore, type StoreSettings } from '../../../../api/store/open-store.
 import { openPostgres } from '../../../../api/store/postgres-store.ts'
 import { startMutableProxy } from '../../../support/mutable-proxy.ts'
 import { makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
-import { publishSnapshot } from '../../../support/snapshot.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { asEnvironment } from '../../../support/stores.ts'
 
 const folders = new TemporaryFolders()

@@ -4,7 +4,7 @@ import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { rankingsSchema, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { findProgram } from '../../../support/programs.ts'
 import { startSampleApi } from '../../../support/sample-api.ts'
 

@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { addDays } from '../../../../pipeline/contract/calendar.ts'
-import { DAYS, Months, monthsOf } from '../../../support/months.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { DAYS, Months, monthsOf } from '../../../support/pipeline/months.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { randomFrom, seedFrom } from '../../../support/random.ts'
 
 const folders = new TemporaryFolders()

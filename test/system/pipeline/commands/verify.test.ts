@@ -7,7 +7,7 @@ import { verify } from '../../../../pipeline/commands/verify.ts'
 import { readConfig } from '../../../../pipeline/config.ts'
 import { readVerification } from '../../../../pipeline/contract/verification.ts'
 import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
-import { SILENT } from '../../../support/in-process.ts'
+import { SILENT } from '../../../support/pipeline/in-process.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -15,8 +15,8 @@ import {
   runCommand,
   startCommand,
   writeRaw,
-} from '../../../support/nightly.ts'
-import { FIRST, SECOND, publishTwice } from '../../../support/published-twice.ts'
+} from '../../../support/pipeline/nightly.ts'
+import { FIRST, SECOND, publishTwice } from '../../../support/pipeline/published-twice.ts'
 
 const folders = new TemporaryFolders()
 const published = folders.make()

@@ -4,7 +4,7 @@ import { afterAll, expect, it } from 'vitest'
 import { explained } from '../../../../pipeline/errors.ts'
 import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'
 import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 
 /** Some 200 MB that cannot be compressed. */

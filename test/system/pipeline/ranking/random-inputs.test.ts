@@ -2,10 +2,10 @@
 import * as fc from 'fast-check'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../../support/nightly.ts'
-import { computeDataset } from '../../../support/oracle-reading.ts'
-import { FILTERS, publicApps, publicDays, ranking } from '../../../support/oracle.ts'
-import type { Question } from '../../../support/oracle.ts'
+import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { computeDataset } from '../../../support/pipeline/oracle-reading.ts'
+import { FILTERS, publicApps, publicDays, ranking } from '../../../support/pipeline/oracle.ts'
+import type { Question } from '../../../support/pipeline/oracle.ts'
 
 const AS_OF = '2025-01-15T02:00:00Z'
 const APPS = 12

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
 import { said } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 
 const folders = new TemporaryFolders()

@@ -1,9 +1,9 @@
 /** What becomes of a run when nobody takes what it says. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
-import { TemporaryFolders, startCommand, startNightly } from '../../../support/nightly.ts'
+import { TemporaryFolders, startCommand, startNightly } from '../../../support/pipeline/nightly.ts'
 import { FULL_DISK, startRedirected } from '../../../support/processes.ts'
-import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../../support/two-nights.ts'
+import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../../support/pipeline/two-nights.ts'
 
 const APPS = 3
 

@@ -11,7 +11,7 @@ import {
   startDirectory,
   type Quirk,
   type Reply,
-} from '../../../../support/faulty-directory.ts'
+} from '../../../../support/scim/faulty-directory.ts'
 
 const LOOPBACK: Reach = { allowLoopback: true, allowPrivate: false }
 const HTML: Reply = {

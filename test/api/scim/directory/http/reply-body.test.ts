@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { describe, expect, it } from 'vitest'
 import { createDirectoryClient } from '../../../../../api/scim/directory/http/client.ts'
 import { SYNC_LIMITS } from '../../../../../api/scim/directory/limits.ts'
-import { startDirectory } from '../../../../support/faulty-directory.ts'
+import { startDirectory } from '../../../../support/scim/faulty-directory.ts'
 
 const TOKEN = 'abc/def"ghi0123456789=='
 const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`

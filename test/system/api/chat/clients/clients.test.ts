@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startChat } from '../../../../support/chat.ts'
-import { TemporaryFolders } from '../../../../support/nightly.ts'
+import { startChat } from '../../../../support/chat/chat.ts'
+import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { hasFolder } from '../../../../support/programs.ts'
 import {
   chunk,
@@ -21,7 +21,7 @@ import {
   stream,
   startUpstream,
   type Behaviour,
-} from '../../../../support/upstream.ts'
+} from '../../../../support/chat/upstream.ts'
 
 const CLIENTS = [
   'openai',

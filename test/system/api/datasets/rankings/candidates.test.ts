@@ -1,6 +1,6 @@
 /** Thousands of random windows over data of every shape: the candidates give the page of all apps, or say that they cannot. */
 import { expect, it } from 'vitest'
-import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/shaped-snapshot.ts'
+import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/pipeline/shaped-snapshot.ts'
 
 const WINDOWS = 100
 

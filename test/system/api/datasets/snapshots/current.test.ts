@@ -8,9 +8,9 @@ import { recordRetraction } from '../../../../../pipeline/snapshot/list.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../../../../api/datasets/snapshots/current.ts'
 import { retainSnapshots } from '../../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
-import { TemporaryFolders } from '../../../../support/nightly.ts'
+import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
-import { pointAt, publishSnapshot, type SnapshotContent } from '../../../../support/snapshot.ts'
+import { pointAt, publishSnapshot, type SnapshotContent } from '../../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -13,9 +13,9 @@ import {
   groupsNamed,
   manyGroups,
   startDirectory,
-} from '../../../../support/faulty-directory.ts'
+} from '../../../../support/scim/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../../../support/stores.ts'
-import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../../../support/sync.ts'
+import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

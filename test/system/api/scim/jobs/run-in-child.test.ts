@@ -9,9 +9,9 @@ import {
   groupsNamed,
   startDirectory,
   type Reply,
-} from '../../../../support/faulty-directory.ts'
+} from '../../../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../../../support/stores.ts'
-import { startSyncApi, TOKEN_VARIABLE } from '../../../../support/sync.ts'
+import { startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -4,9 +4,14 @@ import { openStore, type StoreSettings } from '../../../../../api/store/open-sto
 import { BASE_PATH } from '../../../../../api/paths.ts'
 import { putConnection } from '../../../../../api/scim/directory/connection-store.ts'
 import { startServer, until } from '../../../../support/api.ts'
-import { DIRECTORY_TOKEN, gate, groupsNamed, startDirectory } from '../../../../support/faulty-directory.ts'
+import {
+  DIRECTORY_TOKEN,
+  gate,
+  groupsNamed,
+  startDirectory,
+} from '../../../../support/scim/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../../../support/stores.ts'
-import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../../../support/sync.ts'
+import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

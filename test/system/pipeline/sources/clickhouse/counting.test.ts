@@ -7,9 +7,14 @@ import { readConfig } from '../../../../../pipeline/config.ts'
 import { plan } from '../../../../../pipeline/commands/plan.ts'
 import { runNightly } from '../../../../../pipeline/run.ts'
 import { USUAL_RUN, type RunOptions } from '../../../../../pipeline/run-options.ts'
-import { PASSWORD, startCluster, type ClickHouseCluster } from '../../../../support/clickhouse.ts'
-import { fact, queryWarehouse, SILENT } from '../../../../support/in-process.ts'
-import { currentSnapshot, runCommand, TemporaryFolders, writeRaw } from '../../../../support/nightly.ts'
+import { PASSWORD, startCluster, type ClickHouseCluster } from '../../../../support/clickhouse/clickhouse.ts'
+import { fact, queryWarehouse, SILENT } from '../../../../support/pipeline/in-process.ts'
+import {
+  currentSnapshot,
+  runCommand,
+  TemporaryFolders,
+  writeRaw,
+} from '../../../../support/pipeline/nightly.ts'
 import { findProgram } from '../../../../support/programs.ts'
 
 const DAYS = ['2026-01-04', '2026-01-05', '2026-01-06']

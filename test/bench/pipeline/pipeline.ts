@@ -1,0 +1,195 @@
+/**
+ * The pipeline's part of the bench: what a day, a night and a long history cost beside the plainest way to do the
+ * same work, and how much memory each takes.
+ */
+import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { readConfig } from '../../../pipeline/config.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import {
+  figure,
+  inTemporaryFolder,
+  measureInChild,
+  printTable,
+  ratio,
+  seconds,
+  secondsWithSpread,
+  takeTurns,
+} from '../measure.ts'
+import type { Measured, Print } from '../measure.ts'
+import type { Task } from './case.ts'
+import { DAY, dayFile, makeDay, makeHistory, makeRegistry, makeWarehouse } from './data.ts'
+
+/** The raw rows of one day, with a `request_id` each or without. */
+interface NewDay {
+  readonly rows: number
+  readonly identified: boolean
+}
+
+/** How much there is of everything. */
+export type Sizes = {
+  /** Runs of each case; the median counts. */
+  readonly runs: number
+  /** One day of raw rows. */
+  readonly day: { readonly rows: number; readonly apps: number }
+  /** Two histories of these lengths, and nights after them that bring a new day each: all days like it in volume. */
+  readonly night: {
+    readonly histories: readonly [number, number]
+    readonly apps: number
+    readonly newDays: readonly NewDay[]
+  }
+  /** A warehouse in which each app has usage on a quarter of the days. */
+  readonly large: { readonly days: number; readonly apps: number }
+}
+
+const SIZES: Sizes = {
+  runs: 5,
+  day: { rows: 20_000_000, apps: 1_000_000 },
+  night: {
+    histories: [30, 700],
+    apps: 20_000,
+    newDays: [
+      { rows: 2_000_000, identified: false },
+      { rows: 20_000_000, identified: true },
+    ],
+  },
+  large: { days: 400, apps: 1_000_000 },
+}
+
+const CASE = new URL('case.ts', import.meta.url)
+
+function measure(task: Task): Promise<Measured> {
+  return measureInChild(CASE, task)
+}
+
+/** 02:00 UTC after the day is over. */
+function nightAfter(day: string): string {
+  return `${addDays(day, 1)}T02:00:00Z`
+}
+
+function megabytes({ peakMegabytes }: Measured): string {
+  return String(Math.round(peakMegabytes))
+}
+
+/** Runs the default cases, or with `large` the large one alone, and prints a table for each kind. */
+export async function benchPipeline(
+  print: Print,
+  { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
+): Promise<void> {
+  const { memory } = readConfig(process.env)
+  print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
+  if (large) return benchLarge(print, memory, sizes)
+  await benchDay(print, sizes)
+  for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
+}
+
+/** (a) and (b): the stage load beside one GROUP BY over the same file. */
+async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
+  const rows: string[][] = []
+  for (const [name, identified] of [
+    ['a: one day', false],
+    ['b: one day with request_id', true],
+  ] as const) {
+    await inTemporaryFolder(async (dataDir) => {
+      await makeDay(dataDir, DAY, { ...day, identified })
+      const file = dayFile(dataDir, DAY)
+      const [scan, load] = await takeTurns(
+        runs,
+        () => measure({ kind: 'scan', file }),
+        () => {
+          rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
+          return measure({ kind: 'load', dataDir, asOf: nightAfter(DAY) })
+        },
+      )
+      const size = `${millions(day.rows)} rows, ${millions(day.apps)} apps, ${Math.round(statSync(file).size / 1e6)} MB`
+      rows.push([name, size, ...beside(scan, load)])
+    })
+  }
+  printTable(print, ['case', 'Parquet', 'GROUP BY s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'], rows)
+}
+
+function beside(baseline: Measured, subject: Measured): string[] {
+  const [base, ms] = [figure(baseline, 'ms'), figure(subject, 'ms')]
+  return [seconds(base), seconds(ms), ratio(ms, base), megabytes(baseline), megabytes(subject)]
+}
+
+function millions(count: number): string {
+  return `${count / 1e6} million`
+}
+
+/** (c): a night with such a new day, with a short history behind it and with a long one. */
+async function benchNight(print: Print, newDay: NewDay, { runs, night }: Sizes): Promise<void> {
+  await inTemporaryFolder(async (folder) => {
+    const [few, many] = night.histories
+    const day = { ...newDay, apps: night.apps }
+    const [short, long] = await takeTurns(
+      runs,
+      await nightsAfter(join(folder, 'short'), few, day),
+      await nightsAfter(join(folder, 'long'), many, day),
+    )
+    print(
+      `\nc: a night with one new day of ${millions(newDay.rows)} rows, ${newDay.identified ? 'with' : 'without'} request_id; ${night.apps} apps on each day before it`,
+    )
+    const header = ['', `${few} days s (all runs)`, `${many} days s (all runs)`, 'ratio']
+    const rows = Object.keys(short.figures).map((name) => [
+      name,
+      secondsWithSpread(short, name),
+      secondsWithSpread(long, name),
+      ratio(figure(long, name), figure(short, name)),
+    ])
+    printTable(print, header, [
+      ...rows,
+      ['peak', megabytes(short), megabytes(long), ratio(long.peakMegabytes, short.peakMegabytes)],
+    ])
+  })
+}
+
+/** Publishes a history, and gives the work of the nights after it: each brings one new day. */
+async function nightsAfter(
+  dataDir: string,
+  days: number,
+  newDay: NewDay & { readonly apps: number },
+): Promise<(run: number) => Promise<Measured>> {
+  const { rows, apps } = newDay
+  await makeRegistry(dataDir, apps)
+  await makeHistory(dataDir, DAY, { days, apps, requests: Math.round(rows / apps) })
+  await measure({ kind: 'night', dataDir, asOf: nightAfter(DAY) })
+  return async (run) => {
+    const day = addDays(DAY, run + 1)
+    await makeDay(dataDir, day, newDay)
+    return measure({ kind: 'night', dataDir, asOf: nightAfter(day) })
+  }
+}
+
+/** (d): every stage after load over a long and wide history, once. */
+async function benchLarge(print: Print, memory: string, { large }: Sizes): Promise<void> {
+  await inTemporaryFolder(async (dataDir) => {
+    mkdirSync(join(dataDir, 'snapshots'))
+    await makeRegistry(dataDir, large.apps)
+    await makeWarehouse(dataDir, memory, large)
+    const stages = await measure({ kind: 'stages', dataDir, asOf: nightAfter(DAY) })
+    const table = await measure({ kind: 'table', dataDir })
+    const base = figure(table, 'ms')
+    const snapshot = statSync(join(dataDir, 'current', SNAPSHOT_FILE)).size
+    const appDays = millions(Math.round((large.apps * large.days) / 4))
+    print(
+      `\nd: ${millions(large.apps)} apps, about ${appDays} app-days; snapshot ${Math.round(snapshot / 1e6)} MB, once`,
+    )
+    const whole = Object.values(stages.figures).reduce((sum, ms) => sum + ms, 0)
+    printTable(
+      print,
+      ['', 'seconds', 'ratio to the bare table'],
+      [
+        ['bare table, joined and in order', seconds(base), '1.00'],
+        ...Object.entries({ ...stages.figures, whole }).map(([name, ms]) => [
+          name,
+          seconds(ms),
+          ratio(ms, base),
+        ]),
+        ['peak, stages', megabytes(stages), ''],
+        ['peak, bare table', megabytes(table), ''],
+      ],
+    )
+  })
+}

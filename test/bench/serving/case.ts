@@ -1,0 +1,34 @@
+/** One measured run of serving's part of the bench, in a process of its own; the task comes as JSON argument. */
+import { z } from 'zod'
+import { reportMeasured } from '../measure.ts'
+import { publishFirst } from './publish.ts'
+import { measureSqlite } from './sqlite.ts'
+import { measureWindows } from './windows.ts'
+
+const dataDir = z.string()
+const count = z.int().positive()
+
+/** What can be measured. */
+const taskSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('publish'),
+    dataDir,
+    asOf: z.iso.datetime().transform((time) => new Date(time)),
+  }),
+  z.object({ kind: z.literal('windows'), dataDir, windows: count, plainEvery: count }),
+  z.object({ kind: z.literal('sqlite'), dataDir, count }),
+])
+export type Task = z.input<typeof taskSchema>
+
+function measure(task: z.output<typeof taskSchema>): Promise<Record<string, number>> {
+  switch (task.kind) {
+    case 'publish':
+      return publishFirst(task.dataDir, task.asOf)
+    case 'windows':
+      return measureWindows(task.dataDir, task)
+    case 'sqlite':
+      return measureSqlite(task.dataDir, task.count)
+  }
+}
+
+reportMeasured(await measure(taskSchema.parse(JSON.parse(process.argv[2] ?? ''))))

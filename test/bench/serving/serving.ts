@@ -1,0 +1,236 @@
+/**
+ * Serving's part of the bench: windows nobody asked before, cached replies, 304s and changing snapshots, each beside
+ * the plainest way to do the same, over few apps and many.
+ */
+import { spawnSync } from 'node:child_process'
+import { readConfig } from '../../../pipeline/config.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds } from '../measure.ts'
+import type { Measured, Print } from '../measure.ts'
+import type { Task } from './case.ts'
+import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
+import { MODES, askWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
+import { startService } from '../servers.ts'
+import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
+
+/** One dataset, and what is asked of it. */
+interface Case extends DataSize, WindowCounts {
+  /** Windows of each kind without filter that SQLite is asked; 0 leaves SQLite out. */
+  readonly sqliteWindows: number
+}
+
+/** How much there is of everything. */
+export interface Sizes extends LoadSizes {
+  readonly cases: readonly Case[]
+  /** The case that `--large` adds. */
+  readonly large: Case
+  /** Different windows that a service is asked over HTTP before its memory is read. */
+  readonly asked: number
+}
+
+const SIZES: Sizes = {
+  loader: isInstalled('wrk') ? 'wrk' : 'autocannon',
+  cases: [
+    { apps: 10_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
+    { apps: 100_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
+  ],
+  large: { apps: 1_000_000, days: 730, windows: 12, plainEvery: 4, sqliteWindows: 0 },
+  asked: 50,
+  runs: 3,
+  connections: 32,
+  seconds: 2,
+  swaps: 5,
+}
+
+function isInstalled(program: string): boolean {
+  return spawnSync(program, ['--version']).error === undefined
+}
+
+const CASE = new URL('case.ts', import.meta.url)
+
+function measure(task: Task): Promise<Measured> {
+  return measureInChild(CASE, task)
+}
+
+/** What one dataset came to. */
+interface Outcome {
+  readonly size: Case
+  readonly published: Measured
+  readonly windows: Measured
+  readonly sqlite: Measured | undefined
+  readonly memory: Memory
+}
+
+/** Megabytes of the service when it listens and after uncached windows. */
+type Memory = Record<'started' | 'asked', number>
+
+/** Runs the default cases, with `large` a larger one too, and prints their tables. */
+export async function benchServing(
+  print: Print,
+  { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
+): Promise<void> {
+  const outcomes: Outcome[] = []
+  const cases = large ? [...sizes.cases, sizes.large] : sizes.cases
+  for (const size of cases) {
+    const loaded = size === cases.at(-1)
+    outcomes.push(await inTemporaryFolder((dataDir) => benchCase(print, dataDir, { size, sizes, loaded })))
+  }
+  printGrowth(print, outcomes)
+}
+
+async function benchCase(
+  print: Print,
+  dataDir: string,
+  { size, sizes, loaded }: { readonly size: Case; readonly sizes: Sizes; readonly loaded: boolean },
+): Promise<Outcome> {
+  await makeServingData(dataDir, readConfig(process.env).memory, size)
+  const published = await measure({ kind: 'publish', dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
+  const appDays = (figure(published, 'appDays') / 1e6).toFixed(1)
+  print(
+    `\nserving: ${size.apps} apps, ${size.days} days, ${appDays} million app-days, ${figure(published, 'candidates')} candidates`,
+  )
+  const { windows: count, plainEvery } = size
+  const windows = await measure({ kind: 'windows', dataDir, windows: count, plainEvery })
+  const sqlite =
+    size.sqliteWindows === 0
+      ? undefined
+      : await measure({ kind: 'sqlite', dataDir, count: size.sqliteWindows })
+  printWindows(print, { size, windows, sqlite })
+  const memory = await measureMemory(dataDir, sizes)
+  if (loaded) await benchLoad(print, dataDir, sizes)
+  return { size, published, windows, sqlite, memory }
+}
+
+/** (a) and (f). */
+function printWindows(print: Print, { size, windows, sqlite }: Pick<Outcome, 'size' | 'windows' | 'sqlite'>) {
+  print(
+    `a, f: ${size.windows} uncached windows of each kind, ${Math.ceil(size.windows / size.plainEvery)} of them asked of plain SQL too; milliseconds; ratios are multiples of our p50`,
+  )
+  const rows = KINDS.map((kind) => {
+    const of = (name: string) => figure(windows, `${nameOf(kind)}.${name}`)
+    const other = sqlite?.figures[`${nameOf(kind)}.sqlite`]
+    return [
+      kind.sort,
+      kind.filter,
+      daysText(kind),
+      milliseconds(of('p50')),
+      milliseconds(of('p99')),
+      milliseconds(of('plain')),
+      milliseconds(of('plainP99')),
+      times(of('plain'), of('p50')),
+      `${of('fallBacks')} of ${size.windows}`,
+      fallBackText(windows, kind),
+      other === undefined ? '' : milliseconds(other),
+      other === undefined ? '' : times(other, of('p50')),
+    ]
+  })
+  const header = ['sort', 'filter', 'window', 'p50', 'p99', 'plain p50', 'plain p99', 'ratio']
+  printTable(print, [...header, 'fallen back', 'their p50 to plain', 'SQLite p50', 'SQLite ratio'], rows)
+}
+
+function fallBackText({ figures }: Measured, kind: Kind): string {
+  const ours = figures[`${nameOf(kind)}.fallBackP50`]
+  const plain = figures[`${nameOf(kind)}.fallBackPlain`]
+  return ours === undefined || plain === undefined ? '' : ratio(ours, plain)
+}
+
+/** (e). */
+async function measureMemory(dataDir: string, { asked: count }: Sizes): Promise<Memory> {
+  await using service = await startService(dataDir)
+  const started = service.megabytes()
+  await askWindows(service, { dataDir, count })
+  return { started, asked: service.megabytes() }
+}
+
+/** (b) to (d). */
+async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<void> {
+  const ids = await copySnapshots(dataDir, sizes.swaps)
+  await using service = await startService(dataDir)
+  const rows: string[][] = []
+  for (const mode of MODES) {
+    let bare: number | undefined
+    for (const { name, measured } of await measureReady(mode, service, { dataDir, sizes })) {
+      const perSecond = figure(measured, 'perSecond')
+      bare ??= perSecond
+      rows.push([`${CACHED[mode]}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
+    }
+  }
+  const swaps = await measureSwaps(service, { dataDir, ids, sizes })
+  rows.push([`d: ${figure(swaps, 'opened')} of ${ids.length} new snapshots`, ...loadCells(swaps), ''])
+  print(
+    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns, loaded by ${sizes.loader}; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
+  )
+  const header = ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare']
+  printTable(print, header, rows)
+  print(`e: memory of the service after that: ${service.megabytes()} MB`)
+}
+
+const CACHED = { identity: 'b: cached reply', gzip: 'b: cached reply, gzip', '304': 'c: 304' } as const
+
+function loadCells(measured: Measured): string[] {
+  const of = (name: string) => figure(measured, name)
+  return [
+    String(Math.round(of('perSecond'))),
+    of('p50').toFixed(2),
+    of('p99').toFixed(2),
+    of('slowest').toFixed(1),
+    String(of('failed')),
+  ]
+}
+
+/** What grows with the number of apps, side by side. */
+function printGrowth(print: Print, outcomes: readonly Outcome[]): void {
+  const sizes = outcomes.map(({ size }) => `${size.apps} apps`)
+  print('\ngrowth: p50 of uncached windows without filter, milliseconds, ours and plain')
+  const kinds = KINDS.filter(({ filter }) => filter === 'none')
+  const cell = ({ windows }: Outcome, kind: Kind, name: string) =>
+    milliseconds(figure(windows, `${nameOf(kind)}.${name}`))
+  printTable(
+    print,
+    ['sort', 'window', ...sizes, ...sizes.map((name) => `plain, ${name}`)],
+    kinds.map((kind) => [
+      kind.sort,
+      daysText(kind),
+      ...outcomes.map((outcome) => cell(outcome, kind, 'p50')),
+      ...outcomes.map((outcome) => cell(outcome, kind, 'plain')),
+    ]),
+  )
+  print('\nsnapshot and memory, MB; "fast" is what serves speed alone')
+  printTable(print, ['', ...sizes], sizeRows(outcomes))
+}
+
+function sizeRows(outcomes: readonly Outcome[]): string[][] {
+  const row = (name: string, cell: (outcome: Outcome) => string) => [name, ...outcomes.map(cell)]
+  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1)
+  return [
+    row('million app-days', ({ published }) => (figure(published, 'appDays') / 1e6).toFixed(1)),
+    row('candidates', ({ published }) => String(figure(published, 'candidates'))),
+    row('snapshot', ({ published }) => megabytes(figure(published, 'bytes'))),
+    row('of it fast', ({ published }) => megabytes(figure(published, 'fastBytes'))),
+    row('fast to the rest', ({ published }) => {
+      const fast = figure(published, 'fastBytes')
+      return ratio(fast, figure(published, 'bytes') - fast)
+    }),
+    row('resolve to publish s', ({ published }) => seconds(figure(published, 'publishMs'))),
+    row('of it fast s', ({ published }) => seconds(figure(published, 'fastMs'))),
+    row('fast s to the rest', ({ published }) => {
+      const fast = figure(published, 'fastMs')
+      return ratio(fast, figure(published, 'publishMs') - fast)
+    }),
+    row('e: service, listening', ({ memory }) => String(memory.started)),
+    row('e: after uncached windows', ({ memory }) => String(memory.asked)),
+  ]
+}
+
+function daysText({ length }: Pick<Kind, 'length'>): string {
+  return length === 1 ? '1 day' : length === 'whole' ? 'whole' : `${length} days`
+}
+
+function milliseconds(ms: number): string {
+  return ms < 100 ? ms.toFixed(1) : String(Math.round(ms))
+}
+
+/** How many times as long `other` takes. */
+function times(other: number, ours: number): string {
+  return (other / ours).toFixed(1)
+}

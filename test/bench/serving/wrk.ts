@@ -1,0 +1,63 @@
+/**
+ * Loads a server with wrk, where that is installed. autocannon needs more of a processor to read a reply with two dozen
+ * headers than a server to send it, so that it measures itself.
+ */
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { request } from 'undici'
+import { z } from 'zod'
+import type { Measured } from '../measure.ts'
+import { REQUESTS_PER_KEY, WARM_UP_SHARE, type LoadTask } from './load-task.ts'
+
+const SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url))
+
+const saidSchema = z.object({
+  replies: z.int(),
+  us: z.int(),
+  p50: z.int(),
+  p99: z.int(),
+  slowest: z.int(),
+  refused: z.int(),
+  broken: z.int(),
+})
+type Said = z.infer<typeof saidSchema>
+
+/** Warms up, then measures; wrk counts whole seconds only, at least one. */
+export async function loadWithWrk(task: LoadTask): Promise<Measured> {
+  await checkStatus(task)
+  const warm = await runWrk(task, task.seconds * WARM_UP_SHARE, 0)
+  // The next key that nobody has used: when wrk ended, a request of each connection may have been under way.
+  const keysUsed = Math.ceil((warm.replies + task.connections) / REQUESTS_PER_KEY)
+  const said = await runWrk(task, task.seconds, keysUsed * REQUESTS_PER_KEY)
+  return {
+    figures: {
+      perSecond: (said.replies / said.us) * 1e6,
+      p50: said.p50 / 1000,
+      p99: said.p99 / 1000,
+      slowest: said.slowest / 1000,
+      replies: said.replies,
+      failed: warm.refused + warm.broken + said.refused + said.broken,
+    },
+    peakMegabytes: 0,
+  }
+}
+
+/** wrk tells only 4xx and 5xx from the others. */
+async function checkStatus({ url, headers, keysFile, status }: LoadTask): Promise<void> {
+  const [key] = readFileSync(keysFile, 'utf8').split('\n')
+  const { statusCode, body } = await request(url, { headers: { ...headers, authorization: `Bearer ${key}` } })
+  await body.dump()
+  if (statusCode !== status) throw new Error(`${url} was answered ${statusCode} instead of ${status}`)
+}
+
+async function runWrk(task: LoadTask, seconds: number, sentBefore: number): Promise<Said> {
+  const lines = Object.entries(task.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const duration = `${Math.max(1, Math.round(seconds))}s`
+  const options = ['--threads', '1', '--connections', String(task.connections), '--duration', duration]
+  const toScript = [task.keysFile, String(REQUESTS_PER_KEY), String(sentBefore), lines.join('')]
+  const args = options.concat('--script', SCRIPT, task.url, '--', toScript)
+  const { stdout } = await promisify(execFile)('wrk', args)
+  return saidSchema.parse(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? ''))
+}

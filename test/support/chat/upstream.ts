@@ -1,0 +1,177 @@
+/** A provider that does what a test tells it: on real sockets, by the model that is asked for. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { portOf } from '../ports.ts'
+
+const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
+
+/** A request as the provider got it. */
+interface Received {
+  readonly method: string | undefined
+  readonly path: string | undefined
+  readonly headers: IncomingHttpHeaders
+  readonly body: z.infer<typeof bodySchema>
+  /** The body as it came. */
+  readonly text: string
+}
+
+/** What the provider does with a request for one of its models. */
+export type Behaviour = (response: ServerResponse, received: Received) => void | Promise<void>
+
+/**
+ * Starts a provider that behaves by the model named; `behaviours` may be changed at any time. Its connections are
+ * used again only where `keepAliveMs` is more than a few seconds: clients hang up some time before.
+ */
+export async function startUpstream(
+  behaviours: Record<string, Behaviour>,
+  { keepAliveMs = 1000 }: { keepAliveMs?: number } = {},
+) {
+  const received: Received[] = []
+  const server = createServer((request, response) => {
+    void handle(request, response).catch(() => response.destroy())
+  })
+  server.keepAliveTimeout = keepAliveMs
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const sent = await text(request)
+    const body = bodySchema.parse(JSON.parse(sent))
+    const one = { method: request.method, path: request.url, headers: request.headers, body, text: sent }
+    received.push(one)
+    const behave = behaviours[body.model] ?? status(404, { error: { message: 'no such model' } })
+    await behave(response, one)
+  }
+
+  const { promise, resolve } = Promise.withResolvers<void>()
+  server.listen(0, '127.0.0.1', resolve)
+  await promise
+  const port = portOf(server)
+  const close = async () => {
+    const closed = Promise.withResolvers<void>()
+    server.close(() => closed.resolve())
+    server.closeAllConnections()
+    await closed.promise
+  }
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    behaviours,
+    /** All requests so far. */
+    received,
+    /** The models of all requests so far, in their order. */
+    asked: () => received.map(({ body }) => body.model),
+    connections: async () => {
+      const count = Promise.withResolvers<number>()
+      server.getConnections((error, n) => (error ? count.reject(error) : count.resolve(n)))
+      return await count.promise
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+export const USAGE = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+
+/** A completion as providers send it. */
+export function completion(content: string | null = 'Hello', more: Readonly<Record<string, unknown>> = {}) {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1_760_000_000,
+    model: 'upstream-name',
+    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+    usage: USAGE,
+    ...more,
+  }
+}
+
+/** A chunk as providers send it. */
+export function chunk(
+  delta: unknown,
+  finish: string | null = null,
+  more: Readonly<Record<string, unknown>> = {},
+) {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1_760_000_000,
+    model: 'upstream-name',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+    ...more,
+  }
+}
+
+/** The chunks of a whole stream as OpenAI sends them; without usage where that is null. */
+export function chunksOf(words: readonly string[], usage: unknown = USAGE): unknown[] {
+  return [
+    chunk({ role: 'assistant', content: '' }, null, { usage: null }),
+    ...words.map((content) => chunk({ content }, null, { usage: null })),
+    chunk({}, 'stop', { usage: null }),
+    ...(usage === null ? [] : [{ ...chunk({}), choices: [], usage }]),
+  ]
+}
+
+/** The text of server-sent events with these data. */
+export function sse(data: readonly unknown[], done = true): string {
+  const events = data.map((one) => `data: ${typeof one === 'string' ? one : JSON.stringify(one)}\n\n`)
+  return events.join('') + (done ? 'data: [DONE]\n\n' : '')
+}
+
+/** Replies with this JSON. */
+export function json(body: unknown): Behaviour {
+  return status(200, body)
+}
+
+/** Replies with this status. */
+export function status(
+  code: number,
+  body: unknown = { error: { message: `secret of ${code}` } },
+  headers = {},
+): Behaviour {
+  return (response) => {
+    response.writeHead(code, { 'content-type': 'application/json', ...headers })
+    response.end(JSON.stringify(body))
+  }
+}
+
+interface StreamEnding {
+  readonly pieces?: number
+  readonly ending?: 'end' | 'cut' | 'stall'
+}
+
+/** Streams this text as events; `pieces` splits it into writes of so many bytes. */
+export function stream(body: string, { pieces = Infinity, ending = 'end' }: StreamEnding = {}): Behaviour {
+  return async (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const bytes = Buffer.from(body)
+    const size = Math.min(pieces, Math.max(bytes.length, 1))
+    for (let start = 0; start < bytes.length; start += size) {
+      response.write(bytes.subarray(start, start + size))
+      if (size < bytes.length) await new Promise((resolve) => setImmediate(resolve))
+    }
+    if (ending === 'end') response.end()
+    if (ending === 'cut') {
+      // What was written must arrive before the connection breaks.
+      await sleep(20)
+      response.destroy()
+    }
+  }
+}
+
+/** Answers whole requests with a completion and streams with a stream of the same words. */
+export function answers(words: readonly string[] = ['Hel', 'lo']): Behaviour {
+  return (response, received) =>
+    received.body.stream === true
+      ? stream(sse(chunksOf(words)))(response, received)
+      : json(completion(words.join('')))(response, received)
+}
+
+/** Breaks the connection without a reply. */
+export const reset: Behaviour = (response) => void response.socket?.resetAndDestroy()
+
+/** Closes the connection without a reply. */
+export const hangUp: Behaviour = (response) => void response.socket?.end()
+
+/** Never replies. */
+export const stall: Behaviour = () => undefined

@@ -1,0 +1,110 @@
+/** A snapshot with all that is hard to write into files: large numbers, and names that CSV and Markdown must quote. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readConfig } from '../../../pipeline/config.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { runNightly } from '../../../pipeline/run.ts'
+import { SILENT } from './in-process.ts'
+import { currentSnapshot, query, writeRaw } from './nightly.ts'
+
+export const FIRST_DAY = '2025-12-30'
+export const LAST_DAY = '2026-01-06'
+export const AS_OF = '2026-01-07T02:00:00Z'
+/** When the snapshots were computed, and the prompt tokens of the first day in each. */
+export const NIGHTS = { '2025-12-31T02:00:00Z': 7, '2026-01-01T02:00:00Z': 8, [AS_OF]: 9 }
+/** What TeX, YAML and Markdown take for their own. */
+export const PUBLISHER = String.raw`R&D {Lab} \^~ #1_%$ "x"`
+export const DATA_FILES = [
+  'app-rankings.duckdb',
+  'rankings.parquet',
+  'rankings.csv',
+  ...['app_daily', 'model_daily'].flatMap((table) =>
+    ['parquet', 'csv.gz'].flatMap((format) =>
+      ['2025-12', '2026-01'].map((month) => `${table}/month=${month}.${format}`),
+    ),
+  ),
+  'apps.parquet',
+  'apps.csv',
+  'coverage.csv',
+  'restatements.csv',
+]
+export const TEXT_FILES = ['datapackage.json', 'croissant.json', 'CITATION.cff', 'README.md', 'LICENSE']
+
+/** More than 2^53 and, in the second app, more than 2^63. */
+const LARGE = '9007199254740993'
+export const HUGE = '9223372036854775809'
+
+/** What a spreadsheet would run, and what CSV and Markdown have to quote. */
+export const NAMES = [
+  '=HYPERLINK("http://example.com")',
+  '+1',
+  '-2+3',
+  '@SUM(A1)',
+  '\tTab',
+  '\n=1',
+  '＝1',
+  '＋1',
+  '－1',
+  '＠1',
+  'Comma, "quote"\nand line',
+  'Ünïcode 🚀 |',
+]
+
+/** Credit lines that would be a heading, a list and emphasis in Markdown. */
+export const SOURCES = '# Source: somebody, "quoted" | piped\r\n- and *another*\n\n`third`'
+
+export const ADDRESS = 'https://data.example/api/v1/datasets/app-rankings/snapshots/20260107T020000Z'
+export const ATTRIBUTION = `Source: ${PUBLISHER}, as of ${AS_OF} (CC-BY-4.0)`
+
+/** How a descriptor describes the data: what it is, and what to keep in mind. */
+export const DESCRIPTION = /^Which apps use .* rankings\. Token counts come from .* comparable\.$/
+
+const CSV_HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
+
+/** Publishes the snapshot, whose first day was restated twice; gives its folder. */
+export async function publishBundle(dataDir: string, sources = SOURCES): Promise<string> {
+  const apps = NAMES.map((name, index) =>
+    JSON.stringify({
+      app_id: index + 1,
+      app_name: name,
+      visibility: 'public',
+      subcategories: index === 0 ? ['cli-agent', 'legal'] : [],
+      updated_at: '2025-01-01',
+    }),
+  )
+  writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
+  const rows = NAMES.map((_, index) => `${LAST_DAY}T12:00:00Z,${index + 1},${[LARGE, HUGE][index] ?? 7},1`)
+  writeRaw(dataDir, `usage/date=${LAST_DAY}/rows.csv`, `${CSV_HEADER}${rows.join('\n')}\n`)
+  const dayBefore = addDays(LAST_DAY, -1)
+  writeRaw(dataDir, `usage/date=${dayBefore}/rows.csv`, `${CSV_HEADER}${dayBefore}T12:00:00Z,3,1,0\n`)
+  writeRaw(dataDir, 'ATTRIBUTION', sources)
+  const config = readConfig({
+    DATA_DIR: dataDir,
+    PUBLISHER,
+    PUBLIC_URL: 'https://data.example/',
+  })
+  for (const [asOf, tokens] of Object.entries(NIGHTS)) {
+    const row = `${FIRST_DAY}T12:00:00Z,${NAMES.length},${tokens},1`
+    writeRaw(dataDir, `usage/date=${FIRST_DAY}/rows.csv`, `${CSV_HEADER}${row}\n`)
+    await runNightly(config, { now: () => new Date(asOf), progress: SILENT })
+  }
+  return currentSnapshot(dataDir)
+}
+
+/** The checksum of a file. */
+export function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+/** How the DuckDB file of a snapshot explains a table and its columns, in their order. */
+export async function explained(folder: string, table: string) {
+  const file = join(folder, 'app-rankings.duckdb')
+  const where = `schema_name = 'main' AND table_name = '${table}'`
+  const [about] = await query(file, `SELECT comment FROM duckdb_tables() WHERE ${where}`)
+  const columns = await query(
+    file,
+    `SELECT column_name AS name, data_type AS type, comment FROM duckdb_columns() WHERE ${where} ORDER BY column_index`,
+  )
+  return { comment: about?.['comment'], columns, comments: columns.map(({ comment }) => comment) }
+}

@@ -1,0 +1,27 @@
+/** Runs of the pipeline inside the test's own process, for tests that need many of them or look into the warehouse. */
+import { join } from 'node:path'
+import { readConfig } from '../../../pipeline/config.ts'
+import type { Report } from '../../../pipeline/run.ts'
+import { runNightly } from '../../../pipeline/run.ts'
+import { USUAL_RUN } from '../../../pipeline/run-options.ts'
+import type { RunOptions } from '../../../pipeline/run-options.ts'
+import { query } from './nightly.ts'
+import type { TextRow } from './nightly.ts'
+
+export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
+
+/** One run at the given time; rejects as the pipeline does. */
+export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
+  const dependencies = { now: () => new Date(asOf), progress: SILENT }
+  return runNightly(readConfig({ DATA_DIR: dataDir }), dependencies, { ...USUAL_RUN, ...options })
+}
+
+/** Asks the private warehouse; every value comes as text. */
+export function queryWarehouse(dataDir: string, sql: string): Promise<TextRow[]> {
+  return query(join(dataDir, 'warehouse.duckdb'), sql)
+}
+
+/** A figure of a stage's part of the report. */
+export function fact(report: Report, stage: string, name: string): unknown {
+  return report.stages.find((part) => part['stage'] === stage)?.[name]
+}

@@ -1,0 +1,107 @@
+/** Usage over four months, and what a night must publish of it: the files that an empty folder would give. */
+import { appendFileSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { GATES } from '../../../pipeline/run-options.ts'
+import type { Report } from '../../../pipeline/run.ts'
+import { runAt } from './in-process.ts'
+import { copyRaw, currentSnapshot, queryCurrent, writeRaw, type TemporaryFolders } from './nightly.ts'
+
+export const DAYS = ['2025-12-30', '2026-02-03', '2026-02-28', '2026-03-05']
+
+/** App 4 has usage and is not registered, 5 and 9 are registered and have no usage. */
+const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
+1,One,public,cli-agent,,2025-01-01
+2,Two,public,game,,2025-01-01
+3,Of two,public,,2,2025-01-01
+5,Unused,public,,,2025-01-01
+6,Hidden,hidden,,,2025-01-01
+7,Seven,public,,,2025-01-01
+9,Nine,public,,,2025-01-01
+`
+
+/** A DATA_DIR with usage on the days above, and the nights over it. */
+export class Months {
+  /** The day that has just begun; the run's data reaches to the one before. */
+  today = '2026-03-06'
+  readonly dataDir: string
+  readonly #folders: TemporaryFolders
+
+  constructor(folders: TemporaryFolders, dataDir: string) {
+    this.#folders = folders
+    this.dataDir = dataDir
+  }
+
+  fill(): void {
+    writeRaw(this.dataDir, 'apps/registry.csv', REGISTRY)
+    for (const day of DAYS) this.deliver(day)
+  }
+
+  deliver(day: string, file = 'rows.csv', tokens = 100): void {
+    const rows = [1, 2, 3, 4, 6, 7].map(
+      (app) => `${day},${app},${tokens * app + Number(day.slice(-2))},${app}`,
+    )
+    const content = `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`
+    writeRaw(this.dataDir, `usage/date=${day}/${file}`, content)
+  }
+
+  /** Appends a row to the registry. */
+  decide(row: string): void {
+    appendFileSync(join(this.dataDir, 'raw/apps/registry.csv'), `${row}\n`)
+  }
+
+  run(): Promise<Report> {
+    // No gate is to be in the way here: what they let through is not the question.
+    return runAt(this.dataDir, `${this.today}T02:00:00Z`, { accepted: [...GATES] })
+  }
+
+  /** The night after a day with usage. */
+  nextNight(): Promise<Report> {
+    this.deliver(this.today)
+    this.today = addDays(this.today, 1)
+    return this.run()
+  }
+
+  /** The same input over an empty folder at the same time gives the same files, with the rows of the table. */
+  async expectAsAnew(): Promise<void> {
+    const other = this.#folders.make()
+    copyRaw(other, join(this.dataDir, 'raw'))
+    await runAt(other, `${this.today}T02:00:00Z`)
+    expect(monthsOf(this.dataDir)).toEqual(monthsOf(other))
+    for (const month of monthsOf(this.dataDir)) {
+      for (const name of filesOf(month)) {
+        const [published, anew] = [this.dataDir, other].map((each) =>
+          readFileSync(join(currentSnapshot(each), name)),
+        )
+        expect(published?.equals(anew ?? Buffer.of()), name).toBe(true)
+      }
+    }
+    await this.expectSameRows()
+  }
+
+  async expectSameRows(): Promise<void> {
+    const folder = currentSnapshot(this.dataDir)
+    for (const table of TABLES) {
+      const rows = await queryCurrent(this.dataDir, `FROM ${table} ORDER BY ALL`)
+      const files = (name: string) => `'${join(folder, table, name)}'`
+      // Guessed, a total past 2^63 would be a DOUBLE.
+      const types = "types = {'prompt_tokens': 'HUGEINT', 'completion_tokens': 'HUGEINT'}"
+      for (const read of [files('*.parquet'), `read_csv(${files('*.csv.gz')}, ${types})`]) {
+        expect(await queryCurrent(this.dataDir, `FROM ${read} ORDER BY ALL`)).toEqual(rows)
+      }
+    }
+  }
+}
+
+const TABLES = ['app_daily', 'model_daily'] as const
+
+/** The files of a month. */
+function filesOf(month: string): string[] {
+  return TABLES.flatMap((table) => ['parquet', 'csv.gz'].map((format) => `${table}/month=${month}.${format}`))
+}
+
+export function monthsOf(dataDir: string): string[] {
+  const names = readdirSync(join(currentSnapshot(dataDir), 'app_daily')).toSorted()
+  return names.flatMap((name) => /^month=(.*)\.parquet$/.exec(name)?.[1] ?? [])
+}

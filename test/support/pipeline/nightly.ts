@@ -1,0 +1,109 @@
+/** The pipeline as its users meet it: commands over a DATA_DIR, and a DuckDB file that they leave behind. */
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { REPOSITORY, runCommandLine, startProcess, type Ended } from '../processes.ts'
+
+const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
+
+/** A row as text, so that no digit is lost on the way. */
+export type TextRow = Readonly<Record<string, string | null>>
+
+/** Temporary folders of one test file; `removeAll` belongs into its afterAll. */
+export class TemporaryFolders {
+  readonly #made: string[] = []
+
+  make(name = 'data'): string {
+    const outer = realpathSync(mkdtempSync(join(tmpdir(), 'nightly-test-')))
+    this.#made.push(outer)
+    const folder = join(outer, name)
+    mkdirSync(folder)
+    return folder
+  }
+
+  /** A copy of a folder. Its files are new ones, so the first run over it counts every day again, to the same figures. */
+  copy(source: string): string {
+    const folder = this.make()
+    cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
+    return folder
+  }
+
+  removeAll(): void {
+    for (const folder of this.#made) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Starts a run over `dataDir` as a process and gives the process with the promise of its end. */
+export function startNightly(dataDir: string, ...options: readonly string[]) {
+  return startCommand(dataDir, 'run', ...options)
+}
+
+/** Any command of `npm run nightly` to its end, in the test's own process. */
+export async function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {
+  // Most of the tests of the API run nothing of the pipeline.
+  const { nightly } = await import('../../../pipeline/nightly.ts')
+  const { createProgress } = await import('../../../pipeline/terminal/progress.ts')
+  return await runCommandLine(
+    (line) => nightly(line, createProgress({ write: (text) => line.note(text.replace(/\n$/, '')) })),
+    args,
+    { DATA_DIR: dataDir },
+  )
+}
+
+/** Starts any command of `npm run nightly` as a process. */
+export function startCommand(dataDir: string, ...args: readonly string[]) {
+  return startProcess(process.execPath, [NIGHTLY, ...args], { environment: { DATA_DIR: dataDir } })
+}
+
+/** One whole run over `dataDir`, in the test's own process. */
+export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Ended> {
+  return runCommand(dataDir, 'run', ...options)
+}
+
+/** A run that must publish or find nothing new; its messages come with the error when it does not. */
+export async function publish(dataDir: string, asOf: string, ...options: readonly string[]): Promise<Ended> {
+  const run = await runNightly(dataDir, '--as-of', asOf, ...options)
+  if (run.code !== 0) throw new Error(`The run ended with ${run.code ?? run.signal}:\n${run.stderr}`)
+  return run
+}
+
+/** Writes a raw file, with the folders above it, below DATA_DIR/raw. */
+export function writeRaw(dataDir: string, path: string, content: string | Uint8Array): void {
+  const target = join(dataDir, 'raw', path)
+  mkdirSync(dirname(target), { recursive: true })
+  writeFileSync(target, content)
+}
+
+/** Copies a folder of raw input over DATA_DIR/raw. */
+export function copyRaw(dataDir: string, source: string): void {
+  cpSync(source, join(dataDir, 'raw'), { recursive: true })
+}
+
+/** Folder of the snapshot that DATA_DIR/current leads to. */
+export function currentSnapshot(dataDir: string): string {
+  return realpathSync(join(dataDir, 'current'))
+}
+
+/** Asks a DuckDB file, read-only; every value comes as text. */
+export async function query(file: string, sql: string): Promise<TextRow[]> {
+  const instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
+  const connection = await instance.connect()
+  try {
+    await connection.run("SET TimeZone = 'UTC'")
+    const reader = await connection.runAndReadAll(`SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (${sql})`)
+    return reader.getRowObjectsJS().map((row) => Object.fromEntries(Object.entries(row).map(asText)))
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+function asText([column, value]: [string, unknown]): [string, string | null] {
+  return [column, typeof value === 'string' ? value : null]
+}
+
+/** Asks the current snapshot of a DATA_DIR. */
+export function queryCurrent(dataDir: string, sql: string): Promise<TextRow[]> {
+  return query(join(currentSnapshot(dataDir), 'app-rankings.duckdb'), sql)
+}

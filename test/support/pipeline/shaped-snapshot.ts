@@ -1,0 +1,155 @@
+/** Snapshots with candidates, over data of many shapes, and random windows to ask of them. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import * as fc from 'fast-check'
+import { expect } from 'vitest'
+import { readCandidates, readPage, readRanking } from '../../../api/datasets/rankings/read-ranking.ts'
+import type { RankingsQuery } from '../../../api/datasets/rankings/query.ts'
+import { openSnapshot, type Snapshot } from '../../../api/datasets/snapshots/open-snapshot.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import { CATEGORIES, SUBCATEGORIES } from '../../../pipeline/contract/taxonomy.ts'
+import { fillFast } from '../../../pipeline/ranking/candidates.ts'
+import { TemporaryFolders } from './nightly.ts'
+import { randomFrom } from '../random.ts'
+import { publishSnapshot } from './snapshot.ts'
+
+export const FIRST_DAY = '2025-12-20'
+/** Five blocks, of which the first and the last have days without data. */
+export const DAYS = 140
+export const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
+
+/** Prompt tokens of an app on a day, and as many completion tokens, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
+export type Shape = (app: number, day: number, chance: number) => number | undefined
+
+export const SHAPES = {
+  flat: (_app, _day, chance) => Math.floor(chance * 100),
+  steep: (app, _day, chance) => Math.floor((1e9 / app ** 2) * (0.5 + chance)),
+  sparse: (app, _day, chance) => (chance < 0.1 ? Math.floor(1e6 / app) + 1 : undefined),
+  bursty: (app, day, chance) => (day % 30 === app % 30 ? Math.floor(chance * 1e9) : Math.floor(chance * 10)),
+  'all ties': () => 7,
+  'all nothing': () => 0,
+  coming: (app, day, chance) => (day >= app ? Math.floor(chance * 1e6) : undefined),
+  going: (app, day, chance) => (day < DAYS - app ? Math.floor(chance * 1e6) : undefined),
+  growing: (app, day) => Math.floor((day + 1) ** 2 / app),
+  // Neither count alone is too many for BIGINT, but both together are.
+  'one giant': (app, day) => (app === 1 && day === 50 ? 4e18 + 7e17 : 1),
+  enormous: (app, _day, chance) => Math.floor((9e18 / app) * chance),
+  // Neighbours differ by less than a DOUBLE can tell.
+  'nearly ties': (app) => 4e17 + app * 64,
+} satisfies Readonly<Record<string, Shape>>
+
+/** How many apps there are, how many of them lead in each subcategory and block, and how many prefix sums there may be. */
+export interface Size {
+  readonly apps: number
+  readonly level: number
+  readonly rowShare: number
+}
+
+/** Checkpoints on each day, and on one day in some. */
+export const SIZES: readonly [Size, ...Size[]] = [
+  { apps: 60, level: 6, rowShare: 100 },
+  { apps: 150, level: 15, rowShare: 0.3 },
+  { apps: 100, level: 3, rowShare: 0.1 },
+]
+
+const INSERT_DAYS = `
+  INSERT INTO app_daily
+  SELECT r.day, r.app_id, 1, r.tokens, r.tokens
+  FROM (
+    SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "tokens": "BIGINT"}]'), recursive := true)
+  ) AS r`
+
+/** A snapshot, and what removes it once it is closed. */
+export interface Shaped {
+  readonly snapshot: Snapshot
+  readonly remove: () => Promise<void>
+}
+
+/** Makes a snapshot whose apps have usage of this shape. */
+export async function makeShaped(
+  shape: Shape,
+  seed: number,
+  { apps, level, rowShare }: Size,
+): Promise<Shaped> {
+  const random = randomFrom(seed)
+  const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
+  const dataDir = new TemporaryFolders().make()
+  const folder = await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: LAST_DAY,
+    firstDay: FIRST_DAY,
+    apps: Array.from({ length: apps }, (_, index) => ({
+      id: index + 1,
+      name: `App ${index + 1}`,
+      tags: random() < 0.4 ? [] : [...new Set([tag(), tag()])].toSorted(),
+    })),
+    daily: [],
+  })
+  const rows = Array.from({ length: apps * DAYS }, (_, index) => {
+    const [app_id, day] = [1 + Math.floor(index / DAYS), index % DAYS]
+    const tokens = shape(app_id, day, random())
+    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, tokens }]
+  })
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
+  await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
+  const rules = { fewest: 1, most: level, appShare: 100, rowShare }
+  await fillFast(connection, { from: FIRST_DAY, to: LAST_DAY }, rules)
+  await connection.run('USE memory; DETACH snapshot')
+  connection.closeSync()
+  instance.closeSync()
+  // As if there were so many rows that the candidates are always asked.
+  const snapshot: Snapshot = { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
+  const remove = async () => {
+    await snapshot.close()
+    rmSync(dataDir, { recursive: true })
+  }
+  return { snapshot, remove }
+}
+
+const queries: fc.Arbitrary<RankingsQuery> = fc
+  .record({
+    sort: fc.constantFrom(...SORTS),
+    from: fc.integer({ min: -3, max: DAYS - 1 }),
+    days: fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: DAYS })),
+    category: fc.option(fc.constantFrom(...CATEGORIES), { freq: 2 }),
+    subcategory: fc.option(fc.constantFrom(...SUBCATEGORIES), { freq: 2 }),
+    limit: fc.integer({ min: 1, max: 8 }),
+    offset: fc.integer({ min: 0, max: 8 }),
+  })
+  .map(({ from, days, category, subcategory, ...rest }) => ({
+    ...rest,
+    start: addDays(FIRST_DAY, from),
+    end: addDays(FIRST_DAY, Math.min(from + days, DAYS) - 1),
+    category: subcategory === null ? category : null,
+    subcategory,
+  }))
+
+/**
+ * Asks random windows of the candidates and of all apps, and expects the same pages.
+ * @returns how many pages the candidates proved.
+ */
+export async function expectSamePages({ snapshot }: Shaped, windows: number): Promise<number> {
+  let proven = 0
+  await fc.assert(
+    fc.asyncProperty(queries, async (query) => {
+      const all = await readPage(snapshot, query, 'main')
+      const page = await readCandidates(snapshot, query, query.offset + query.limit)
+      if (page !== undefined) {
+        proven += 1
+        // The candidates need not know how many apps the ranking has beyond the page.
+        expect(page.map(({ apps: _apps, ...row }) => row)).toEqual(all.map(({ apps: _apps, ...row }) => row))
+      }
+      expect(await readRanking(snapshot, query)).toEqual({
+        rows: all.map(({ measure: _measure, apps: _apps, ...row }) => row),
+        total: Number(all[0]?.apps ?? 0),
+      })
+    }),
+    { numRuns: windows },
+  )
+  return proven
+}

@@ -1,0 +1,89 @@
+/** Directories as they are met: one sync with each of them, on a service that all cases of a file share. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { MemberMode } from '../../../api/scim/directory/connection-options.ts'
+import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
+import {
+  startDirectory,
+  type Asked,
+  type DirectoryGroup,
+  type Quirk,
+  type Reply,
+} from './faulty-directory.ts'
+import { TemporaryFolders } from '../pipeline/nightly.ts'
+import { startSyncApi } from './sync.ts'
+
+export interface DirectoryCase {
+  readonly groups?: DirectoryGroup[]
+  readonly quirk?: Quirk
+  readonly members?: MemberMode
+  /** The groups that are there in the end, or the cause of the failure. */
+  readonly ends: number | Failure
+  /** The members of the group "odd". */
+  readonly odd?: readonly string[] | null
+  readonly warning?: string
+}
+
+export const startIndexOf = ({ query }: Asked) => Number(query.get('startIndex') ?? 1)
+export const refused: Reply = { status: 400, body: { scimType: 'invalidValue' } }
+export const status = (code: number, headers: Readonly<Record<string, string>> = {}): Reply => ({
+  status: code,
+  headers,
+  body: { status: String(code) },
+})
+export const hangUp: Reply = { send: (response) => response.destroy() }
+
+/** A service for the tests of a file, with a new account for each directory. */
+export function useAccounts() {
+  const folders = new TemporaryFolders()
+  let service: Awaited<ReturnType<typeof startSyncApi>>
+  let accounts = 0
+
+  beforeAll(async () => {
+    service = await startSyncApi({ DATA_DIR: folders.make() })
+  })
+  afterAll(async () => {
+    await service.close()
+    folders.removeAll()
+  })
+
+  return {
+    connect: async (url: string, members: MemberMode = 'inline') => {
+      accounts += 1
+      return await service.connect(url, { account: `account-${accounts}`, members })
+    },
+    /** What the log says beside the end of a job. */
+    warningsOf: (jobId: string) =>
+      JSON.stringify(service.messages().find((line) => line['job_id'] === jobId)?.['warnings'] ?? []),
+  }
+}
+
+type Accounts = ReturnType<typeof useAccounts>
+
+/** Makes the tests of cases, each by its name. */
+export function describeDirectories(
+  { connect, warningsOf }: Accounts,
+  cases: Readonly<Record<string, DirectoryCase>>,
+): void {
+  describe.each(Object.entries(cases))(
+    'a directory with this: %s',
+    (_name, { groups = [], quirk, members = 'inline', ends, odd, warning }) => {
+      it(`ends as ${ends}`, async () => {
+        await using directory = await startDirectory(groups, quirk === undefined ? {} : { quirk })
+        const account = await connect(directory.url, members)
+        const job = await account.sync()
+        const expected =
+          typeof ends === 'number' ? { synced_groups: ends } : { error_message: FAILURES[ends] }
+        expect(job).toMatchObject({ deleted_groups: typeof ends === 'number' ? 0 : null, ...expected })
+        const { data, total_count } = await account.groups()
+        expect(total_count).toBe(typeof ends === 'number' ? ends : 0)
+        const group = data.find(({ external_id }) => external_id === 'odd')
+        if (odd !== undefined) {
+          const found = await account.members(group?.id ?? '')
+          expect(found.total_count === null ? null : found.data.map(({ id }) => id)).toEqual(odd)
+        }
+        if (warning === undefined) expect(warningsOf(job.id)).toBe('[]')
+        else expect(warningsOf(job.id)).toContain(warning)
+      })
+    },
+  )
+}

@@ -1,0 +1,85 @@
+/** A whole life of a directory against one that is real: groups come, change, go in masses, and come back. */
+import { expect } from 'vitest'
+import type { StoreSettings } from '../../../api/store/open-store.ts'
+import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
+import { FAILURES } from '../../../api/scim/failures.ts'
+import { startSyncApi, syncByCommand } from './sync.ts'
+
+/** A SCIM server, as its administrator uses it. */
+export interface LivingDirectory {
+  readonly url: string
+  readonly token: string
+  /** Makes a user; resolves to its id. */
+  readonly user: (name: string) => Promise<string>
+  /** Makes a group; resolves to its id. */
+  readonly add: (name: string, members?: readonly string[], externalId?: string) => Promise<string>
+  readonly put: (
+    id: string,
+    name: string,
+    members?: readonly string[],
+    externalId?: string,
+  ) => Promise<unknown>
+  readonly remove: (id: string) => Promise<unknown>
+  /** Takes a group out of the list, while it can still be read by its id; where the server knows that. */
+  readonly hide?: (id: string) => Promise<unknown>
+}
+
+const GROUPS = 30
+
+/** Lives through it. What is seen at the end of each chapter is what an administrator would see. */
+export async function liveThrough(directory: LivingDirectory, store: StoreSettings): Promise<void> {
+  await using service = await startSyncApi(store, { token: directory.token })
+  const acme = await service.connect(directory.url)
+  const idOf = async (externalId: string | undefined) =>
+    (await acme.groups()).data.find(({ external_id }) => external_id === externalId)?.id
+  const succeeds = async (synced_groups: number, deleted_groups = 0) =>
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups, deleted_groups })
+
+  // An empty directory, then a first sync.
+  await succeeds(0)
+  const [ann = '', bob = '', cid = ''] = await Promise.all(['ann', 'bob', 'cid'].map(directory.user))
+  const groups: string[] = []
+  for (let number = 0; number < GROUPS; number += 1)
+    groups.push(await directory.add(`Team ${number}`, [ann, bob].slice(0, number % 3), `external-${number}`))
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 0': [], 'Team 1': [ann], 'Team 2': [ann, bob].toSorted() })
+
+  // A new name, a new member, a new group and one that goes.
+  const [renamed = '', grown = '', gone = ''] = groups
+  const before = await idOf(renamed)
+  await directory.put(renamed, 'Renamed', [], 'external-0')
+  await directory.put(grown, 'Team 1', [ann, cid], 'external-1')
+  await directory.remove(gone)
+  await directory.add('Added', [bob], 'external-added')
+  await succeeds(GROUPS, 1)
+  expect(await idOf(renamed)).toBe(before)
+  expect(await acme.all()).toMatchObject({ Renamed: [], 'Team 1': [ann, cid].toSorted(), Added: [bob] })
+  await directory.put(grown, 'Team 1', [ann], 'external-1')
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 1': [ann] })
+
+  // Two thirds go at once: the gate keeps them until the operator lets them go.
+  const known = await idOf(groups[20])
+  for (const group of groups.slice(10)) await directory.remove(group)
+  expect(await acme.sync()).toMatchObject({
+    status: 'failed',
+    error_message: FAILURES.deletion_threshold_exceeded,
+  })
+  expect((await acme.groups()).total_count).toBe(GROUPS)
+  const connection = await findConnectionByName(service.store, 'acme')
+  const leave = { token: directory.token, allowDeletions: true }
+  const job = await syncByCommand(service.store, connection?.accountId ?? '', leave)
+  expect(job).toMatchObject({ status: 'succeeded' })
+  expect((await acme.groups()).total_count).toBe(10)
+
+  // One that is made anew under its externalId is the one it was.
+  const back = await directory.add('Team 20 again', [cid], 'external-20')
+  await succeeds(11)
+  expect(await idOf(back)).toBe(known)
+
+  // One that can still be read, but is shared no more.
+  if (directory.hide === undefined) return
+  await directory.hide(grown)
+  await succeeds(10, 1)
+  expect(await idOf(grown)).toBeUndefined()
+}

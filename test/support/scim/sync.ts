@@ -1,0 +1,188 @@
+/** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { StoreSettings } from '../../../api/store/open-store.ts'
+import type { Store } from '../../../api/store/store.ts'
+import { putConnection, type ConnectionWanted } from '../../../api/scim/directory/connection-store.ts'
+import { DEFAULT_GATE } from '../../../api/scim/directory/connection-options.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/directory/limits.ts'
+import type { HttpLimits } from '../../../api/http/server/http-server.ts'
+import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
+import type { JobDependencies } from '../../../api/scim/jobs/run-job.ts'
+import { syncNow } from '../../../api/scim/jobs/sync-now.ts'
+import { memoryLog, startApi, until, type Api } from '../api.ts'
+import { DIRECTORY_TOKEN } from './faulty-directory.ts'
+import { asEnvironment } from '../stores.ts'
+
+/** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
+export const jobSchema = z.strictObject({
+  id: z.uuid(),
+  status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+  synced_groups: z.int().nullable(),
+  deleted_groups: z.int().nullable(),
+  error_message: z.string().nullable(),
+  created_at: z.iso.datetime({ precision: 3 }),
+  started_at: z.iso.datetime({ precision: 3 }).nullable(),
+  finished_at: z.iso.datetime({ precision: 3 }).nullable(),
+})
+
+const jobReplySchema = z.strictObject({ data: jobSchema })
+const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int() })
+
+const groupsSchema = z.strictObject({
+  data: z.array(
+    z.strictObject({
+      id: z.uuid(),
+      organization_id: z.uuid(),
+      external_id: z.string(),
+      display_name: z.string(),
+      created_at: z.iso.datetime({ precision: 3 }),
+      updated_at: z.iso.datetime({ precision: 3 }),
+    }),
+  ),
+  total_count: z.int(),
+})
+
+const membersSchema = z.strictObject({
+  data: z.array(
+    z.strictObject({
+      id: z.string(),
+      type: z.string().nullable(),
+      display_name: z.string().nullable(),
+      active: z.boolean().nullable(),
+      email: z.string().nullable(),
+    }),
+  ),
+  total_count: z.int().nullable(),
+})
+
+/** The name of the variable that holds the token in tests. */
+export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
+
+/** Pauses of no length, and a heartbeat that a test can wait for, though no busy machine misses so many beats. */
+export const QUICK = {
+  limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
+  heartbeat: { beatMs: 20, missedBeats: 100 },
+  wait: async () => await sleep(0),
+  runSync: runInProcess,
+} satisfies Partial<JobDependencies>
+
+/** A connection to a directory on this machine. */
+export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}): ConnectionWanted {
+  return {
+    url: new URL(url),
+    token: { kind: 'env', source: TOKEN_VARIABLE },
+    members: 'inline',
+    reach: { allowLoopback: true, allowPrivate: false },
+    gate: DEFAULT_GATE,
+    schedule: null,
+    nextSyncAt: null,
+    ...more,
+  }
+}
+
+interface SyncApiOptions {
+  /** What the service shows to directories; by default what `startDirectory` asks for. */
+  readonly token?: string
+  readonly sync?: Partial<JobDependencies>
+  readonly clock?: () => Date
+  readonly settings?: Readonly<Record<string, string>>
+  readonly limits?: Partial<HttpLimits>
+}
+
+/** A running service, with what an administrator does to it in short form. */
+export async function startSyncApi(
+  store: StoreSettings,
+  { token = DIRECTORY_TOKEN, sync, clock, settings, limits = {} }: SyncApiOptions = {},
+) {
+  const api = await startApi(store.DATA_DIR, {
+    environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
+    sync: { ...QUICK, ...sync },
+    limits,
+    ...(clock === undefined ? {} : { clock }),
+  })
+  return {
+    ...api,
+    /** Whoever has this key. */
+    administrator: (key: string) => administratorOf(api, key),
+    /** The administrator of an account that is connected to the directory from now on. */
+    async connect(
+      url: string,
+      { account = 'acme', ...more }: Partial<ConnectionWanted> & { account?: string } = {},
+    ) {
+      const key = await api.makeKey('management', account)
+      await putConnection(api.store, account, connectionTo(url, more), new Date())
+      return administratorOf(api, key)
+    },
+  }
+}
+
+interface CommandOptions {
+  readonly token?: string
+  readonly signal?: AbortSignal
+  readonly allowDeletions?: boolean
+  readonly note?: (line: string) => void
+}
+
+/** A sync by the operator's command, in this process; resolves to its job. */
+export async function syncByCommand(
+  store: Store,
+  accountId: string,
+  {
+    token = DIRECTORY_TOKEN,
+    signal = new AbortController().signal,
+    allowDeletions = false,
+    note = () => undefined,
+  }: CommandOptions = {},
+) {
+  return await syncNow(
+    accountId,
+    { signal, allowDeletions, progress: () => undefined },
+    {
+      ...QUICK,
+      store,
+      clock: () => new Date(),
+      log: memoryLog().log,
+      environment: { [TOKEN_VARIABLE]: token },
+      syncMs: 60_000,
+      note,
+    },
+  )
+}
+
+/** What the account of a management key can ask of an API. */
+export function administratorOf(api: Pick<Api, 'get'>, key: string) {
+  const read = async (path: string) => await (await api.get(path, key)).json()
+  const post = async () => {
+    const response = await api.get('/scim/sync-jobs', key, { method: 'POST' })
+    return { response, job: jobReplySchema.parse(await response.json()).data }
+  }
+  const job = async (id: string) => jobReplySchema.parse(await read(`/scim/sync-jobs/${id}`)).data
+  const end = (id: string) =>
+    until(async () => {
+      const seen = await job(id)
+      return seen.finished_at !== null && seen
+    })
+  return {
+    key,
+    post,
+    job,
+    end,
+    /** Starts a job and waits for its end. */
+    sync: async () => await end((await post()).job.id),
+    jobs: async (query = '') => jobsSchema.parse(await read(`/scim/sync-jobs${query}`)),
+    groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
+    members: async (id: string) => membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
+    /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
+    async all() {
+      const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
+      const entries = data.map(async ({ id, display_name }) => {
+        const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
+        // Each store has an order of its own for texts.
+        const ids = members.data.map((member) => member.id).toSorted()
+        return [display_name, members.total_count === null ? null : ids]
+      })
+      return Object.fromEntries(await Promise.all(entries))
+    },
+  }
+}
