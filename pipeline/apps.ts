@@ -1,4 +1,4 @@
-/** Entry of `npm run apps`: the app registry, shown and decided about (CONTRACT 9). */
+/** Entry of `npm run apps`: shows the app registry and records decisions about apps (CONTRACT 9). */
 import './contract/runtime.js'
 import { readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
@@ -12,7 +12,7 @@ const PROGRAM = {
   summary:
     'Shows the app registry and records decisions about apps. A decision is appended to DATA_DIR/raw/apps, with its ' +
     'reason and its time, and counts from the next nightly run on. It outranks what earlier rows and chat requests ' +
-    'say of the app. Data goes to stdout, messages to stderr.',
+    'state about the app. Data goes to stdout, messages to stderr.',
   commands: { list, history, rename, hide, show, tag, alias, unattributed },
   notes: `Settings (environment): DATA_DIR, PIPELINE_MEMORY; see pipeline/README.md
 

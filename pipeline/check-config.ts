@@ -47,14 +47,14 @@ export async function checkPipeline(
   }
 }
 
-/** What stops each run, and yet not the API, which serves what was published before. */
+/** Faults that stop each run. The API starts all the same and serves what is published. */
 function damage(dataDir: string): string[] {
   const warehouse = join(dataDir, WAREHOUSE_FILE)
   const kind = foreignKind(warehouse)
   const foreign =
     kind === undefined
       ? []
-      : [`${warehouse} is ${kind}: move it away; npm run nightly -- rebuild makes the warehouse anew`]
+      : [`${warehouse} is ${kind}: move it away; npm run nightly -- rebuild rebuilds the warehouse`]
   return [...foreign, ...pointerDamage(dataDir)]
 }
 
@@ -68,9 +68,9 @@ function pointerDamage(dataDir: string): string[] {
 }
 
 const HELP =
-  'Checks the settings of the pipeline, its files and hosts, and prints what is wrong as JSON: npm run check-config'
+  'Checks the settings of the pipeline, its files and hosts, and prints the faults as JSON: npm run check-config'
 
-/** Prints what the check found; resolves to the exit code, 0 whatever was found. */
+/** Prints the faults and warnings; resolves to exit code 0, whatever it found. */
 function run({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
     print(asksForHelp(args) ? HELP : JSON.stringify(await checkPipeline(environment)))

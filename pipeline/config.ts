@@ -11,7 +11,7 @@ import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
 
-/** With less no run can work; more DuckDB cannot even tell. */
+/** No run works with less than the minimum; DuckDB cannot parse more than the maximum. */
 const LEAST_MEMORY = '64MB'
 const MOST_MEMORY = '100TB'
 
@@ -34,7 +34,7 @@ const positiveDecimal = z
 export const pipelineSettings = z.object({
   DATA_DIR: z
     .string()
-    // DuckDB takes what follows a `?` for options, not for a name.
+    // DuckDB reads the part after a `?` as options.
     .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
     // Checked as well: the working directory is a part of the path.
     .prefault('data')
@@ -46,11 +46,8 @@ export const pipelineSettings = z.object({
     })
     .default('files')
     .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster.'),
-  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, where USAGE_SOURCE names none.'),
-  USAGE_SOURCE_PASSWORD: z
-    .string()
-    .optional()
-    .describe('Password of that user, where USAGE_SOURCE has none.'),
+  USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, if USAGE_SOURCE names none.'),
+  USAGE_SOURCE_PASSWORD: z.string().optional().describe('Password of that user, if USAGE_SOURCE has none.'),
   NEW_APPS: z
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
@@ -63,19 +60,19 @@ export const pipelineSettings = z.object({
       return bytes >= bytesOf(LEAST_MEMORY) && bytes <= bytesOf(MOST_MEMORY)
     }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
     .default('2GB')
-    .describe('Memory a run keeps within: what does not fit is spilled to disk.'),
+    .describe('Memory that a run may use; it spills the rest to disk.'),
   PIPELINE_SPILL: z
     .string()
     .regex(SIZE, 'Expected a size such as 20GB or 512MiB')
     .optional()
-    .describe('Disk that a run may spill to at most; without it, nine tenths of what is free.'),
+    .describe('Most disk space that a run may spill to; default: nine tenths of the free space.'),
   RETENTION_DAYS: z
     .string()
     .regex(/^[1-9]\d{0,4}$/, 'Expected a whole number from 1 to 99999')
     .transform(Number)
     .optional()
     .describe(
-      'Each run that went well removes snapshots older than so many days, as prune does; not set: none.',
+      'Each successful run removes snapshots older than this many days, as prune does; not set: none.',
     ),
   NIGHTLY_SCHEDULE: scheduleSchema.describe(
     'When npm run schedule starts the nightly run: a cron expression in UTC.',
@@ -88,27 +85,27 @@ export const pipelineSettings = z.object({
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe(
-      'Origin at which the public reaches the service, named in the files of a snapshot; without it, the port PORT of this machine.',
+      'Public origin of the service, named in the files of a snapshot; default: port PORT of this machine.',
     ),
   GATE_VOLUME_LOW: positiveDecimal
     .refine((text) => Number(text) < 1, 'Expected less than 1')
     .default('0.5')
-    .describe('A new day with less than so many times the median of its weekday is blocked.'),
+    .describe('A new day below this multiple of the median of its weekday is blocked.'),
   GATE_VOLUME_HIGH: positiveDecimal
     .refine((text) => Number(text) > 1, 'Expected more than 1')
     .default('5')
-    .describe('A new day with more than so many times the median of its weekday is blocked.'),
+    .describe('A new day above this multiple of the median of its weekday is blocked.'),
   GATE_ROWS_LOST: positiveDecimal
     .default('10')
-    .describe('A snapshot that loses more than so many percent of the published rows is blocked.'),
+    .describe('A snapshot that loses more than this percentage of the published rows is blocked.'),
   NOTICE_WEBHOOK: webAddressSchema
     .optional()
     .describe(
-      'Address that gets a JSON notice when a run failed, was blocked, restated history or has no data of the last day.',
+      'URL that receives a JSON notice when a run fails, is blocked, restates history or lacks data of the last day.',
     ),
   SUCCESS_PING: webAddressSchema
     .optional()
-    .describe('Address that is asked after each run that went well, for a dead-man monitor.'),
+    .describe("URL called after each successful run (dead-man's switch)."),
 })
 
 /** Thresholds of the gates before publishing, as decimal text; see gate.ts. */
@@ -121,15 +118,15 @@ export type GateSettings = {
 
 export type Config = {
   readonly dataDir: string
-  /** The cluster that counts raw usage; undefined where the drop folder does. */
+  /** The cluster that counts raw usage; undefined if the drop folder is the source. */
   readonly usageSource: ClickHouseAddress | undefined
-  /** Whether apps that usage names for the first time are published. */
+  /** Whether apps that appear in usage for the first time are published. */
   readonly newApps: NewAppVisibility
   /** DuckDB's memory limit, such as `1.4GB`. */
   readonly memory: string
-  /** How much a run spills to disk at most; undefined for what DuckDB finds free. */
+  /** Most disk space for spilling; undefined for DuckDB's default. */
   readonly spill: string | undefined
-  /** After how many days a run removes a snapshot; undefined for never. */
+  /** Age in days at which a run removes a snapshot; undefined for never. */
   readonly retentionDays: number | undefined
   readonly schedule: string
   readonly publisher: string
@@ -140,7 +137,7 @@ export type Config = {
   readonly successPing: string | undefined
 }
 
-/** DuckDB's limit, with which the whole process keeps within `memory`: large sorts go beyond it, and Node needs some too. */
+/** DuckDB's limit below `memory`: large sorts exceed the limit, and Node needs memory too. */
 function limitOf(memory: string): string {
   return memory.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE))
 }

@@ -1,4 +1,4 @@
-/** What a run is handed besides its files: the clock, and where it reports to the operator. */
+/** What a run is handed: the clock, and where it reports to the operator. */
 import type { Progress } from './terminal/progress.ts'
 
 export type Dependencies = {

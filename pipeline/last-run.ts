@@ -1,11 +1,11 @@
-/** Leaves word of how a run ended, for whoever asks the morning after. */
+/** Records how a run ended. */
 import { join } from 'node:path'
 import { wholeSeconds } from './contract/calendar.ts'
 import { LAST_RUN_FILE } from './contract/last-run.ts'
 import type { LastRun } from './contract/last-run.ts'
 import { writeInOneStep } from './snapshot/durable-file.ts'
 
-/** Leaves word of a run that is over. Where not even that can be written, the run itself has said why. */
+/** Records how a run ended. If even that cannot be written, the run has already reported why. */
 export function leaveLastRun(
   dataDir: string,
   { outcome, snapshot, message }: Omit<LastRun, 'finished_at'>,

@@ -62,7 +62,7 @@ export function nightly(line: CommandLine, progress: Progress): Promise<number> 
 if (import.meta.main) {
   const progress = createProgress(process.stderr)
   onStopSignal((signal) =>
-    progress.note(`Stopped by ${signal}. What is published stays; the next run begins anew`),
+    progress.note(`Stopped by ${signal}. What is published stays; the next run starts over`),
   )
   await runAsProcess((line) => nightly(line, progress))
 }

@@ -1,6 +1,6 @@
 /**
- * Tells the outside world how a run ended: a webhook when somebody should look, a ping when all is well, for
- * monitors that raise the alarm when the ping stays away. A notice never fails a run.
+ * Reports how a run ended: a webhook when an operator should look, a ping after success for a dead-man's switch.
+ * A notice never fails a run.
  */
 import { z } from 'zod'
 import { ProgramError } from './contract/program.ts'
@@ -10,10 +10,7 @@ import { BlockedError, messageOf } from './errors.ts'
 import type { Progress } from './terminal/progress.ts'
 import type { Report } from './run.ts'
 
-/**
- * What is worth a look: no new snapshot, changed history, a run or data that is late, or a published file that is not
- * what was published.
- */
+/** Reasons to look: no new snapshot, changed history, a late run, missing data, or a damaged published file. */
 export type Notice = {
   readonly event: 'failed' | 'blocked' | 'restated' | 'late' | 'broken'
   readonly message: string
@@ -22,7 +19,7 @@ export type Notice = {
 
 const rankFacts = z.object({ data_through: z.string(), days_restated: z.number() })
 
-/** The notices that a run which came to its end calls for. */
+/** The notices after a run that finished. */
 export function noticesOf({ snapshot, last_day, stages }: Report): Notice[] {
   const { data_through, days_restated } = rankFacts.parse(stages.find(({ stage }) => stage === 'rank'))
   const notices: Notice[] = []
@@ -43,13 +40,13 @@ export function failureNotice(error: unknown): Notice & { readonly event: 'faile
   return { event: error instanceof BlockedError ? 'blocked' : 'failed', message, snapshot: null }
 }
 
-/** What is behind a `fetch failed`, such as ` (ECONNREFUSED)`. */
+/** The cause behind a `fetch failed`, such as ` (ECONNREFUSED)`. */
 function causeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined
   return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
 }
 
-/** Sends the notices to the webhook, and the ping when `well`; what cannot be sent is told to the operator. */
+/** Sends the notices to the webhook, and the ping when `well`; reports to the operator what could not be sent. */
 export async function sendNotices(
   { webhook, successPing, publisher }: Config,
   notices: readonly Notice[],
@@ -63,7 +60,7 @@ export async function sendNotices(
     try {
       await send(url, body)
     } catch (error) {
-      // The address may hold a secret, so it is not told.
+      // The address may hold a secret, so the message leaves it out.
       progress.note(`The ${what} could not be sent: ${messageOf(error)}${causeOf(error)}`)
     }
   }

@@ -1,17 +1,17 @@
-/** What a run may be asked to do beyond the usual: let a gate through once, count a range of days again, or be of another time. */
+/** Options of a run: let a gate through once, count a range of days again, or run as of another time. */
 import { z } from 'zod'
 import { UsageError } from './contract/program.ts'
 import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
 import type { DayRange } from './contract/calendar.ts'
 
-/** The gates before publishing, in the order they are told; see gate.ts. */
+/** The gates before publishing, in the order of their findings; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps', 'conflicts'] as const
 export type GateName = (typeof GATES)[number]
 
 export type RunOptions = {
   /** Gates that may not block this run. */
   readonly accepted: readonly GateName[]
-  /** The days to look at, each of which is counted again; all days, and only changed ones, when undefined. */
+  /** The range of days that is counted again; undefined for all changed days. */
   readonly range: DayRange | undefined
 }
 
@@ -21,7 +21,7 @@ export const USUAL_RUN: RunOptions = { accepted: [], range: undefined }
 export const RANGE_OPTIONS = { from: { type: 'string' }, to: { type: 'string' } } as const
 
 /**
- * The gates named by `--accept`, which may be repeated and may hold several, separated by commas.
+ * The gates named by `--accept`, an option that may be repeated and may list several gates, separated by commas.
  * @throws UsageError for a gate that does not exist.
  */
 export function readAccepted(given: readonly string[]): GateName[] {
@@ -33,8 +33,8 @@ export function readAccepted(given: readonly string[]): GateName[] {
 }
 
 /**
- * The range of `--from` and `--to`; undefined without either. One alone reaches to the last completed day or
- * begins at the floor.
+ * The range of `--from` and `--to`; undefined without either. `--from` alone ends at the last completed day,
+ * `--to` alone begins at the floor.
  * @throws UsageError that names the option at fault.
  */
 export function readRange(
@@ -52,7 +52,7 @@ export function readRange(
 
 /**
  * The time of `--as-of`; undefined without it.
- * @throws UsageError for a text that is no time.
+ * @throws UsageError if the text is not a time.
  */
 export function readAsOf(text: string | undefined): Date | undefined {
   if (text === undefined) return undefined

@@ -45,10 +45,10 @@ const STAGES: readonly Stage[] = [
   { name: 'publish', run: publish },
 ]
 
-/** The report of a run beside the snapshot it made. */
+/** The copy of the report beside the snapshot. */
 const REPORT_FILE = 'report.json'
 
-/** How far the clock may stand behind the newest snapshot; runs in quick succession need a second or so. */
+/** How far the clock may stand behind the newest snapshot; runs in quick succession need about a second. */
 const CLOCK_TOLERANCE_MS = 60_000
 
 /** What a run did; `message` says why it failed. Durations in milliseconds. */
@@ -64,7 +64,7 @@ export type Report = {
   readonly snapshot: string | null
   readonly message: string | null
   readonly stages: readonly Readonly<Record<string, unknown>>[]
-  /** What must not become public; not in the copy beside the snapshot. */
+  /** Private facts, left out of the copy beside the snapshot. */
   readonly not_published?: Readonly<Record<string, unknown>>
 }
 
@@ -76,9 +76,9 @@ type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: strin
 
 /**
  * Runs the pipeline once over DATA_DIR.
- * @throws DataError when the data is wrong or fails a check, BlockedError when a gate did not let it through, LockedOutError
- * when another run is under way, LockedError when somebody has a published file open to write. Each time nothing is
- * published and the current snapshot stays.
+ * @throws DataError if the data is wrong or fails a check, BlockedError if a gate blocks it, LockedOutError if another run
+ * is under way, LockedError if another process has a published file open for writing. Each time nothing is published
+ * and the current snapshot stays.
  */
 export async function runNightly(
   config: Config,
@@ -86,14 +86,14 @@ export async function runNightly(
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
   makeFolders(config.dataDir)
-  // A pointer that cannot be switched is refused before any work.
+  // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
   try {
     removeUnfinished(config.dataDir)
     recordPublished(config.dataDir)
     reportMended(config.dataDir, dependencies.progress)
-    // Files that an earlier version kept between nights.
+    // Files that earlier versions kept between runs.
     rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
     const run = await prepare({ config, dependencies, options, connection: warehouse.connection })
     return await runStages(run)
@@ -102,7 +102,7 @@ export async function runNightly(
   }
 }
 
-/** Reports what is found broken beside the snapshots, and a pointer that was missing. */
+/** Reports unreadable snapshot records, and a pointer that was repaired. */
 function reportMended(dataDir: string, progress: Progress): void {
   for (const path of unreadableRecords(dataDir)) {
     progress.note(`${path} cannot be read and is left out. Restore it from a backup`)
@@ -144,9 +144,9 @@ async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 
 }
 
 /**
- * The time the snapshot states: now in whole seconds, but after the newest snapshot, whose identifier is its time, and
- * not that of a retracted one: no identifier is given twice.
- * @throws DataError when the clock stands far behind the newest snapshot.
+ * The time that the snapshot states, in whole seconds and later than the newest snapshot. The time is also the
+ * identifier: one of a retracted snapshot is never used again.
+ * @throws DataError when the clock is far behind the newest snapshot.
  */
 export function chooseAsOf(now: Date, newest: string | undefined, retracted: readonly string[] = []): Date {
   let asOf = afterNewest(now, newest)
@@ -160,7 +160,7 @@ function afterNewest(now: Date, newest: string | undefined): Date {
   if (newestAsOf === undefined || asOf > newestAsOf) return asOf
   if (newestAsOf.getTime() - asOf.getTime() > CLOCK_TOLERANCE_MS) {
     throw new DataError(
-      `The clock says ${wholeSeconds(asOf)}, but the newest snapshot was computed at ${wholeSeconds(newestAsOf)}. ` +
+      `The clock shows ${wholeSeconds(asOf)}, but the newest snapshot was computed at ${wholeSeconds(newestAsOf)}. ` +
         `Set the clock right, or, if it is, retract ${newest}`,
     )
   }
@@ -182,7 +182,7 @@ async function runStages(run: Run): Promise<Report> {
     }
   } catch (error) {
     const failure = explained(error, run.config.dataDir)
-    // What stops a run, a full disk for instance, may stop its tidying too; the first fault is the one to tell.
+    // A full disk, for instance, stops both the run and its clean-up; the first error is the one to report.
     await abandon(run, startedAt, done, failureOf(failure)).catch((second: unknown) =>
       run.dependencies.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
     )
@@ -191,12 +191,12 @@ async function runStages(run: Run): Promise<Report> {
   return await recordEnd(run, startedAt, done)
 }
 
-/** What is published is published, so a run that cannot be recorded has not failed. */
+/** The snapshot is published by then, so a run that cannot be recorded has not failed. */
 async function recordEnd(run: Run, startedAt: Date, done: readonly Done[]): Promise<Report> {
   const whole = wholeReport(run, startedAt, done)
   await record(run, whole).catch((error: unknown) =>
     run.dependencies.progress.note(
-      `The run came to its end (${whole.outcome}), but is missing in the warehouse's table runs: ${firstLineOf(error)}`,
+      `The run came to its end (${whole.outcome}), but could not be recorded in the warehouse's table runs: ${firstLineOf(error)}`,
     ),
   )
   return whole
@@ -206,7 +206,7 @@ function failureOf(error: unknown): Failure {
   return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', message: messageOf(error) }
 }
 
-/** The report so far lies beside the snapshot being built, so that what is published carries it. */
+/** Writes the report so far into the snapshot's folder, so that it is published with it. */
 function leaveReport(run: Run, soFar: Report): void {
   if (!existsSync(run.buildFolder)) return
   writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(soFar, null, 2)}\n`)
@@ -220,7 +220,7 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Fail
     last_day: run.lastDay,
     started_at: startedAt.toISOString(),
     finished_at: run.dependencies.now().toISOString(),
-    // A snapshot that is read carries the report from just before it was published.
+    // A published snapshot carries the report from just before it was published.
     outcome: failure?.outcome ?? finished?.outcome ?? 'published',
     snapshot: failure === undefined ? (finished?.snapshot ?? snapshotId(run.asOf)) : null,
     message: failure?.message ?? null,
@@ -228,7 +228,7 @@ function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Fail
   }
 }
 
-/** The report with what must not become public. */
+/** The report with its private facts. */
 function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
   const not_published: Record<string, unknown> = Object.assign(
     {},
@@ -237,7 +237,7 @@ function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?:
   return { ...report(run, startedAt, done, failure), not_published }
 }
 
-/** Keeps the whole report in the warehouse. */
+/** Stores the whole report in the warehouse. */
 async function record(run: Run, whole: Report): Promise<void> {
   await run.connection.run(
     'INSERT INTO runs SELECT CAST($1 AS TIMESTAMPTZ), CAST($2 AS TIMESTAMPTZ), $3, $4, CAST($5 AS JSON)',
@@ -245,7 +245,7 @@ async function record(run: Run, whole: Report): Promise<void> {
   )
 }
 
-/** Throws the half-built snapshot away and keeps the report of the failure. */
+/** Deletes the half-built snapshot and stores the report of the failure. */
 async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   rmSync(run.buildFolder, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 /**
- * Entry of `npm run schedule`: starts the nightly run at its hour (NIGHTLY_SCHEDULE, UTC), each run as a process
- * of its own, never two at a time. A night that was missed is made up for at the start, since a run publishes
- * every completed day that is not yet published and is harmless otherwise.
+ * Entry of `npm run schedule`: starts the nightly run at the times of NIGHTLY_SCHEDULE (UTC), each run as its own process,
+ * never two at a time. At its start it also makes up for a missed night: a run publishes every completed day that is
+ * not published yet and does nothing otherwise.
  */
 import './contract/runtime.js'
 import { createTask } from 'node-cron'
@@ -28,14 +28,14 @@ const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 const HELP = `Usage: npm run schedule -- [--no-catch-up]
 
 Starts the nightly run at its hour and, unless --no-catch-up is given, once right away.
-
+Starts the nightly run on schedule and, unless --no-catch-up is given, once right away.
 Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 `
 
-/** How often the clock is looked at: a timer that waits for the hour itself stands still while the machine sleeps. */
+/** Interval of clock checks: one long timer would stop while the machine sleeps. */
 const LOOK_MS = 1000
 
-/** Minutes after which a run that met a held lock or crashed is tried again: these, then the last of them each time. */
+/** Minutes until a run that met a held lock or crashed is tried again; the last value repeats. */
 const RETRY_MINUTES = [1, 2, 5, 10, 15] as const
 
 let running: ChildProcess | undefined
@@ -48,7 +48,7 @@ function report(text: string): void {
 }
 
 async function runOnce(config: Config): Promise<void> {
-  if (running !== undefined) return report('the last run is still under way; this one is left out')
+  if (running !== undefined) return report('the last run is still under way; this one is skipped')
   retryAt = undefined
   const run = spawn(process.execPath, [NIGHTLY, 'run'], { stdio: ['ignore', 2, 2] })
   running = run
@@ -72,16 +72,16 @@ function endingOf({ signalCode, exitCode }: ChildProcess): string {
   return signalCode ?? `exit code ${exitCode}`
 }
 
-/** No night is lost to a lock that somebody held at the hour: the run is tried again until the next one is due. */
+/** Tries the run again until the next one is due, so that a held lock costs no night. */
 function planRetry(): Date {
   const minutes = RETRY_MINUTES[Math.min(failures, RETRY_MINUTES.length - 1)] ?? 0
   failures += 1
   retryAt = new Date(Date.now() + minutes * 60_000)
-  report(`it is tried again at ${retryAt.toISOString()}, unless the next run is due before`)
+  report(`the run is tried again at ${retryAt.toISOString()}, unless the next one is due earlier`)
   return retryAt
 }
 
-/** A run that did not begin, or was killed, leaves no word itself. */
+/** A run that did not begin, or was killed, cannot record its end itself. */
 async function reportLate(config: Config, reason: string): Promise<void> {
   const message = `${reason}. The schedule tries again at ${planRetry().toISOString()}`
   leaveLastRun(config.dataDir, { outcome: 'late', snapshot: null, message })
@@ -89,17 +89,17 @@ async function reportLate(config: Config, reason: string): Promise<void> {
   await sendNotices(config, [notice], { well: false, send: sendOverHttp, progress: { note: report } })
 }
 
-/** Who holds the lock: the run has written it to the log alone. */
+/** The lock's holder stands in the log only. */
 async function lockReason(config: Config): Promise<string> {
   try {
     await underLock(config, () => undefined)
-    return 'The lock of the run was held at its hour'
+    return 'Another process held the lock when the run was due'
   } catch (error) {
     return messageOf(error)
   }
 }
 
-/** Verifies all published files once a UTC day, beside the runs of later hours. */
+/** Verifies all published files once per UTC day, at the same time as runs. */
 async function verifyDaily({ dataDir }: Config): Promise<void> {
   const { verified_at } = readVerification(dataDir)
   if (verifying !== undefined || verified_at?.startsWith(utcDay(new Date())) === true) return
@@ -122,7 +122,7 @@ function startSchedule(config: Config): void {
   setInterval(() => {
     const now = new Date()
     const isDue = (next !== undefined && now >= next) || (retryAt !== undefined && now >= retryAt)
-    // Searched for once per firing, which takes a while for rare ones, and when a clock that was ahead is set back.
+    // Computed once per firing, since rare ones take long to find, and again if the clock was set back.
     if (isDue || now < lookedAt) [next] = task.getNextRuns(1)
     lookedAt = now
     if (isDue) void runOnce(config)
@@ -131,7 +131,7 @@ function startSchedule(config: Config): void {
     running?.kill('SIGTERM')
     verifying?.kill('SIGTERM')
   })
-  // Started by another program: its end, even by SIGKILL, is ours.
+  // If another program kills a run, even by SIGKILL, this exit handler sees it.
   if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   report(`the next nightly run is at ${next?.toISOString() ?? 'no time'}`)
 }
@@ -146,7 +146,7 @@ async function main(): Promise<void> {
   })
   if (values.help === true) return print(HELP.trimEnd())
   const { faults } = await checkPipeline(process.env)
-  if (faults.length > 0) throw new UsageError(`nothing is started:\n${faults.join('\n')}`)
+  if (faults.length > 0) throw new UsageError(`the schedule does not start:\n${faults.join('\n')}`)
   const config = readConfig(process.env)
   startSchedule(config)
   if (values['catch-up']) await runOnce(config)

@@ -24,21 +24,21 @@ type Input = Readable & { readonly isTTY?: boolean }
 const PROMPT = 'sql> '
 const CONTINUED = '  -> '
 
-/** Files, databases and extensions are out of reach, whatever the SQL says. */
+/** Puts files, databases and extensions out of reach of the SQL. */
 const SAFE = 'SET enable_external_access = false; SET lock_configuration = true'
 
 const INTERRUPT_PAUSE_MS = 20
 
-/** Rows a terminal is shown: a table of the dataset may have a hundred million. */
+/** Most rows shown on a terminal: a table of the dataset may have a hundred million. */
 const SHOWN_ROWS = 1000
 
-// Times are shown as everywhere else in the dataset, whatever the zone of the machine.
+// UTC, as everywhere in the dataset, whatever the machine's time zone.
 DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
 
 const HELP = `Usage: npm run sql -- [--safe] [SQL]
 
-Asks the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
-or from stdin. On a terminal Ctrl-C stops a statement, and of a long answer the first ${SHOWN_ROWS} rows are shown.
+Queries the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
+or from stdin. On a terminal Ctrl-C stops a statement, and a long result is cut after ${SHOWN_ROWS} rows.
 
 The snapshot cannot be changed. The files of this machine can: COPY, ATTACH and read_csv work as your user. With --safe,
 for SQL from others, DuckDB refuses all of them, extensions and changes of settings too.
@@ -50,10 +50,10 @@ for SQL from others, DuckDB refuses all of them, extensions and changes of setti
 Settings (environment): DATA_DIR, PIPELINE_MEMORY; see README.md
 `
 
-// Each comment fits in one way alone: with several, a line of dashes would be tried in more ways than ever come to an end.
+// The alternatives cannot match the same text: otherwise a line of dashes backtracks exponentially.
 const NO_STATEMENT = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[^*]*\*+(?:[^*/][^*]*\*+)*\/)*$/
 
-/** Prints what each of the statements gives, of each at most `rows`. */
+/** Prints the result of each statement, at most `rows` of each. */
 async function answer(
   connection: DuckDBConnection,
   sql: string,
@@ -64,7 +64,7 @@ async function answer(
   const statements = await connection.extractStatements(sql)
   for (let index = 0; index < statements.count; index += 1) {
     const statement = await statements.prepare(index)
-    // One more tells whether there are any.
+    // One row more shows whether the result is cut.
     const reader = await statement.streamAndReadUntil(rows + 1)
     line.print(formatTable(reader.columnNames(), reader.getRowsJson().slice(0, rows)))
     if (reader.currentRowCount > rows) {
@@ -73,7 +73,7 @@ async function answer(
   }
 }
 
-/** Runs one piece of work at a time that DuckDB can be asked to stop. */
+/** Runs one interruptible DuckDB statement at a time. */
 function createInterruptible(connection: DuckDBConnection) {
   let runs = false
   let interrupting: NodeJS.Timeout | undefined
@@ -89,7 +89,7 @@ function createInterruptible(connection: DuckDBConnection) {
         interrupting = undefined
       }
     },
-    /** Asks again and again: DuckDB forgets an interruption that comes before a statement has begun. */
+    /** Interrupts repeatedly: DuckDB forgets an interruption that comes before a statement has begun. */
     interrupt(): void {
       interrupting ??= setInterval(() => connection.interrupt(), INTERRUPT_PAUSE_MS)
     },
@@ -97,8 +97,8 @@ function createInterruptible(connection: DuckDBConnection) {
 }
 
 /**
- * Answers until the user leaves; a statement that fails is told, and the next is asked. Ctrl-C stops a statement that
- * runs, throws away one that is half typed, and otherwise leaves.
+ * Runs statements until the user leaves, also after one that fails. Ctrl-C stops a running statement, clears a half-typed
+ * one, and otherwise leaves.
  */
 async function converse(connection: DuckDBConnection, output: Output): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: PROMPT })
@@ -131,13 +131,13 @@ async function converse(connection: DuckDBConnection, output: Output): Promise<v
   terminal.close()
 }
 
-/** Erases what is typed in the current line: to its end, and from there back. */
+/** Erases the current line: from the cursor to its end, then back to its start. */
 function eraseLine(terminal: Interface): void {
   terminal.write(null, { ctrl: true, name: 'e' })
   terminal.write(null, { ctrl: true, name: 'u' })
 }
 
-/** Runs what is asked; without statements among the arguments, what `input` holds. */
+/** Runs the statements among the arguments; without any, the statements in `input`. */
 async function ask({ args, environment, ...output }: CommandLine, input: Input): Promise<void> {
   const { values, positionals } = parseCommandLine({
     args: [...args],
@@ -162,7 +162,7 @@ async function ask({ args, environment, ...output }: CommandLine, input: Input):
   })
 }
 
-/** Runs the prompt, or the statements that it is handed; resolves to the exit code. */
+/** Runs the prompt, or the statements among the arguments; resolves to the exit code. */
 export async function sqlPrompt(line: CommandLine, input: Input = process.stdin): Promise<number> {
   try {
     await ask(line, input)

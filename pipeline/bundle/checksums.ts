@@ -1,4 +1,4 @@
-/** What tells whether a file is whole: SHA-256 and size. */
+/** Checksums of files: SHA-256 and size. */
 import { createHash } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export function measureFile(folder: string, name: string): FileFacts {
   return { name, bytes, sha256: hash.digest('hex') }
 }
 
-/** A file from its beginning to its end, straight through: as a stream it takes twice as long. */
+/** Reads synchronously to the end: a stream takes twice as long. */
 function* piecesOf(path: string): Generator<Uint8Array> {
   using files = new DisposableStack()
   const file = files.adopt(openSync(path, 'r'), closeSync)
@@ -33,7 +33,7 @@ function* piecesOf(path: string): Generator<Uint8Array> {
   }
 }
 
-/** The text of SHA256SUMS, as `sha256sum -c` takes it. */
+/** The text of SHA256SUMS, in the form of `sha256sum -c`. */
 export function sumsText(files: readonly FileFacts[]): string {
   return files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
 }

@@ -1,4 +1,4 @@
-/** croissant.json: the bundle in the words of Croissant 1.1 (mlcommons.org/croissant). */
+/** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
 import type { DataFile } from './data-file.ts'
 import { MEDIA_TYPES } from './data-package.ts'
 import { bibtex } from './description.ts'
@@ -6,15 +6,15 @@ import type { DescribedTable, Description, Field } from './description.ts'
 import { MONTHLY_TABLES } from '../contract/files.ts'
 import { fileName, isMonthly } from './tables.ts'
 
-/** The terms of Croissant's own vocabulary; any other is one of schema.org. */
+/** The terms of Croissant's own vocabulary; all others belong to schema.org. */
 const TERMS =
   'arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty fileSet format ' +
   'includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace ' +
   'samplingRate separator source subField transform'
 
 /**
- * The context of Croissant 1.1, all of it, as readers expect that know no JSON-LD. Its reference implementation,
- * mlcroissant, knows schema.org by https alone, whatever the specification prints.
+ * The whole context of Croissant 1.1, for readers without JSON-LD. The reference implementation, mlcroissant, accepts
+ * schema.org by https alone, although the specification prints http.
  */
 const CONTEXT = {
   '@language': 'en',
@@ -33,7 +33,7 @@ const CONTEXT = {
   ...Object.fromEntries(TERMS.split(' ').map((term) => [term, `cr:${term}`])),
 }
 
-/** Media types as Croissant's readers know them; they refuse the registered one of Parquet, and see .gz by the name. */
+/** Media types that Croissant's readers accept: not the registered one of Parquet; .gz is recognised by the name. */
 const ENCODING_FORMATS = { ...MEDIA_TYPES, parquet: 'application/x-parquet', 'csv.gz': MEDIA_TYPES.csv }
 
 /** The JSON-LD document; `files` are the data files of the bundle. */
@@ -65,7 +65,7 @@ export function croissant(description: Description, files: readonly DataFile[]):
   }
 }
 
-/** The Parquet files of a table's months as one source of records, beside the descriptor. */
+/** The monthly Parquet files of a table as one record source. */
 function monthsOf(table: string): object {
   return {
     '@type': 'cr:FileSet',

@@ -1,18 +1,18 @@
-/** The files of a bundle that hold data. */
+/** The data files of a bundle. */
 import type { FileFacts } from './checksums.ts'
 import type { DescribedTable } from './description.ts'
 import type { FileFormat } from './tables.ts'
 
-/** A file with the rows of a table, all of them or those of one month. */
+/** A file with the rows of a table, or the rows of one month. */
 export type TableFile = FileFacts & {
   readonly table: DescribedTable
   readonly format: FileFormat
   readonly rows: number
-  /** Set in a partition: `YYYY-MM`. */
+  /** Month of a partition: `YYYY-MM`. */
   readonly month?: string
-  /** Set in a partition: hash of its rows and of what decides how they are written. */
+  /** Fingerprint of a partition: hash of its rows and of how they are written. */
   readonly fingerprint?: string
-  /** Set in a partition: whether the snapshot before has the same file. */
+  /** Whether the previous snapshot has the same partition. */
   readonly isReused?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** datapackage.json: the bundle in the words of Data Package 2 (datapackage.org). */
+/** datapackage.json: describes the bundle in Data Package 2 (datapackage.org). */
 import type { DataFile, TableFile } from './data-file.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
 import { LIST_DELIMITER } from './table-files.ts'
@@ -7,7 +7,7 @@ import type { FileFormat } from './tables.ts'
 /** Name of the descriptor in a snapshot. */
 export const DESCRIPTOR_FILE = 'datapackage.json'
 
-/** Media types of the files that hold data. */
+/** Media types of the data files. */
 export const MEDIA_TYPES: Record<FileFormat | 'duckdb', string> = {
   parquet: 'application/vnd.apache.parquet',
   csv: 'text/csv',
@@ -31,7 +31,7 @@ export function dataPackage(description: Description, files: readonly DataFile[]
     licenses: [{ name: meta.licence, path: meta.licence_url, title: 'Creative Commons Attribution 4.0' }],
     contributors: [{ title: meta.publisher, roles: ['publisher'] }],
     ...(meta.sources === null ? {} : { sources: [{ title: meta.sources }] }),
-    // Beyond the specification, which allows for it: what tells one snapshot from another.
+    // An extension that the specification allows: it tells snapshots apart.
     snapshot: {
       id: description.snapshot,
       as_of: meta.as_of,
@@ -50,13 +50,13 @@ export function dataPackage(description: Description, files: readonly DataFile[]
 
 const CSV_FACTS = {
   format: 'csv',
-  // How version 1 says `type: table`: version 2 takes both, and R's frictionless (1.3) knows tables by this one alone.
+  // Version 1's spelling of `type: table`: version 2 accepts both, R's frictionless (1.3) only this one.
   profile: 'tabular-data-resource',
   encoding: 'utf-8',
   dialect: { lineTerminator: '\n' },
 }
 
-/** What is said of a file by its format. */
+/** Properties of a file that follow from its format. */
 const FORMAT_FACTS: Readonly<Record<FileFormat, object>> = {
   parquet: { format: 'parquet' },
   csv: CSV_FACTS,
@@ -77,20 +77,20 @@ function resource(file: DataFile): object {
     ...facts,
     ...FORMAT_FACTS[format],
     rows,
-    // Beyond the specification: by it the next snapshot finds out that it may share the file.
+    // An extension: with it the next snapshot decides whether it can share the file.
     ...(fingerprint === undefined ? {} : { fingerprint }),
     schema: tableSchema(table, format),
   }
 }
 
-/** Of a month's file, such as app-daily-2026-08-parquet. */
+/** The name of a partition's resource, such as app-daily-2026-08-parquet. */
 function resourceName({ table, month, format }: Pick<TableFile, 'table' | 'month' | 'format'>): string {
   return [table.name.replaceAll('_', '-'), month, nameOf(format)]
     .filter((part) => part !== undefined)
     .join('-')
 }
 
-/** A format inside the name of a resource, which has no dots. */
+/** A format as part of a resource name, which has no dots. */
 function nameOf(format: FileFormat): string {
   return format === 'parquet' ? 'parquet' : 'csv'
 }
@@ -116,7 +116,7 @@ function tableSchema(table: DescribedTable, format: FileFormat): object {
 function describeField({ name, type, description, nullable }: Field, format: FileFormat): object {
   const constraints = nullable ? {} : { constraints: { required: true } }
   if (type === 'VARCHAR[]') {
-    // The specification knows a type `list` for such cells, its published JSON schema does not.
+    // The specification has a type `list` for such cells; its published JSON schema lacks it.
     return format !== 'parquet'
       ? { name, type: 'string', description: `${description} Separated by "${LIST_DELIMITER}".` }
       : { name, type: 'array', description, ...constraints }
@@ -124,7 +124,7 @@ function describeField({ name, type, description, nullable }: Field, format: Fil
   return { name, type: fieldType(type), description, ...constraints }
 }
 
-/** A whole number stays one, however wide: DECIMAL(38,0) holds token totals. */
+/** An integer stays an integer at any width: DECIMAL(38,0) holds token totals. */
 function fieldType(type: string): string {
   if (type === 'DATE') return 'date'
   if (type === 'TIMESTAMP WITH TIME ZONE') return 'datetime'

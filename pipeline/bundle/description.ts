@@ -1,6 +1,6 @@
 /**
- * What every file of the bundle says about the data, read from the snapshot itself: the one row of `meta` and
- * the comments that stand on tables and columns. Nothing about a column is written down a second time.
+ * The description that every file of the bundle uses, read from the snapshot itself: the row of `meta` and the comments on
+ * tables and columns. No column is described a second time.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -59,9 +59,9 @@ export type Description = {
   readonly keywords: readonly string[]
   readonly meta: z.infer<typeof metaRow>
   readonly snapshot: string
-  /** Semantic version of the schema with the snapshot as build, which tells every two snapshots apart. */
+  /** Semantic version of the schema, with the snapshot as build. */
   readonly version: string
-  /** Where the dataset is at home, and this snapshot's files; no slash at the end. */
+  /** Addresses of the dataset and of this snapshot's files, without a slash at the end. */
   readonly homepage: string
   readonly address: string
   readonly tables: readonly DescribedTable[]
@@ -75,7 +75,7 @@ const KEYWORDS = ['large language models', 'AI apps', 'token usage', 'rankings']
 
 /**
  * Describes the attached database `snapshot`.
- * @param publicUrl address under which the public reaches the service.
+ * @param publicUrl public address of the service.
  */
 export async function describeSnapshot(
   connection: DuckDBConnection,
@@ -86,7 +86,7 @@ export async function describeSnapshot(
   const tables: DescribedTable[] = []
   for (const table of BUNDLED_TABLES) {
     const own = columns.filter(({ table_name }) => table_name === table.name)
-    // A snapshot of an older version lacks some.
+    // Snapshots of older versions lack some.
     if (own.length > 0) tables.push(await describeTable(connection, table, own))
   }
   const snapshot = snapshotId(asOf)
@@ -123,7 +123,7 @@ async function describeTable(
   }
 }
 
-/** The entry of a reference manager. */
+/** The BibTeX entry. */
 export function bibtex({ title, meta, snapshot, address }: Description): string {
   return [
     `@misc{app_rankings_${snapshot},`,
@@ -136,7 +136,7 @@ export function bibtex({ title, meta, snapshot, address }: Description): string 
   ].join('\n')
 }
 
-/** Characters that TeX takes for its own and that no backslash alone protects; a brace would end the entry too early. */
+/** Characters special to TeX that a backslash alone does not escape; a brace would close the entry. */
 const TEX_NAMES: Readonly<Record<string, string>> = {
   '\\': String.raw`\textbackslash{}`,
   '{': String.raw`\textbraceleft{}`,
@@ -145,7 +145,7 @@ const TEX_NAMES: Readonly<Record<string, string>> = {
   '~': String.raw`\textasciitilde{}`,
 }
 
-/** Text inside the braces of an entry. */
+/** Escapes text inside the braces of an entry. */
 function braced(text: string): string {
   return text.replaceAll(/[{}\\^~&%$#_]/g, (character) => TEX_NAMES[character] ?? `\\${character}`)
 }

@@ -1,6 +1,6 @@
 /**
- * The tables by day as files per month. The same rows give the same bytes, and a month whose rows did not
- * change is a hard link to its file in the snapshot before.
+ * The tables by day as one file per month. The same rows give the same bytes; an unchanged month is a hard link to the
+ * file in the previous snapshot.
  */
 import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { createHash } from 'node:crypto'
@@ -27,15 +27,15 @@ const monthRow = z.object({
   content: z.string(),
 })
 
-/** A file says nothing of the snapshot that it was first written for: other snapshots share it. */
+/** A file does not name its snapshot, since several snapshots share it. */
 const ABOUT = { license: LICENCE.name, license_url: LICENCE.url, comparability: COMPARABILITY_NOTE }
 
-/** The table that the query for the months is written for. */
+/** The table in the text of the months query. */
 const MONTHS_OF = 'app_daily'
 
 /**
- * The statement that writes a month, but for the name of its file. How rows come out of a table depends on how they went
- * in, and the row groups of a file with that: they are sorted.
+ * The statement that writes a month, without the file name. It sorts the rows: their order and the row groups would
+ * otherwise depend on how the table was filled.
  */
 function copyMonth(table: DescribedTable, format: FileFormat): (target: string) => string {
   const key = (table.primaryKey ?? []).map(identifier).join(', ')
@@ -44,17 +44,17 @@ function copyMonth(table: DescribedTable, format: FileFormat): (target: string) 
   return (target) => `COPY (${rows}) TO ${target} ${copyOptions(format, ABOUT)}`
 }
 
-/** The files of a published snapshot that another one may share: by name, with fingerprint and checksum. */
+/** The partitions of a published snapshot, by name, with fingerprint and checksum. */
 type Published = {
   readonly folder: string
   readonly files: ReadonlyMap<string, { readonly fingerprint: string; readonly sha256: string }>
 }
 
 /**
- * Writes a table of the attached database `snapshot` into `folder`: for each format a file for each month from the first day
- * of the data to the last, also for one without usage.
+ * Writes a table of the attached database `snapshot` into `folder`: per format one file for each month from the first day
+ * of the data to the last, also for a month without usage.
  * @param connection to the warehouse.
- * @param before folder of the snapshot before, undefined where there is none.
+ * @param before folder of the previous snapshot; undefined if there is none.
  */
 export async function writeMonths(
   connection: DuckDBConnection,
@@ -93,7 +93,7 @@ export async function writeMonths(
   return files
 }
 
-/** Everything that decides the bytes of a file: rows, their types, the statement, and the version of its writer. */
+/** Hash of everything that decides the bytes of a file: rows, types, the statement, and the writer's version. */
 function fingerprintOf({ fields }: DescribedTable, [content, statement]: readonly [string, string]): string {
   const columns = fields.map(({ name, type }) => [name, type])
   return createHash('sha256')
@@ -105,7 +105,7 @@ const descriptorSchema = z.object({
   resources: z.array(z.object({ path: z.string(), hash: z.string(), fingerprint: z.string().optional() })),
 })
 
-/** What a snapshot says of its files; nothing where it cannot be read, and every month is written then. */
+/** The partitions that a snapshot lists; none if it cannot be read, and then every month is written. */
 function readPublished(folder: string): Published | undefined {
   try {
     const text = readFileSync(join(folder, DESCRIPTOR_FILE), 'utf8')
@@ -121,7 +121,7 @@ function readPublished(folder: string): Published | undefined {
   }
 }
 
-/** Shares a published file; undefined where it has other rows, is gone, or is not what was published. */
+/** Links to a published file; undefined if its rows differ, or if it is missing or damaged. */
 function reuse(
   published: Published,
   {
@@ -141,7 +141,7 @@ function reuse(
   return undefined
 }
 
-/** Some file systems know no links, some allow few to one file, and none leads to another file system. */
+/** Copies if linking fails: some file systems have no links, some limit their number, none links across devices. */
 function linkOrCopy(source: string, target: string): void {
   try {
     linkSync(source, target)

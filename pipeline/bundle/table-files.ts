@@ -13,8 +13,8 @@ import type { FileFormat } from './tables.ts'
 export const LIST_DELIMITER = '|'
 
 /**
- * Writes the files of a described table of the attached database `snapshot` into `folder`. The rows stand in the
- * order of the table, and the same table gives the same bytes.
+ * Writes the files of a described table of the attached database `snapshot` into `folder`, in the order of the table. The
+ * same table gives the same bytes.
  */
 export async function writeTable(
   connection: DuckDBConnection,
@@ -32,15 +32,15 @@ export async function writeTable(
   return files
 }
 
-/** The query for the rows of a table as a format has them. */
+/** The query for the rows of a table in a format. */
 export function selectRows({ name, fields }: DescribedTable, format: FileFormat): string {
   const from = `FROM snapshot.${identifier(name)}`
   return format === 'parquet' ? from : `SELECT ${fields.map(csvCell).join(', ')} ${from}`
 }
 
 /**
- * How DuckDB's COPY is to write a format.
- * @param about what a Parquet file says of itself when it travels alone.
+ * The options of DuckDB's COPY for a format.
+ * @param about metadata inside a Parquet file.
  */
 export function copyOptions(format: FileFormat, about: Readonly<Record<string, string>>): string {
   if (format === 'csv') return '(FORMAT csv, HEADER)'

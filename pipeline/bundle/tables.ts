@@ -1,20 +1,20 @@
-/** What of a snapshot is handed out as files of its own, and under which keys its tables stand. */
+/** The tables of a snapshot that are published as files, and their keys. */
 import { MONTHLY_TABLES } from '../contract/files.ts'
 
 export type FileFormat = 'parquet' | 'csv' | 'csv.gz'
 
-/** A public table with the files made from it. */
+/** A public table and its files. */
 export type BundledTable = {
   readonly name: string
   readonly title: string
   readonly formats: readonly FileFormat[]
-  /** Columns that identify a row, none of them ever null. */
+  /** Primary key; never null. */
   readonly primaryKey?: readonly string[]
-  /** Columns that refer to the column of the same name in the table `apps`. */
+  /** Foreign keys to the column of the same name in the table `apps`. */
   readonly refersToApps?: boolean
 }
 
-/** The tables of the bundle, the ones most people want first. */
+/** The published tables, the most wanted first. */
 export const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'rankings', title: 'Rankings', formats: ['parquet', 'csv'], refersToApps: true },
   {
@@ -35,12 +35,12 @@ export const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'restatements', title: 'Restatements', formats: ['csv'], primaryKey: ['as_of', 'day', 'cause'] },
 ]
 
-/** Whether a table has a file per month. */
+/** Whether a table is partitioned by month. */
 export function isMonthly({ name }: Pick<BundledTable, 'name'>): boolean {
   return MONTHLY_TABLES.some((monthly) => monthly === name)
 }
 
-/** Name of the file a table is written to, or the pattern of its names where each month has one. */
+/** Name of a table's file, or the pattern of its partitions' names. */
 export function fileName(table: BundledTable, format: FileFormat): string {
   return isMonthly(table) ? `${table.name}/month=*.${format}` : `${table.name}.${format}`
 }

@@ -1,4 +1,4 @@
-/** The files of a bundle that people read: README.md, LICENSE and CITATION.cff. */
+/** The bundle's files for people: README.md, LICENSE and CITATION.cff. */
 import { addDays } from '../contract/calendar.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
@@ -27,17 +27,17 @@ ${description.keywords.map((keyword) => `  - ${yamlText(keyword)}`).join('\n')}
 `
 }
 
-/** A JSON string is a YAML string too, whatever it holds. */
+/** Every JSON string is a YAML string. */
 function yamlText(value: string): string {
   return JSON.stringify(value)
 }
 
-/** What may be done with the data, and the line that is asked for in return. */
+/** The licence text and the attribution line. */
 export function licenceText({ title, meta }: Description): string {
   const sources =
     meta.sources === null
       ? ''
-      : `\nThe data was made from these sources, to be named as well:\n\n${indented(meta.sources)}\n`
+      : `\nThe data was made from these sources; name them as well:\n\n${indented(meta.sources)}\n`
   return `${title}, as of ${meta.as_of}
 
 This dataset is licensed under the Creative Commons Attribution 4.0 International
@@ -52,12 +52,12 @@ The data comes as it is, without any warranty. ${meta.comparability}
 }
 
 /** Length of the window in the queries shown. */
-const DAYS_ASKED = 7
+const WINDOW_DAYS = 7
 
-/** The page that explains the bundle to whoever finds it alone on a disk. */
+/** The bundle's README, which must be clear to a reader who has nothing else. */
 export function readmeText(description: Description): string {
   const { meta } = description
-  const firstDay = addDays(meta.data_through, 1 - DAYS_ASKED)
+  const firstDay = addDays(meta.data_through, 1 - WINDOW_DAYS)
   return `# ${description.title}, as of ${meta.as_of}
 
 ${description.summary}
@@ -81,14 +81,14 @@ ${description.tables.map(filesRow).join('\n')}
 The tables by day have a file per month; \`FROM 'app_daily/*.parquet'\` reads them all in DuckDB. While the rows of a month
 stay the same, its file has the same bytes in every snapshot: fetch it once, and compare checksums.
 
-In CSV an empty cell is null, except in a column of lists, where it is a list without items (written \`""\`, which DuckDB
-reads as null too); items are separated by \`|\`, and a text that a spreadsheet would take for a formula has an
-apostrophe before it. Parquet has the lists and texts as they are.
+In CSV an empty cell is null, except in a column of lists: there it is an empty list (written \`""\`, which DuckDB reads as
+null too). Items of a list are separated by \`|\`. A text that a spreadsheet would read as a formula has an apostrophe
+before it. Parquet has the lists and texts unchanged.
 
-## Asking the DuckDB file
+## Querying the DuckDB file
 
-Three macros rank the apps of any window, both days inclusive; \`category\` and \`subcategory\` are optional. Dates are
-clamped and refused as in the API:
+Three macros rank the apps of any window, both days inclusive; \`category\` and \`subcategory\` are optional. The API
+clamps and rejects dates in the same way:
 
 \`\`\`sql
 FROM popular('${firstDay}', '${meta.data_through}');
@@ -102,8 +102,8 @@ A fourth one ranks the models of each day, the 50 largest and \`other\`:
 FROM daily_models('${firstDay}', '${meta.data_through}');
 \`\`\`
 
-Attached to another database, make the file the current one first (\`USE\`). Its tables, columns and macros carry
-comments: \`FROM duckdb_columns()\`.
+If the file is attached to another database, make it the current one first (\`USE\`). Its tables, columns and macros
+carry comments: \`FROM duckdb_columns()\`.
 
 ## Tables
 
@@ -137,7 +137,7 @@ function tableSection({ name, description, fields }: DescribedTable): string {
   ].join('\n')
 }
 
-/** In Markdown a block of code, where every character stands for itself: such a text is to be printed as it is. */
+/** A Markdown code block, in which no character is special. */
 function indented(text: string): string {
   return text
     .split(/\r\n?|\n/)

@@ -1,4 +1,4 @@
-/** Writes the files that stand beside the DuckDB file of a snapshot. */
+/** Writes the files beside the DuckDB file of a snapshot. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { citationText, licenceText, readmeText } from './texts.ts'
 
 /**
  * Writes the tables of the attached database `snapshot` into `folder`, as Parquet and CSV.
- * @param before folder of a published snapshot that may have the same months; undefined where there is none.
+ * @param before folder of the previous snapshot, for shared months; undefined if there is none.
  */
 export async function writeTables(
   connection: DuckDBConnection,
@@ -35,8 +35,8 @@ export async function writeTables(
 }
 
 /**
- * Writes what describes the tables and the closed DuckDB file in `databaseFolder` into `folder`, the checksums last;
- * gives all files that these list.
+ * Writes the descriptions of the tables and of the closed DuckDB file in `databaseFolder` into `folder`, the checksums
+ * last; returns all files that the checksums list.
  */
 export function writeTexts(
   description: Description,

@@ -1,15 +1,15 @@
-/** Which files SQL of a run may touch: those of DATA_DIR, and what links in it lead to. */
+/** Restricts the SQL of a run to the files of DATA_DIR and the targets of its links. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { globSync, lstatSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { literal, pathPattern } from './sql-values.ts'
 
-/** Where an operator may put links: folders on other disks, and files of producers. */
+/** Folders in which operators may put links to other disks and to producers' files. */
 const LINKED = ['*', 'snapshots/*', 'raw/*', 'raw/apps/*', 'raw/usage/*', 'raw/usage/*/*']
 
-/** Forbids the database of a connection, for as long as it is open, all other files, extensions and the network. */
+/** Forbids all other files, extensions and the network to the database of a connection, until it is closed. */
 export async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise<void> {
-  // DuckDB follows links before it compares.
+  // DuckDB resolves links before it compares.
   const targets = LINKED.flatMap((pattern) => globSync(pattern, { cwd: dataDir }))
     .map((name) => join(dataDir, name))
     .flatMap(targetOf)
@@ -21,7 +21,7 @@ export async function allowOnly(connection: DuckDBConnection, dataDir: string): 
     SET enable_external_access = false`)
 }
 
-/** DuckDB compares a path as a reader got it, which is its pattern. */
+/** DuckDB compares the path as the reader received it: a pattern. */
 function spellings(path: string): string[] {
   return [path, pathPattern(path)]
 }
@@ -30,7 +30,7 @@ function list(paths: readonly string[]): string {
   return `[${paths.map(literal).join(', ')}]`
 }
 
-/** Where a link leads; nothing for what is no link, or leads nowhere. */
+/** The target of a link; empty for any other file and for a broken link. */
 function targetOf(path: string): string[] {
   try {
     return lstatSync(path).isSymbolicLink() ? [realpathSync(path)] : []

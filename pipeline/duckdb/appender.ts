@@ -1,8 +1,8 @@
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 
 /**
- * Appends rows to a temporary table while `work` runs. When it fails, what DuckDB holds back of them is thrown away,
- * what it wrote already stays in the table.
+ * Appends rows to a temporary table while `work` runs. If it fails, DuckDB's buffered rows are discarded; rows that are
+ * already in the table stay.
  */
 export async function withAppender(
   connection: DuckDBConnection,
@@ -14,7 +14,7 @@ export async function withAppender(
     await work(appender)
     appender.closeSync()
   } catch (error) {
-    // The garbage collector would have them written, by the name of the table: into that of the next day.
+    // Otherwise the garbage collector would flush them by table name: into the table of the next day.
     appender.clear()
     throw error
   }

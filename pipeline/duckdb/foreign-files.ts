@@ -1,7 +1,7 @@
-/** DuckDB takes a file for what it looks like, and would load or fetch an extension for one of another database. */
+/** Detects files that DuckDB would open with an extension, which it would load or download. */
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Settings by which DuckDB neither installs nor loads an extension by itself; what is needed is built in. */
+/** Stops DuckDB from installing or loading extensions by itself; all required ones are built in. */
 export const NO_EXTENSIONS = {
   autoinstall_known_extensions: 'false',
   autoload_known_extensions: 'false',
@@ -12,14 +12,14 @@ const MARK_PLACE = 8
 const SQLITE = Buffer.from('SQLite format 3')
 
 /**
- * What a file is that no DuckDB may be asked to open, by its first bytes; undefined for one of DuckDB, for an empty one,
- * and for one that is not there or may not be read.
+ * The kind of a file that DuckDB must not open, by its first bytes; undefined for a DuckDB file, an empty file, and a file
+ * that is missing or unreadable.
  */
 export function foreignKind(path: string): string | undefined {
   const start = firstBytes(path, SQLITE.length)
   if (start.length === 0 || start.subarray(MARK_PLACE, MARK_PLACE + MARK.length).equals(MARK))
     return undefined
-  return start.equals(SQLITE) ? 'an SQLite database' : 'no DuckDB database'
+  return start.equals(SQLITE) ? 'an SQLite database' : 'not a DuckDB database'
 }
 
 function firstBytes(path: string, count: number): Buffer {
@@ -29,7 +29,7 @@ function firstBytes(path: string, count: number): Buffer {
     const bytes = Buffer.alloc(count)
     return bytes.subarray(0, readSync(file, bytes, 0, count, 0))
   } catch {
-    // DuckDB says why it cannot be opened.
+    // DuckDB reports why the file cannot be opened.
     return Buffer.alloc(0)
   } finally {
     if (file !== undefined) closeSync(file)

@@ -5,18 +5,17 @@ import { NO_EXTENSIONS } from './foreign-files.ts'
 import { literal } from './sql-values.ts'
 import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
 
-/** Begins the names of what is kept in DATA_DIR for as long as one command works. */
+/** Prefix of the temporary folders in DATA_DIR. */
 export const SPILL_PREFIX = '.spilled-'
 
 /**
- * A DuckDB of its own while `work` runs, without any file and so without the lock of the warehouse. What passes
- * its memory limit is spilled into DATA_DIR.
+ * Runs `work` with an in-memory DuckDB, which needs no warehouse lock. Beyond its memory limit it spills into DATA_DIR.
  */
 export async function withMemoryDatabase<T>(
   { memory, dataDir, spill }: Pick<Config, 'memory' | 'dataDir'> & Partial<Pick<Config, 'spill'>>,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  // By default it would be the working directory, whoever else spills there.
+  // The default is the working directory, which other databases may share.
   return await withOwnPath(dataDir, SPILL_PREFIX, async (spilled) => {
     const instance = await DuckDBInstance.create(':memory:', {
       memory_limit: memory,
@@ -35,13 +34,13 @@ export async function withMemoryDatabase<T>(
   })
 }
 
-/** Bounds what a database spills to disk; without a bound DuckDB takes up to nine tenths of what is free. */
+/** Limits what a database spills to disk; DuckDB's default is nine tenths of the free space. */
 export async function limitSpill(connection: DuckDBConnection, spill: string | undefined): Promise<void> {
-  // As an option of a new database it is taken, and not obeyed.
+  // DuckDB accepts it as an option of a new database, but ignores it.
   if (spill !== undefined) await connection.run(`SET max_temp_directory_size = ${literal(spill)}`)
 }
 
-/** Removes what databases of killed processes had spilled into DATA_DIR. */
+/** Removes what databases of killed processes spilled into DATA_DIR. */
 export function clearSpilled(dataDir: string): void {
   clearLeft(dataDir, SPILL_PREFIX)
 }

@@ -1,4 +1,4 @@
-/** Files of our own beside what DuckDB spills to disk, which is cleared away after a kill. */
+/** Temporary files in DuckDB's spill folder, which is cleared after a kill. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { queryRows } from './statements.ts'
 
-/** The path of a new file, which whoever makes it removes again. */
+/** The path of a new file; the caller removes the file. */
 export async function scratchPath(connection: DuckDBConnection): Promise<string> {
   const [setting] = await queryRows(
     connection,

@@ -1,4 +1,4 @@
-/** Runs SQL on a connection: the files of sql/, and the few statements that are put together. */
+/** Runs SQL on a connection: the files of sql/, and a few generated statements. */
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { readFileSync, readdirSync } from 'node:fs'
 import { z } from 'zod'
@@ -12,8 +12,7 @@ const SQL_FOLDER = new URL('../sql/', import.meta.url)
 export const countSchema = z.string().transform(Number)
 
 /**
- * The text of a file under sql/, or, as `file.sql#name`, one statement of a file that holds several, each below a line
- * `-- name: …`.
+ * The text of a file under sql/, or, as `file.sql#name`, one statement of a file: each starts below a line `-- name: …`.
  */
 export function sqlFile(path: string): string {
   const [file = '', name] = path.split('#')
@@ -24,7 +23,7 @@ export function sqlFile(path: string): string {
   return statement.slice(name.length)
 }
 
-/** The texts of a file under sql/, or of all files in a folder there. */
+/** The texts of a file under sql/, or of all files in a folder under sql/. */
 export function sqlTexts(name: string): string[] {
   if (name.endsWith('.sql')) return [sqlFile(name)]
   return readdirSync(new URL(name, SQL_FOLDER))
@@ -41,7 +40,7 @@ export async function execute(
   await connection.run(sqlFile(name), parameters && { ...parameters })
 }
 
-/** The rows of a SQL file's one query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
+/** The rows of a SQL file's only query, decoded by a schema; BIGINT and larger arrive as decimal strings. */
 export async function readRows<T>(
   connection: DuckDBConnection,
   name: string,
@@ -51,7 +50,7 @@ export async function readRows<T>(
   return queryRows(connection, sqlFile(name), schema, parameters)
 }
 
-/** The one row of a SQL file's query. */
+/** The only row of a SQL file's query. */
 export async function readRow<T>(
   connection: DuckDBConnection,
   name: string,
@@ -59,11 +58,11 @@ export async function readRow<T>(
   parameters?: Bindings,
 ): Promise<T> {
   const [only] = await readRows(connection, name, schema, parameters)
-  if (only === undefined) throw new Error(`${name} gave no row`)
+  if (only === undefined) throw new Error(`${name} returned no row`)
   return only
 }
 
-/** The rows of a query that names a file or a database, which cannot be bound as parameters. */
+/** The rows of a query with the name of a file or a database, which cannot be a parameter. */
 export async function queryRows<T>(
   connection: DuckDBConnection,
   sql: string,
@@ -82,14 +81,13 @@ export async function setVariables(connection: DuckDBConnection, values: Binding
 }
 
 /**
- * Gives back to the system what DuckDB has freed, on the connection of an open warehouse: after a large sort some
- * hundred MB, which the allocator would keep beside the limit. DuckDB asks it to when the limit is set.
+ * Returns memory that DuckDB has freed to the system; the connection is to an open warehouse. After a large sort the
+ * allocator would keep some hundred MB beyond the limit. Setting the limit again makes it release them.
  */
 export async function returnMemory(connection: DuckDBConnection): Promise<void> {
   await connection.run("SET memory_limit = getvariable('memory_limit')")
 }
 
-/** Runs `work` in a transaction that is rolled back when it throws. */
 export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN')
   try {
@@ -97,7 +95,7 @@ export async function transaction<T>(connection: DuckDBConnection, work: () => P
     await connection.run('COMMIT')
     return result
   } catch (error) {
-    // A failed COMMIT, on a full disk for instance, has rolled back already; the first fault is the one to tell.
+    // A failed COMMIT, on a full disk for instance, has already rolled back; the first error is the one to report.
     await connection.run('ROLLBACK').catch(() => undefined)
     throw error
   }

@@ -1,6 +1,6 @@
 /**
- * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets
- * a LockedOutError.
+ * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets a
+ * LockedOutError.
  */
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -15,23 +15,22 @@ import { execute, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
   readonly connection: DuckDBConnection
-  /** Closes the file and so gives the lock back. */
+  /** Closes the file and so releases the lock. */
   close(): void
 }
 
-/** Name of the private warehouse in DATA_DIR. */
 export const WAREHOUSE_FILE = 'warehouse.duckdb'
 
 /**
- * Opens the warehouse and makes its tables where they are missing.
- * @param memory DuckDB's memory limit, such as `2GB`; what does not fit is spilled beside the file.
- * @param spill how much is spilled at most; undefined for what the disk has.
- * @throws LockedOutError when another process has the file open; DataError when it is not a DuckDB file.
+ * Opens the warehouse and creates missing tables.
+ * @param memory DuckDB's memory limit, such as `2GB`; the rest is spilled beside the file.
+ * @param spill most bytes to spill; undefined for DuckDB's default.
+ * @throws LockedOutError when another process has the file open; DataError if it is not a DuckDB file.
  */
 export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Warehouse> {
   const path = join(dataDir, WAREHOUSE_FILE)
   const instance = await createInstance(path, { memory_limit: memory })
-  // What a killed run or command had spilled; DuckDB itself clears it away only when it spills again.
+  // Leftovers of a killed process; DuckDB clears them only when it spills again.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   clearSpilled(dataDir)
   const warehouse = await connectTo(instance)
@@ -51,7 +50,7 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
 }
 
 /**
- * Opens the warehouse read-only, as it is; undefined where there is none yet.
+ * Opens the warehouse read-only, without changing it; undefined if there is none yet.
  * @throws LockedOutError while a run is under way.
  */
 export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
@@ -60,7 +59,7 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
   const warehouse = await connectTo(
     await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }),
   )
-  // Its tables are made all at once; a first run that was stopped before left the file alone.
+  // All tables are created in one transaction: a first run that was stopped earlier left an empty file.
   const days = "FROM duckdb_tables() WHERE table_name = 'days'"
   if ((await warehouse.connection.runAndReadAll(days)).currentRowCount > 0) return warehouse
   warehouse.close()
@@ -68,7 +67,7 @@ export async function openWarehouseToRead(dataDir: string, memory: string): Prom
 }
 
 /**
- * Runs `work` under the lock of a run, so that no snapshot comes or becomes current meanwhile.
+ * Runs `work` under the lock of a run, so that no snapshot appears or becomes current meanwhile.
  * @throws LockedOutError when a run is under way.
  */
 export async function underLock<T>(
@@ -99,8 +98,8 @@ async function createInstance(path: string, options: Record<string, string>): Pr
   const kind = foreignKind(path)
   if (kind !== undefined) {
     throw new DataError(
-      `The file in the place of the warehouse, ${path}, is ${kind}. Move it away if it is somebody's; ` +
-        'npm run nightly -- rebuild sets it aside and makes the warehouse anew from raw/',
+      `The warehouse file, ${path}, is ${kind}. Move it away if you need it; ` +
+        'npm run nightly -- rebuild sets it aside and rebuilds the warehouse from raw/',
     )
   }
   try {
@@ -114,7 +113,7 @@ function openingError(path: string, error: unknown): Error {
   const holder = lockHolder(error)
   if (holder !== undefined) {
     return new LockedOutError(
-      `${holder} has ${path} open: another run is under way, or somebody looks into the warehouse. ` +
+      `${holder} has ${path} open: another run is under way, or another program reads the warehouse. ` +
         'Nothing was changed; run again when it has finished',
       { cause: error },
     )
@@ -122,7 +121,7 @@ function openingError(path: string, error: unknown): Error {
   const refused = machineFault(error, path)
   if (refused !== undefined) return refused
   return new DataError(
-    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild makes it anew from raw/`,
+    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild rebuilds it from raw/`,
     { cause: error },
   )
 }

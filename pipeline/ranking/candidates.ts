@@ -1,6 +1,6 @@
 /**
- * The schema `fast` of a snapshot, which serves speed alone: the candidates, their prefix sums, and an upper bound on all
- * other apps.
+ * The schema `fast` of a snapshot, for speed alone: the candidates, their prefix sums, and an upper bound on all other
+ * apps.
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -9,25 +9,25 @@ import type { DayRange } from '../contract/calendar.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
 import { createFastMacros } from './macros.ts'
 
-/** How many apps are candidates. */
+/** Number of candidates. */
 type CandidateRules = {
-  /** Apps of each subcategory and block that are candidates, at least and at most; nobody is, where fewer would be. */
+  /** Least and most candidates of each subcategory and block; if the limits allow fewer, there are none. */
   readonly fewest: number
   readonly most: number
-  /** Share of all apps that the candidates of one block may be. */
+  /** Largest share of all apps that may be candidates of one block. */
   readonly appShare: number
-  /** Prefix sums at most, for each app-day of the snapshot. */
+  /** Most prefix sums per app-day of the snapshot. */
   readonly rowShare: number
 }
 
-// A page ends at rank 200 at most. The candidates beyond it keep the upper bound low, so that small excesses are above it
-// too. A prefix sum takes nearly as much of the file as two app-days.
+// A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses
+// too. A prefix sum takes nearly as much space as two app-days.
 const RULES: CandidateRules = { fewest: 300, most: 1000, appShare: 1 / 10, rowShare: 1 / 8 }
 
-/** Days of a block, for which one upper bound stands. Blocks are counted from the floor. */
+/** Days of a block, which shares one upper bound. Blocks are counted from the floor. */
 const BLOCK_DAYS = 32
 
-/** Days from one checkpoint to the next: the fewest that fit. They divide a block. */
+/** Stride in days between checkpoints: the smallest whose prefix sums fit. A stride divides a block. */
 const STRIDES = [1, 2, 4, 8, 16, 32]
 
 const sizesRow = z.object({
@@ -39,9 +39,9 @@ const sizesRow = z.object({
 type Sizes = z.infer<typeof sizesRow>
 
 /**
- * Fills the schema `fast` of the attached snapshot, which is the current database and complete but for it. Where there are
- * few apps, or where so many lead in turn that their prefix sums would not fit, the tables stay empty.
- * @param days those between which the snapshot has data.
+ * Fills the schema `fast` of the attached snapshot, which is the current database and otherwise complete. The tables stay
+ * empty if there are few apps, or if so many apps lead in turn that their prefix sums would not fit.
+ * @param days first and last day of the snapshot's data.
  */
 export async function fillFast(connection: DuckDBConnection, days: DayRange, rules = RULES): Promise<void> {
   await execute(connection, 'fast/schema.sql')
@@ -65,7 +65,7 @@ async function chooseCandidates(
   const { apps, subcategories } = await readSizes(connection)
   const level = Math.min(most, Math.floor((apps * appShare) / subcategories))
   if (level >= fewest) {
-    // An upper bound stands for a whole block, whatever day the data ends on.
+    // An upper bound covers a whole block, even if the data ends inside it.
     const last = addDays(blockOf(days.to), BLOCK_DAYS - 1)
     for (const { from, to } of piecesOf({ from: blockOf(days.from), to: last }, BLOCK_DAYS)) {
       await execute(connection, 'fast/leaders.sql', { first_day: from, last_day: to, level })
@@ -88,7 +88,7 @@ function readSizes(connection: DuckDBConnection): Promise<Sizes> {
   return readRow(connection, 'fast/sizes.sql', sizesRow)
 }
 
-/** First day of the block that a day lies in. */
+/** First day of the block around a day. */
 function blockOf(day: string): string {
   return addDays(FLOOR_DATE, BLOCK_DAYS * Math.floor(daysBetween(FLOOR_DATE, day) / BLOCK_DAYS))
 }

@@ -1,6 +1,6 @@
 /**
- * The ranking rules as table macros. That of the apps stands twice in a snapshot, made from one text: over all apps, and over
- * the candidates.
+ * The ranking rules as table macros. One text makes the app rankings twice in a snapshot: over all apps, and over the
+ * candidates.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
@@ -10,7 +10,7 @@ const RULE_FILE = 'ranking.sql'
 
 /**
  * Creates the ranking macros of the attached snapshot, which is the current database.
- * @param dataThrough last day of the data. As a constant it lets scans skip the days outside a window; a look into meta
+ * @param dataThrough last day of the data. As a constant it lets scans skip the days outside a window; a subquery on meta
  * would not.
  */
 export async function createMacros(connection: DuckDBConnection, dataThrough: string): Promise<void> {
@@ -21,8 +21,8 @@ export async function createMacros(connection: DuckDBConnection, dataThrough: st
 }
 
 /**
- * Creates the macros of the schema `fast`, whose tables have to be there.
- * @param stride days from one checkpoint to the next.
+ * Creates the macros of the schema `fast`; its tables must exist.
+ * @param stride days between checkpoints.
  */
 export async function createFastMacros(connection: DuckDBConnection, stride: number): Promise<void> {
   await connection.run(`CREATE MACRO fast.stride() AS ${stride}`)

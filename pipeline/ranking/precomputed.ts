@@ -1,6 +1,6 @@
 /**
- * The table `rankings` of a snapshot: the usual windows, both sorts, every filter. Who comes before whom, and whom a
- * filter lets through, is asked of the macros that answer everybody else.
+ * The table `rankings` of a snapshot: the usual windows, both sorts, every filter. Order and filters come from the public
+ * macros.
  */
 import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
 import { SORTS, type Sort } from '../contract/dataset.ts'
@@ -10,7 +10,6 @@ import { execute, returnMemory } from '../duckdb/statements.ts'
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
 export const WINDOWS = [1, 7, 30, 90] as const
 
-/** Fills the table `rankings` of the attached snapshot, which is the current database. */
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
   const { connection } = run
   await execute(connection, 'rank/filters.sql')
@@ -27,7 +26,7 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
 }
 
-/** Every app of a window in the order of the rule; in the trending list every growing one. */
+/** Every app of a window in rank order; the trending list has the growing apps alone. */
 function wholeRanking(sort: Sort): string {
   return `CREATE OR REPLACE TEMP TABLE whole AS
     SELECT r.rank, r.app_id, r.total_requests, r.total_tokens FROM ${sort}($start_date, $end_date) AS r`

@@ -1,4 +1,4 @@
-/** Decisions of an operator about apps: each is a file of registry rows of its own, so nothing is ever overwritten. */
+/** Operators' decisions about apps: each is a new file of registry rows, so nothing is ever overwritten. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -21,16 +21,16 @@ const winnerRow = z.object({
   visibility: z.string().nullable(),
   subcategories: z.array(z.string()),
   alias_of: z.string().nullable(),
-  /** Null where the row has no time that can be read. */
+  /** Null if the row's time cannot be read. */
   updated_ms: countSchema.nullable(),
 })
 const lineRow = z.object({ line: z.string() })
 
-/** What the registry says of an app, as far as a decision can change it. */
+/** The state of an app, as far as a decision can change it. */
 export type AppState = Omit<z.infer<typeof winnerRow>, 'app_id' | 'updated_ms'>
 
 export type Decision = {
-  /** The command, as kept with the rows. */
+  /** The command, stored with the rows. */
   readonly action: string
   readonly ids: readonly string[]
   readonly reason: string
@@ -39,20 +39,20 @@ export type Decision = {
 
 type Proposal = { readonly id: string; readonly state: AppState; readonly updatedAt: string }
 
-/** Each decision starts from what the one before left, in whatever process. */
+/** Serialises decisions over processes: each starts from the result of the one before. */
 const LOCK = {
   patienceMs: 10_000,
   busy: (path: string) =>
-    new LockedError(`Another decision about the apps is under way, and holds ${path}; say it again`),
+    new LockedError(`Another decision about the apps is under way, and holds ${path}; try again`),
 }
 
 /**
- * Appends the decision to the registry; apps it would not change are left out.
- * @throws UsageError when an app is not registered, or when the registry would have a fault it has not now.
+ * Appends the decision to the registry; skips apps that it would not change.
+ * @throws UsageError if an app is not registered, or if the decision would add a violation to the registry.
  */
 export async function decide(dependencies: RegistryDependencies, decision: Decision): Promise<void> {
   const folder = join(dependencies.config.dataDir, RAW_FOLDER, 'apps')
-  // Without a registry there is nothing to decide about, and no folder for a lock.
+  // Checked first, since the lock would create the folder.
   if (!existsSync(folder)) return await append(dependencies, decision, folder)
   await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(dependencies, decision, folder))
 }
@@ -71,7 +71,7 @@ async function append(dependencies: RegistryDependencies, decision: Decision, fo
   if (lines.length === 0) return
   const path = join(folder, name)
   writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
-  dependencies.note(`Written to ${path}. It counts from the next nightly run on`)
+  dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
 
 function fileName(now: Date): string {
@@ -93,7 +93,7 @@ async function propose(
   return winners.flatMap(({ app_id: id, updated_ms, ...before }) => {
     const state = change(before)
     if (JSON.stringify(state) === JSON.stringify(before)) {
-      dependencies.note(`App ${id} is like that already; nothing is written for it`)
+      dependencies.note(`App ${id} is unchanged; nothing is written for it`)
       return []
     }
     if (state.alias_of !== null && state.visibility !== before.visibility) {
@@ -105,7 +105,7 @@ async function propose(
   })
 }
 
-/** Now, or just after the row that counts now, when that is dated later: the newest row wins. */
+/** The present, or just after the winning row if that is dated later: the newest row wins. */
 function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: number | null): string {
   const now = dependencies.now().getTime()
   if (updatedMs === null || updatedMs < now) return new Date(now).toISOString()

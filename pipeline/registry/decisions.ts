@@ -1,4 +1,4 @@
-/** The commands that decide about apps: rename, hide, show, tag, alias. */
+/** The commands for decisions: rename, hide, show, tag, alias. */
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { readId } from './app-id.ts'
@@ -8,7 +8,7 @@ import type { RegistryCommand, RegistryDependencies } from './dependencies.ts'
 
 const REASON = { reason: { type: 'string' } } as const
 
-/** A name or a reason stands in one line of a list. */
+/** Names and reasons are one line each. */
 const ONE_LINE = /^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$/u
 
 export const rename: RegistryCommand = {
@@ -18,7 +18,9 @@ export const rename: RegistryCommand = {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: REASON })
     const [id, name, ...rest] = positionals
     if (id === undefined || name === undefined || rest.length > 0) {
-      throw new UsageError(`rename takes an id and a name, in quotes when it has spaces: say ${rename.usage}`)
+      throw new UsageError(
+        `rename takes an id and a name, in quotes when it has spaces: usage: ${rename.usage}`,
+      )
     }
     if (!ONE_LINE.test(name)) throw new UsageError('The name must be one line with something to read in it')
     return decision('rename', [id], values.reason, (app) => ({ ...app, app_name: name.trim() }))
@@ -49,7 +51,7 @@ function visibilityCommand(action: 'hide' | 'show', visibility: string, summary:
 
 export const tag: RegistryCommand = {
   usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
-  summary: 'adds subcategories to apps, or takes them off',
+  summary: 'adds subcategories to appsor removes them',
   prepare(args) {
     const { values, positionals } = parseCommandLine({
       args,
@@ -61,7 +63,8 @@ export const tag: RegistryCommand = {
       },
     })
     const { add, remove } = values
-    if (add.length + remove.length === 0) throw new UsageError(`Nothing to add or remove: say ${tag.usage}`)
+    if (add.length + remove.length === 0)
+      throw new UsageError(`Nothing to add or remove: usage: ${tag.usage}`)
     const unknown = add.filter((name) => !SUBCATEGORIES.some((known) => known === name))
     if (unknown.length > 0) {
       throw new UsageError(`Unknown subcategory ${unknown.join(', ')}: expected ${SUBCATEGORIES.join(', ')}`)
@@ -89,7 +92,7 @@ export const alias: RegistryCommand = {
   },
 }
 
-/** Checks what all decisions have in common. */
+/** Parses the arguments that all decisions share. */
 function decision(
   action: string,
   ids: readonly string[],
@@ -98,7 +101,7 @@ function decision(
 ): (dependencies: RegistryDependencies) => Promise<void> {
   if (ids.length === 0) throw new UsageError(`${action} needs the id of an app: list shows the ids`)
   if (reason === undefined || !ONE_LINE.test(reason)) {
-    throw new UsageError(`${action} needs a reason, which is kept with the decision: say --reason TEXT`)
+    throw new UsageError(`${action} needs a reason, which is kept with the decision: give --reason TEXT`)
   }
   const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
   return (dependencies) => decide(dependencies, wanted)

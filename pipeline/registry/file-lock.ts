@@ -1,25 +1,25 @@
-/** A lock over processes that the system takes back when its holder dies, whatever way. */
+/** A file lock across processes; the system releases it when its holder dies. */
 import { accessSync, constants } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { DataError, messageOf } from '../errors.ts'
 import type { LockedError } from '../errors.ts'
 
-/** SQLite's code for a lock that another one holds (SQLITE_BUSY). */
+/** SQLite's code for a held lock (SQLITE_BUSY). */
 const BUSY = 5
 
 const RETRY_MS = 50
 
 export type LockOptions = {
-  /** How long to wait for another holder. */
+  /** How long to wait for the lock. */
   readonly patienceMs: number
-  /** What to throw when that was not enough; it is given the path of the lock. */
+  /** Makes the error for a lock that stays held; gets the path of the lock. */
   readonly busy: (path: string) => LockedError
 }
 
 /**
- * Runs `work` while no other work holds the lock file at `path`, which is made where it is missing and stays empty.
- * @throws what `busy` gives, or a DataError when the lock file cannot be used.
+ * Runs `work` under the lock at `path`, an empty file that is created if missing.
+ * @throws the error of `busy`, or a DataError if the lock file cannot be used.
  */
 export async function withFileLock<T>(
   path: string,
@@ -39,24 +39,23 @@ export async function withFileLock<T>(
   }
 }
 
-/** Whether SQLite found a file locked by another one. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === BUSY
 }
 
-/** False while another one holds it. */
+/** False if another process holds the lock. */
 function tryToTake(lock: DatabaseSync, path: string): boolean {
   try {
     if (!lock.isOpen) lock.open()
     lock.exec('BEGIN EXCLUSIVE')
-    // On a file that may only be read, SQLite begins a transaction that keeps nobody out.
+    // On a read-only file, SQLite begins a transaction that excludes nobody.
     accessSync(path, constants.W_OK)
     return true
   } catch (error) {
     if (isBusy(error)) return false
     throw new DataError(
       `${path} cannot be locked: ${messageOf(error)}. Give the user of the command the right to write it and its ` +
-        'folder; where it is no empty file, remove it',
+        'folder; if it is not an empty file, remove it',
       { cause: error },
     )
   }

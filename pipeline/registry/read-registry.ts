@@ -1,4 +1,4 @@
-/** The app registry as the next nightly run would read it, in a database of its own that takes no lock. */
+/** Reads the app registry as the next nightly run would, in a separate database without a lock. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { RAW_FOLDER } from '../contract/files.ts'
@@ -8,12 +8,12 @@ import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from './registry.ts'
 import { execute } from '../duckdb/statements.ts'
 
-/** Columns beside those of CONTRACT 7: an app's address, and what an operator decided and why. */
+/** Columns beside CONTRACT 7: an app's address, and the operator's action and reason. */
 const NOTES = ['action', 'reason']
 
 /**
- * Gives `work` a database with the decoded registry.
- * @throws DataError when a file cannot be read, UsageError when there is none.
+ * Runs `work` with a database that holds the decoded registry.
+ * @throws DataError if a file cannot be read, UsageError if there is no registry.
  */
 export async function withRegistry<T>(
   config: Config,
@@ -29,7 +29,7 @@ export async function withRegistry<T>(
   })
 }
 
-/** What would stop a nightly run, in words. */
+/** The violations that would stop a nightly run. */
 export async function findFaults(connection: DuckDBConnection): Promise<string[]> {
   return [...(await findViolations(connection)), ...(await resolveAliases(connection))]
 }

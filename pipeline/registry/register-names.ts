@@ -1,6 +1,6 @@
 /**
- * Registers the apps that usage names by an address or a name: rows of raw/apps/by-name.ndjson, of the form that chat
- * gives its own. The setting NEW_APPS at that time decides for good whether an app is published, unless an operator does.
+ * Registers apps that usage names by an address or a name: rows of raw/apps/by-name.ndjson, in the form of chat's rows. The
+ * setting NEW_APPS at that time decides whether an app is published, until an operator decides otherwise.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ type Registration = {
   readonly now: Date
 }
 
-/** Appends the apps of the table `app_names` that have usage and no row yet. */
+/** Appends the apps of the table `app_names` that have usage but no row. */
 export async function registerNames(
   connection: DuckDBConnection,
   { rawFolder, visibility, now }: Registration,
@@ -61,7 +61,7 @@ export async function registerNames(
   writeInOneStep(path, `${before}${lines.map((line) => `${line}\n`).join('')}`)
 }
 
-/** Makes names of apps that a decoded registry has under other ids aliases of them, in the table `registry`. */
+/** Adds aliases to the table `registry`: names of apps that the registry has under other ids. */
 export async function aliasNames(connection: DuckDBConnection): Promise<void> {
   await execute(connection, 'resolve/names.sql#aliases')
 }

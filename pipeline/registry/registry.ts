@@ -1,4 +1,4 @@
-/** The app registry, raw/apps: brought into DuckDB and judged. The nightly run and `npm run apps` share it. */
+/** Reads and validates the app registry, raw/apps, in DuckDB, for the nightly run and `npm run apps`. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FIRST_APP_ID } from '../contract/app-identity.ts'
@@ -25,9 +25,8 @@ const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string
 const aliasRow = z.object({ violation: z.string() })
 
 /**
- * Reads every file of the registry into the temporary table `staged`, with the `further` columns where a file has
- * them.
- * @returns how many files there are.
+ * Reads every file of the registry into the temporary table `staged`, with the `further` columns if a file has them.
+ * @returns the number of files.
  * @throws DataError that names a file which cannot be read.
  */
 export async function stageRegistry(
@@ -42,7 +41,7 @@ export async function stageRegistry(
   return files.length
 }
 
-/** Decodes `staged` into the temporary table `registry_rows`, and its winning rows into the table `registry`. */
+/** Decodes `staged` into the temporary table `registry_rows`, and the winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
   const named = await readRows(connection, 'resolve/names.sql#texts', textRow)
@@ -53,7 +52,7 @@ export async function decodeRegistry(connection: DuckDBConnection): Promise<void
   await execute(connection, 'resolve/registry.sql')
 }
 
-/** What is wrong with single rows of a decoded registry, with file and row. */
+/** The violations of single rows of a decoded registry, with file and row. */
 export async function findViolations(connection: DuckDBConnection): Promise<string[]> {
   const violations = await readRows(connection, 'resolve/registry-violations.sql', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
@@ -63,7 +62,7 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
   return violations.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
 }
 
-/** Follows the aliases of a decoded registry into the table `resolved`, and says which of them lead nowhere. */
+/** Resolves the aliases of a decoded registry into the table `resolved`; returns the aliases that lead nowhere. */
 export async function resolveAliases(connection: DuckDBConnection): Promise<string[]> {
   const violations = await readRows(connection, 'resolve/aliases.sql', aliasRow)
   return violations.map(({ violation }) => violation)

@@ -31,8 +31,7 @@ const historyRow = z.object({
 
 export const list: RegistryCommand = {
   usage: 'list [TEXT] [--json]',
-  summary:
-    'lists the apps as the registry has them now, or those whose id, name or address has the text in it',
+  summary: 'lists the apps of the registry, or only the apps with TEXT in their id, name or address',
   prepare(args) {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
     const [text = '', ...rest] = positionals
@@ -48,7 +47,7 @@ export const list: RegistryCommand = {
 
 export const history: RegistryCommand = {
   usage: 'history ID [--json]',
-  summary: 'shows every row about an app, oldest first, with what was decided and why',
+  summary: 'shows every row about an app, oldest first, with decisions and reasons',
   prepare(args) {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
     const [text, ...rest] = positionals
@@ -67,6 +66,6 @@ async function reportFaults(dependencies: RegistryDependencies, connection: Duck
   const faults = await findFaults(connection)
   if (faults.length === 0) return
   dependencies.note(
-    `Faults in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`,
+    `Violations in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`,
   )
 }

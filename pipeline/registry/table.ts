@@ -1,4 +1,4 @@
-/** Tab-separated lines with a header. */
+/** Rows as tab-separated lines with a header. */
 export function table(
   columns: readonly string[],
   rows: readonly Readonly<Record<string, unknown>>[],
@@ -7,7 +7,7 @@ export function table(
   return [columns, ...lines].map((cells) => cells.join('\t'))
 }
 
-/** A name may hold what would break a line. */
+/** Tabs and line breaks in a name would break the table. */
 function cellText(value: unknown): string {
   const text = Array.isArray(value) ? value.join('|') : typeof value === 'string' ? value : ''
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')

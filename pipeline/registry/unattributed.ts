@@ -1,4 +1,4 @@
-/** The command that shows whose chat requests named no app. */
+/** The command that lists chat requests without an app. */
 import { glob } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ import { readRows } from '../duckdb/statements.ts'
 import type { RegistryCommand } from './dependencies.ts'
 import { table } from './table.ts'
 
-/** Files of the chat route alone tell the account of a request. */
+/** Only the chat route's files have the account of a request. */
 const CHAT_FILES = join(RAW_FOLDER, 'usage', 'date=*', 'chat-*.ndjson')
 
 const accountRow = z.object({
@@ -27,7 +27,7 @@ export const unattributed: RegistryCommand = {
   summary: 'shows served chat requests that named no app, by account: their authors forgot HTTP-Referer',
   prepare(args) {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
-    if (positionals.length > 0) throw new UsageError('unattributed takes no text: say unattributed')
+    if (positionals.length > 0) throw new UsageError('unattributed takes no arguments')
     return async (dependencies) => {
       const { dataDir } = dependencies.config
       const [anyFile] = await Array.fromAsync(glob(CHAT_FILES, { cwd: dataDir }))

@@ -1,4 +1,4 @@
-/** Published snapshots as databases beside others, and what is told when one of them is damaged. */
+/** Attaches published snapshots as databases, and explains why one cannot be opened. */
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -11,12 +11,11 @@ import { isWhole } from './verify.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
-/** A snapshot, and the name under which its file is attached. */
 type Attached = { readonly dataDir: string; readonly id: string; readonly name: string }
 
 /**
  * Attaches a published snapshot, read-only, as `name` while `work` runs.
- * @throws DataError that names the snapshot, where the fault is that its file is damaged.
+ * @throws DataError that names the snapshot, if its file is damaged.
  */
 export async function withPublished<T>(
   { connection, config: { dataDir } }: Run,
@@ -35,8 +34,8 @@ export async function withPublished<T>(
 
 /**
  * Attaches a published snapshot, read-only, for good.
- * @throws DataError that names the snapshot, where its file is damaged or was written to; LockedError while somebody
- * has it open to write.
+ * @throws DataError that names the snapshot, if its file is damaged or was written to; LockedError while another process
+ * has it open for writing.
  */
 export async function attachPublished(
   connection: DuckDBConnection,
@@ -57,28 +56,28 @@ function heldBy(folder: string, error: unknown): LockedError | undefined {
   const holder = lockHolder(error)
   if (holder === undefined) return undefined
   return new LockedError(
-    `${holder} has ${join(folder, SNAPSHOT_FILE)} open to write, which nobody else can read meanwhile. Close it, and ` +
+    `${holder} has ${join(folder, SNAPSHOT_FILE)} open for writing, so no other process can read it. Close it, and ` +
       'open published files read-only',
     { cause: error },
   )
 }
 
-/** Whoever opens the file to write may leave a log of changes beside it, which DuckDB reads as a part of it. */
+/** A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it. */
 function refuseWritten(folder: string): void {
   const log = join(folder, `${SNAPSHOT_FILE}.wal`)
   if (!existsSync(log)) return
   throw new DataError(
-    `The snapshot ${basename(folder)} was opened to write after it was published. Remove ${log}, which holds the ` +
+    `The snapshot ${basename(folder)} was opened for writing after it was published. Remove ${log}, which holds the ` +
       'changes, and open published files read-only',
   )
 }
 
-/** DuckDB's errors do not tell which of the attached files is at fault; the checksum does. */
+/** DuckDB's errors do not name the damaged file among the attached ones; the checksum finds it. */
 function damageOf(dataDir: string, id: string, error: unknown): DataError | undefined {
   if (error instanceof ProgramError || isShortage(error) || isWhole(dataDir, id)) return undefined
   return new DataError(
     `The snapshot ${id} is damaged: npm run nightly -- retract ${id} --reason TEXT withdraws it, and the next run ` +
-      'publishes from raw/ what is right',
+      'publishes correct figures from raw/',
     { cause: error },
   )
 }

@@ -1,4 +1,4 @@
-/** The snapshot's file with its table app_daily, the history of all days. */
+/** Creates the snapshot's file with the table app_daily. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -9,34 +9,34 @@ import { literal } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
 
-// What is built is thrown away by whatever ends the run too early: a log of each step, synced to disk, would serve nobody.
+// An interrupted build is thrown away, so a WAL synced to disk would be useless.
 const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
 
-/** How much there is to write. */
+/** Size of the history. */
 export type Extent = {
   /** Days between which the snapshot has data. */
   readonly days: DayRange
-  /** Whether BIGINT is too narrow for a day of some app. */
+  /** Whether some app's day exceeds BIGINT. */
   readonly wide: boolean
-  /** Days that are written in one go. */
+  /** Days written by one statement. */
   readonly daysAtOnce: number
 }
 
-/** Attaches a new snapshot as `snapshot`, with its tables and macros, of which app_daily is filled. */
+/** Attaches a new snapshot as `snapshot`, creates its tables and macros, and fills app_daily. */
 export async function createSnapshot(run: Run, { days, wide, daysAtOnce }: Extent): Promise<void> {
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
-  // In the storage version that every DuckDB since 0.10 opens.
+  // Every DuckDB since 0.10 opens this storage version.
   await attachSnapshot(connection, buildFolder, `snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
   await connection.run(`USE snapshot; ${sqlFile('snapshot.sql')}`)
   if (wide) await execute(connection, 'rank/widen.sql')
-  // A few days at a time, in order: readers skip what lies outside their window.
+  // A few days at a time, in order, so that readers skip the days outside their window.
   for (const { from, to } of piecesOf(days, daysAtOnce)) {
     await execute(connection, 'rank/app-daily.sql', { first_day: from, last_day: to })
   }
 }
 
-/** Attaches the DuckDB file of the snapshot in a folder; after the name there may be options, in braces. */
+/** Attaches the snapshot's DuckDB file in a folder; `name` may carry options in braces. */
 export async function attachSnapshot(
   connection: DuckDBConnection,
   folder: string,

@@ -1,4 +1,4 @@
-/** How much disk an installation takes, by part, and how much more each night. */
+/** Disk use of an installation by part, and its growth per night. */
 import { existsSync, globSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE } from '../contract/files.ts'
@@ -11,10 +11,10 @@ export type DiskUse = {
   readonly warehouse: number
   readonly store: number
   readonly other: number
-  /** Bytes that a night adds: the mean of the newest days of usage and of the newest snapshots. */
+  /** Growth per night in bytes: the mean over the newest days of usage and the newest snapshots. */
   readonly growth: { readonly raw: number; readonly snapshots: number }
 }
-
+/** Nights in the mean. */
 /** So many nights are looked at for the growth. */
 const NIGHTS = 7
 
@@ -42,7 +42,7 @@ function partOf(name: string): Exclude<keyof DiskUse, 'growth'> {
   return name.startsWith(STORE_FILE) ? 'store' : 'other'
 }
 
-/** What each of the newest snapshots does not share with the one before; the first shares with none, and says nothing. */
+/** Bytes that each of the newest snapshots does not share with its predecessor; the oldest has none and is left out. */
 function addedBySnapshots(dataDir: string, ids: readonly string[]): number[] {
   const newest = ids.slice(-NIGHTS - 1).map((id) => sizes(join(dataDir, SNAPSHOTS_FOLDER, id)))
   return newest.slice(1).map((files, index) => {
@@ -63,7 +63,7 @@ function namesBelow(path: string): string[] {
   try {
     return lstatSync(path).isDirectory() ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : ['']
   } catch {
-    // A run under way removes what it built, and takes no space for long.
+    // A concurrent run may remove the file; its space is free again.
     return []
   }
 }

@@ -1,13 +1,13 @@
-/** Files that are there whole or not at all, also after a power cut. */
+/** Files that are whole or absent, also after a power cut. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Where a file is written before it stands at `path`: readers of the folder pass over names that begin with a dot. */
+/** Temporary path of a file before its rename to `path`: readers of the folder skip names that begin with a dot. */
 function asideOf(path: string): string {
   return join(dirname(path), `.${basename(path)}`)
 }
 
-/** Writes a file in one step. */
+/** Writes a file atomically. */
 export function writeInOneStep(path: string, text: string): void {
   const aside = asideOf(path)
   try {
@@ -18,14 +18,14 @@ export function writeInOneStep(path: string, text: string): void {
   }
 }
 
-/** Gives what is complete, a file or a folder whose files are synced, the name by which it is found. */
+/** Renames a complete file, or a folder of synced files, to its final path. */
 export function putInPlace(aside: string, path: string): void {
   syncToDisk(aside)
   renameSync(aside, path)
   syncToDisk(dirname(path))
 }
 
-/** Makes a file, or the names in a folder, survive a power cut. */
+/** Syncs a file, or the names in a folder, to disk. */
 export function syncToDisk(path: string): void {
   const descriptor = openSync(path, 'r')
   try {

@@ -23,16 +23,16 @@ import type { Retraction } from '../contract/files.ts'
 import { readRecord } from '../contract/snapshot-record.ts'
 import { syncToDisk, writeInOneStep } from './durable-file.ts'
 
-/** Prefix of a folder in which a snapshot is being built; never a snapshot. */
+/** Prefix of a folder in which a snapshot is being built. */
 export const BUILD_PREFIX = '.building-'
 
 /** Prefix of a snapshot's folder that is being removed. */
 const PRUNED_PREFIX = '.pruned-'
 
-/** Prefix of a link that is about to become the pointer. */
+/** Prefix of a link that will become the pointer. */
 const ASIDE_PREFIX = `.${CURRENT_POINTER}-`
 
-/** Identifiers of the whole snapshots that are not retracted, oldest first; none where there is no folder yet. */
+/** Identifiers of the complete, retained snapshots, oldest first; none if the folder does not exist. */
 export function listSnapshots(dataDir: string): string[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   if (!existsSync(folder)) return []
@@ -48,7 +48,7 @@ export function noSuchSnapshot(dataDir: string, id: string): UsageError {
   return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
 }
 
-/** Identifiers of the retracted snapshots, oldest first; also of those whose record cannot be read. */
+/** Identifiers of the retracted snapshots, oldest first, including those with an unreadable record. */
 export function retractedIds(dataDir: string): string[] {
   return jsonNames(join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER))
 }
@@ -62,12 +62,12 @@ function jsonNames(folder: string): string[] {
     .toSorted()
 }
 
-/** The retracted snapshots whose record can be read, oldest first. */
+/** The retracted snapshots with a readable record, oldest first. */
 export function listRetractions(dataDir: string): Retraction[] {
   return retractedIds(dataDir).flatMap((id) => readable(() => readRetraction(dataDir, id)) ?? [])
 }
 
-/** The records of snapshots and retractions that cannot be read, as paths in DATA_DIR; they are left out elsewhere. */
+/** Paths in DATA_DIR of the unreadable records of snapshots and retractions; other functions skip these. */
 export function unreadableRecords(dataDir: string): string[] {
   const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
   const retractions = retractedIds(dataDir).filter(
@@ -87,7 +87,7 @@ function readRetraction(dataDir: string, id: string): Retraction {
   return retractionSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
 }
 
-/** What `read` gives; undefined where it cannot be read. */
+/** The result of `read`; undefined if it throws. */
 export function readable<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -96,14 +96,13 @@ export function readable<T>(read: () => T): T | undefined {
   }
 }
 
-/** Records a retraction for good. */
 export function recordRetraction(dataDir: string, retraction: Retraction): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
   mkdirSync(folder, { recursive: true })
   writeInOneStep(join(folder, `${retraction.id}.json`), `${JSON.stringify(retraction, null, 2)}\n`)
 }
 
-/** Removes a snapshot, out of sight in one step first: a half-removed folder never looks like one. */
+/** Removes a snapshot; the first step renames it, so a half-removed folder never looks like a snapshot. */
 export function removeSnapshot(dataDir: string, id: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   const aside = join(folder, `${PRUNED_PREFIX}${id}`)
@@ -112,8 +111,8 @@ export function removeSnapshot(dataDir: string, id: string): void {
 }
 
 /**
- * The identifier the pointer leads to; undefined when there is none yet.
- * @throws UsageError when it is no link, and so can neither be read nor switched.
+ * The identifier that the pointer leads to; undefined if there is no pointer yet.
+ * @throws UsageError if it is not a link, and so can neither be read nor switched.
  */
 export function currentSnapshot(dataDir: string): string | undefined {
   const pointer = join(dataDir, CURRENT_POINTER)
@@ -122,7 +121,7 @@ export function currentSnapshot(dataDir: string): string | undefined {
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) return undefined
     throw new UsageError(
-      `${pointer} is no link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links ` +
+      `${pointer} is not a link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links ` +
         'followed. Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links',
       { cause: error },
     )
@@ -130,8 +129,8 @@ export function currentSnapshot(dataDir: string): string | undefined {
 }
 
 /**
- * The snapshot that the pointer leads to, or what to say where it leads to none.
- * @throws UsageError when it is no link.
+ * The snapshot that the pointer leads to, or the reason why it leads to none.
+ * @throws UsageError if it is not a link.
  */
 export function findCurrent(dataDir: string): { readonly id: string } | { readonly reason: string } {
   const snapshots = listSnapshots(dataDir)
@@ -140,10 +139,12 @@ export function findCurrent(dataDir: string): { readonly id: string } | { readon
   const newest = snapshots.at(-1)
   if (newest === undefined) return { reason: 'Nothing is published yet' }
   const pointer = join(dataDir, CURRENT_POINTER)
-  return { reason: `${pointer} leads to no snapshot, though ${newest} is there. The next run mends that` }
+  return {
+    reason: `${pointer} leads to no snapshot, though ${newest} is there. The next run repairs the pointer`,
+  }
 }
 
-/** Switches the pointer in one step; readers see the old snapshot or the new one, never none. */
+/** Switches the pointer atomically: readers see the old snapshot or the new one. */
 export function pointAt(dataDir: string, id: string): void {
   const aside = join(dataDir, `${ASIDE_PREFIX}${process.pid}`)
   symlinkSync(join(SNAPSHOTS_FOLDER, id), aside)
@@ -151,7 +152,7 @@ export function pointAt(dataDir: string, id: string): void {
   syncToDisk(dataDir)
 }
 
-/** Removes what a killed run left half built, half removed, half switched or retracted. */
+/** Removes what a killed run left half built, removed, switched or retracted. */
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   const unfinished = unfinishedRetractions(dataDir)
@@ -166,7 +167,7 @@ export function removeUnfinished(dataDir: string): void {
   }
 }
 
-/** The retractions of which more is left than their record: the files, or the pointer that leads to them. */
+/** The unfinished retractions: their files are left, or the pointer still leads to them. */
 export function unfinishedRetractions(dataDir: string): Retraction[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   const current = currentSnapshot(dataDir)
@@ -177,8 +178,8 @@ export function unfinishedRetractions(dataDir: string): Retraction[] {
 }
 
 /**
- * The snapshot the pointer should lead to once `without` is gone: the one it leads to, or else the newest; undefined
- * when none is left.
+ * The pointer's target once `without` is gone: its present target, otherwise the newest snapshot; undefined if none is
+ * left.
  */
 export function rightfulCurrent(dataDir: string, without?: string): string | undefined {
   const left = listSnapshots(dataDir).filter((id) => id !== without)
@@ -187,8 +188,8 @@ export function rightfulCurrent(dataDir: string, without?: string): string | und
 }
 
 /**
- * Points at the newest snapshot that `isWhole`, where the pointer leads to none, as after a backup that did not keep
- * links; gives its identifier, or undefined where there was nothing to do.
+ * If the pointer leads to no snapshot (after a backup without links, for instance), points it at the newest one that
+ * `isWhole`. Returns that identifier, or undefined if nothing was to be done.
  */
 export function mendPointer(dataDir: string, isWhole: (id: string) => boolean): string | undefined {
   if ('id' in findCurrent(dataDir)) return undefined

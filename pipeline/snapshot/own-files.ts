@@ -1,6 +1,6 @@
 /**
- * Files and folders that one process alone uses. If it is killed, a later one removes them: its lock tells whether it
- * lives. Process ids do not, since processes of two containers may have one number and do not see each other.
+ * Temporary files and folders of one process. After a kill, a later process removes them: a file lock shows whether the
+ * owner lives. Process ids would not: processes of two containers may share one and do not see each other.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, globSync, rmSync } from 'node:fs'
@@ -8,14 +8,14 @@ import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isBusy } from '../registry/file-lock.ts'
 
-/** Begins the name of a lock; the name that it is for follows. */
+/** Prefix of a lock's name; the name of the locked file follows. */
 const LOCK_PREFIX = '.lock'
 
 function lockOf(path: string): string {
   return join(dirname(path), `${LOCK_PREFIX}${basename(path)}`)
 }
 
-/** Runs `work` with a path in `folder` that nobody else uses, and removes what is there afterwards. */
+/** Runs `work` with an exclusive path in `folder`, and removes the path afterwards. */
 export async function withOwnPath<T>(
   folder: string,
   prefix: string,
@@ -33,21 +33,21 @@ export async function withOwnPath<T>(
 function takePath(folder: string, prefix: string): { path: string; lock: DatabaseSync | undefined } {
   const path = join(folder, `${prefix}${randomUUID()}`)
   const lock = takeLock(lockOf(path))
-  // Whoever clears away may have been quicker than our lock, and have removed its file.
+  // Another process may have removed the lock file just before this one locked it.
   if (lock === 'held') return takePath(folder, prefix)
   if (lock === undefined || existsSync(lockOf(path))) return { path, lock }
   lock.close()
   return takePath(folder, prefix)
 }
 
-/** Removes from a folder what killed processes left under such names. */
+/** Removes the files that killed processes left in a folder under such names. */
 export function clearLeft(folder: string, prefix: string): void {
   const locks = globSync(`${LOCK_PREFIX}${prefix}*`, { cwd: folder }).map((name) =>
     name.slice(LOCK_PREFIX.length),
   )
   for (const name of new Set([...locks, ...globSync(`${prefix}*`, { cwd: folder })])) {
     const path = join(folder, name)
-    // The lock is there before the path, and goes after it.
+    // The lock is made before the path and removed after it.
     const lock = existsSync(lockOf(path)) ? takeLock(lockOf(path)) : 'missing'
     if (lock === 'held' || lock === undefined) continue
     rmSync(path, { recursive: true, force: true })
@@ -55,7 +55,7 @@ export function clearLeft(folder: string, prefix: string): void {
   }
 }
 
-/** The lock; undefined where there can be none, in a folder that may only be read for instance. */
+/** The lock; undefined if none can be made, in a read-only folder for instance. */
 function takeLock(path: string): DatabaseSync | 'held' | undefined {
   const lock = new DatabaseSync(path, { open: false })
   try {
@@ -68,7 +68,7 @@ function takeLock(path: string): DatabaseSync | 'held' | undefined {
   }
 }
 
-/** The file goes first: who finds it meanwhile finds it locked. */
+/** The file is removed first: until then other processes find it locked. */
 function releaseLock(lock: DatabaseSync, path: string): void {
   rmSync(lockOf(path), { force: true })
   lock.close()

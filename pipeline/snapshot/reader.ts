@@ -1,4 +1,4 @@
-/** Opens published snapshots to read them, without the warehouse and so without its lock. */
+/** Opens published snapshots for reading, without the warehouse and its lock. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The permanent record: a file per snapshot ever published, which stays when the snapshot goes (CONTRACT 4.6). */
+/** The permanent record: a file per snapshot ever published. It outlives the snapshot (CONTRACT 4.6). */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { wholeSeconds } from '../contract/calendar.ts'
@@ -8,7 +8,7 @@ import type { SnapshotRecord } from '../contract/snapshot-record.ts'
 import { writeInOneStep } from './durable-file.ts'
 import { listSnapshots, readable } from './list.ts'
 
-/** Records every published snapshot that has no record that can be read: the newest, or those of an earlier version. */
+/** Records every published snapshot without a readable record: the newest, or one of an earlier version. */
 export function recordPublished(dataDir: string): void {
   for (const id of listSnapshots(dataDir)) {
     const record = recordOf(dataDir, id) === undefined ? describe(dataDir, id) : undefined
@@ -16,7 +16,7 @@ export function recordPublished(dataDir: string): void {
   }
 }
 
-/** Adds to the record of a snapshot when its files were removed. */
+/** Adds the time of removal to the record of a snapshot. */
 export function recordPruned(dataDir: string, id: string, at: Date): void {
   const record = recordOf(dataDir, id)
   if (record !== undefined) write(dataDir, { ...record, pruned_at: wholeSeconds(at) })
@@ -26,7 +26,7 @@ function recordOf(dataDir: string, id: string): SnapshotRecord | undefined {
   return readable(() => readRecord(join(dataDir, SNAPSHOTS_FOLDER), id))
 }
 
-/** Where the files that describe a snapshot are damaged, nothing is known of it. */
+/** Undefined if the files that describe the snapshot are damaged. */
 function describe(dataDir: string, id: string): SnapshotRecord | undefined {
   return readable(() => describeFolder(join(dataDir, SNAPSHOTS_FOLDER, id)))
 }

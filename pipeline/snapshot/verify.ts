@@ -1,4 +1,4 @@
-/** Whether the published files are still those that were published, by size and SHA-256. */
+/** Verifies published files by size and SHA-256. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { measureFile } from '../bundle/checksums.ts'
@@ -11,10 +11,10 @@ import type { BrokenFile } from '../contract/verification.ts'
 import { writeInOneStep } from './durable-file.ts'
 import { listSnapshots, readable } from './list.ts'
 
-/** Gives the SHA-256 of a file in a folder. */
+/** Returns the SHA-256 of a file in a folder. */
 type Measure = (folder: string, name: string) => string
 
-/** Reads a file that several snapshots share once. */
+/** Reads a file that several snapshots share only once. */
 export function measureOnce(): Measure {
   const known = new Map<string, string>()
   return (folder, name) => {
@@ -27,15 +27,15 @@ export function measureOnce(): Measure {
 }
 
 /**
- * The files that were published as a snapshot: those of its record, else those of its checksums.
- * @throws when neither can be read.
+ * The files as published: from the snapshot's record, otherwise from its checksums.
+ * @throws if neither can be read.
  */
 export function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
   const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
   return readable(() => readRecord(snapshots, id))?.files ?? readSums(join(snapshots, id))
 }
 
-/** The files of a snapshot that are not what was published. */
+/** The damaged or missing files of a snapshot. */
 export function brokenFiles(dataDir: string, id: string, measure: Measure = measureOnce()): BrokenFile[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   let files: readonly PublishedFile[]
@@ -52,10 +52,10 @@ export function brokenFiles(dataDir: string, id: string, measure: Measure = meas
   })
 }
 
-/** What is wrong with a published file, as words after its name; undefined where nothing is. */
+/** The fault of a published file, as words after its name; undefined if it is intact. */
 function faultOf(folder: string, file: PublishedFile, measure: Measure): string | undefined {
   if (file.name === SNAPSHOT_FILE && existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))) {
-    return `was opened to write after it was published; remove ${SNAPSHOT_FILE}.wal, which holds the changes`
+    return `was opened for writing after it was published; remove ${SNAPSHOT_FILE}.wal, which holds the changes`
   }
   const fault = sizeFault(folder, file)
   if (fault !== undefined) return fault
@@ -66,7 +66,7 @@ function faultOf(folder: string, file: PublishedFile, measure: Measure): string 
   }
 }
 
-/** Whether the DuckDB file of a snapshot is still the one that was published. */
+/** Whether the DuckDB file of a snapshot is unchanged since it was published. */
 export function isWhole(dataDir: string, id: string): boolean {
   try {
     const file = publishedFiles(dataDir, id).find(({ name }) => name === SNAPSHOT_FILE)
@@ -77,15 +77,15 @@ export function isWhole(dataDir: string, id: string): boolean {
   }
 }
 
-/** What was verified, and what was found. */
+/** The verified snapshots and the faults found. */
 type Found = {
   readonly ids: readonly string[]
   readonly broken: readonly BrokenFile[]
-  /** When, if these are all retained snapshots. */
+  /** Time of the verification, if it covered all retained snapshots. */
   readonly at: Date | undefined
 }
 
-/** Leaves word of what was found for the API; what is known of other retained snapshots stays. */
+/** Records the faults for the API; faults known of other retained snapshots stay recorded. */
 export function leaveVerification(dataDir: string, { ids, broken, at }: Found): void {
   const { verified_at, broken: former } = readVerification(dataDir)
   const others = new Set(listSnapshots(dataDir).filter((id) => !ids.includes(id)))

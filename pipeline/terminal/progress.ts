@@ -1,19 +1,19 @@
-/** What a run tells the operator on stderr while it works: a bar on a terminal, a line for each stage elsewhere. */
+/** Shows the progress of a run on stderr: a bar on a terminal, otherwise a line per stage. */
 import { styleText } from 'node:util'
 import { printable } from '../contract/terminal.ts'
 
-/** A place to write to that may be a terminal; process.stderr is one. */
+/** Where to write; process.stderr is an example. */
 export type Output = {
   write(text: string): unknown
   readonly isTTY?: boolean
 }
 
 export type Progress = {
-  /** Work inside a stage: `done` of `total` steps; only a terminal shows it. */
+  /** Progress inside a stage, `done` of `total` steps; shown on a terminal only. */
   step(stage: string, done: number, total: number): void
-  /** A stage is over, after `ms` milliseconds. */
+  /** Ends a stage that took `ms` milliseconds. */
   finished(stage: string, summary: string, ms: number): void
-  /** A sentence of its own. */
+  /** Writes a message. */
   note(text: string): void
 }
 
@@ -26,7 +26,6 @@ function bar(done: number, total: number): string {
   return '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled)
 }
 
-/** Progress on `output`. */
 export function createProgress(output: Output): Progress {
   const terminal = output.isTTY === true
   const clear = terminal ? CLEAR_LINE : ''
@@ -46,7 +45,7 @@ export function createProgress(output: Output): Progress {
   }
 }
 
-/** A progress that tells of a whole run in one line, and what writes that line once the run is over. */
+/** A progress that collects a run into one line, and the function that writes that line after the run. */
 export function createBriefProgress(progress: Progress): {
   readonly progress: Progress
   readonly end: () => void
@@ -58,7 +57,7 @@ export function createBriefProgress(progress: Progress): {
       ...progress,
       finished(stage, summary, ms) {
         total += ms
-        // What this stage counted is what is published, or why nothing is.
+        // The last stage's summary is what was published, or why nothing was.
         if (stage === 'rank') outcome = summary
       },
     },

@@ -1,7 +1,7 @@
-/** Rows as a table of text, for people at a terminal. */
+/** Rows as a text table for a terminal. */
 import { pluralize } from '../contract/terminal.ts'
 
-/** Aligned columns, numbers to the right; the last line says how many rows there are. */
+/** Aligned columns, numbers to the right; the last line has the number of rows. */
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const cells = rows.map((row) => row.map(cellText))
   const widths = names.map((name, column) =>
@@ -23,7 +23,7 @@ export function formatTable(names: readonly string[], rows: readonly (readonly u
 function cellText(value: unknown): string {
   if (value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // A line break in a name would break the table, and a terminal obeys control characters.
+  // A line break in a value would break the table, and a terminal obeys control characters.
   return text.replaceAll(/[\s\p{Cc}]/gu, ' ')
 }
 

@@ -143,7 +143,7 @@ describe('a run', () => {
     expect(events()).toEqual(['/ping', '/ping'])
     expect(notes).toEqual([
       expect.stringMatching(
-        /^The run came to its end \(published\), but is missing in the warehouse's table runs: /,
+        /^The run came to its end \(published\), but could not be recorded in the warehouse's table runs: /,
       ),
     ])
   })
@@ -166,7 +166,7 @@ describe('a run', () => {
     expect(requests).toEqual([])
   })
 
-  it('that met a published file which somebody has open to write has failed', async () => {
+  it('that meets a published file open for writing elsewhere has failed', async () => {
     const origin = await listening
     await runAt('2026-01-07T02:00:00Z')
     requests = []
@@ -179,7 +179,7 @@ describe('a run', () => {
     expect((await ended).code).toBe(75)
     opened.closeSync()
     expect(events()).toEqual(['failed'])
-    expect(requests[0]?.body).toContain('open to write')
+    expect(requests[0]?.body).toContain('open for writing')
     expect(readLastRun(dataDir)).toMatchObject({ outcome: 'failed', snapshot: null })
   })
 

@@ -12,7 +12,7 @@ afterAll(() => folders.removeAll())
 
 it.each([
   ['an SQLite database', (path: string) => new DatabaseSync(path).exec('CREATE TABLE t (a)')],
-  ['no DuckDB database', (path: string) => writeFileSync(path, 'PAR1 and more')],
+  ['not a DuckDB database', (path: string) => writeFileSync(path, 'PAR1 and more')],
 ])('a warehouse that is %s is refused with the remedy, whoever opens it', async (kind, make) => {
   const dataDir = folders.make()
   make(join(dataDir, 'warehouse.duckdb'))

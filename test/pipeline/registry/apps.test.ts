@@ -43,7 +43,7 @@ function apps(dataDir: string, ...args: readonly string[]) {
 /** A decision that must be taken. */
 async function decide(dataDir: string, ...args: readonly string[]): Promise<void> {
   const { code, stderr } = await apps(dataDir, ...args)
-  expect(stderr).toContain('It counts from the next nightly run on')
+  expect(stderr).toContain('It takes effect with the next nightly run')
   expect(code).toBe(0)
 }
 
@@ -138,7 +138,7 @@ describe('decisions', () => {
       ['alias', '1', '--none'],
     ]) {
       const { code, stderr } = await apps(dataDir, ...args, ...BECAUSE)
-      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('like that already') })
+      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('is unchanged') })
     }
     expect(decisionFiles(dataDir)).toEqual([])
   })

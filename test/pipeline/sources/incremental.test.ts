@@ -309,9 +309,9 @@ describe('chooseAsOf', () => {
 
   it('refuses a clock that stands far behind the newest snapshot', () => {
     expect(chooseAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
-    expect(() => chooseAsOf(now, '20260108T020101Z')).toThrow('The clock says')
+    expect(() => chooseAsOf(now, '20260108T020101Z')).toThrow('The clock shows')
     expect(() => chooseAsOf(now, '20260109T020000Z')).toThrow(
-      'The clock says 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
+      'The clock shows 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
     )
   })
 

@@ -235,7 +235,7 @@ describe('the clock', () => {
 
 describe('a DATA_DIR that was copied with its links followed', () => {
   const remedy = () =>
-    `${join(dataDir, 'current')} is no link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links followed. ` +
+    `${join(dataDir, 'current')} is not a link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links followed. ` +
     'Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links\n'
 
   beforeEach(() => {
@@ -302,7 +302,7 @@ describe('a damaged snapshot', () => {
   })
 })
 
-describe('a published file that is opened to write, as DuckDB does by itself', () => {
+describe('a published file that is opened for writing, as DuckDB does by default', () => {
   const path = () => join(currentSnapshot(dataDir), 'app-rankings.duckdb')
 
   it('is waited for while it is open', async () => {
@@ -311,7 +311,7 @@ describe('a published file that is opened to write, as DuckDB does by itself', (
     const { code, stderr } = await startNightly(dataDir).ended
     expect([code, stderr]).toEqual([
       75,
-      expect.stringMatching(/^Process \d+ \(\S+.*\) has .* open to write/m),
+      expect.stringMatching(/^Process \d+ \(\S+.*\) has .* open for writing/m),
     ])
     expect((await startCommand(dataDir, 'status').ended).code).toBe(75)
     instance.closeSync()

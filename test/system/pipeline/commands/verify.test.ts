@@ -88,10 +88,13 @@ describe('verify', () => {
     expect((await runCommand(dataDir, 'verify', SECOND)).stdout).toContain('SHA256SUMS cannot be read')
   })
 
-  it('names a DuckDB file that somebody opened to write', async () => {
+  it('names a DuckDB file that was opened for writing', async () => {
     writeFileSync(pathOf(FIRST, 'app-rankings.duckdb.wal'), '')
     const { code, stdout } = await runCommand(dataDir, 'verify', FIRST)
-    expect([code, stdout]).toEqual([1, expect.stringContaining('was opened to write after it was published')])
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining('was opened for writing after it was published'),
+    ])
   })
 
   it('keeps what it knows of other snapshots, and forgets what is mended', async () => {
