@@ -1,11 +1,12 @@
 /** The files to deploy from fit the project: their paths exist, and alerts and dashboard name metrics that there are. */
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { PINNED_RUNTIME } from '../pipeline/contract/version.ts'
 import { startApi } from './support/api.ts'
 import { TemporaryFolders } from './support/pipeline/nightly.ts'
-import { REPOSITORY } from './support/processes.ts'
+import { hasProgram } from './support/programs.ts'
+import { REPOSITORY, startProcess } from './support/processes.ts'
 
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 
@@ -50,3 +51,19 @@ it.each(['app-rankings.service', 'app-rankings-nightly.service'])(
     expect(existsSync(join(REPOSITORY, entry))).toBe(true)
   },
 )
+
+it.runIf(hasProgram('systemd-analyze'))('systemd takes the units as they are', async () => {
+  const folders = new TemporaryFolders()
+  const folder = folders.make()
+  const units = globSync('data/deploy/*.{service,timer}', { cwd: REPOSITORY })
+  const copies = units.map((unit) => {
+    const copy = join(folder, basename(unit))
+    // The only thing of a unit that a machine without an installation cannot have.
+    writeFileSync(copy, read(unit).replace('/opt/app-rankings/node_modules/.bin/node', process.execPath))
+    return copy
+  })
+  expect(copies).toHaveLength(3)
+  const verified = await startProcess('systemd-analyze', ['verify', ...copies], { environment: {} }).ended
+  expect(verified).toMatchObject({ code: 0, stdout: '', stderr: '' })
+  folders.removeAll()
+})
