@@ -3,6 +3,7 @@
  * Anything else that is thrown is a crash (exit 2, with its stack).
  */
 import { ProgramError, UsageError } from './contract/program.ts'
+import { NO_RIGHT, NO_SPACE, READ_ONLY, REFUSALS, findRefusal, type Refusal } from './contract/refusals.ts'
 
 /** The data cannot be published: nothing was, yesterday's snapshot stays. Exit 1. */
 export class DataError extends ProgramError {
@@ -43,25 +44,25 @@ export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-const NO_MEMORY = /^Out of Memory Error/
-const NO_SPACE = /No space left on device|ENOSPC|[Dd]isk (?:is )?full/
-const READ_ONLY = /EROFS|[Rr]ead-only file system/
-const NO_RIGHT = /[Pp]ermission denied|EACCES|EPERM/
+const NO_MEMORY: Refusal = {
+  words: /^Out of Memory Error/,
+  remedy: 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again',
+}
 
-/** What the machine itself may refuse, by the words of DuckDB and Node, with the remedy. */
-const REFUSALS: readonly (readonly [RegExp, string])[] = [
-  [
-    /max_temp_directory_size/,
-    'What does not fit into PIPELINE_MEMORY takes more disk than is free, or than PIPELINE_SPILL allows; raise one of them and run again',
-  ],
-  [NO_MEMORY, 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again'],
-  [NO_SPACE, 'There is no space left; free some and run again'],
-  [READ_ONLY, 'The file system is read-only; mount it so that it can be written, and run again'],
-  [NO_RIGHT, 'A right is missing; give it to the user of the run, and run again'],
-  [
-    /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
-    'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
-  ],
+/** What DuckDB may refuse a run, beside what every program meets. */
+const RUN_REFUSALS: readonly Refusal[] = [
+  {
+    words: /max_temp_directory_size/,
+    remedy:
+      'What does not fit into PIPELINE_MEMORY takes more disk than is free, or than PIPELINE_SPILL allows; raise one of them and run again',
+  },
+  NO_MEMORY,
+  ...REFUSALS,
+  {
+    words:
+      /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
+    remedy: 'The warehouse is damaged; npm run nightly -- rebuild makes it anew from raw/',
+  },
 ]
 
 /** DuckDB has no error code for a held lock, only this sentence; it names the process where the system does. */
@@ -79,19 +80,19 @@ export function lockHolder(error: unknown): string | undefined {
 
 /** Whether memory or disk ran out, whatever was read meanwhile. */
 export function isShortage(error: unknown): boolean {
-  return [NO_MEMORY, NO_SPACE].some((words) => words.test(messageOf(error)))
+  return findRefusal(messageOf(error), [NO_MEMORY, NO_SPACE]) !== undefined
 }
 
 /** Whether the file was not to be opened so, which says nothing of what is in it. */
 export function isForbidden(error: unknown): boolean {
-  return [READ_ONLY, NO_RIGHT].some((words) => words.test(messageOf(error)))
+  return findRefusal(messageOf(error), [READ_ONLY, NO_RIGHT]) !== undefined
 }
 
 /** The sentence for a fault of memory, disk, rights or warehouse under `folder`; undefined for any other error. */
 export function machineFault(error: unknown, folder: string): DataError | undefined {
   if (error instanceof UsageError || error instanceof LockedError) return undefined
-  const refusal = REFUSALS.find(([words]) => words.test(messageOf(error)))
-  return refusal && new DataError(`${refusal[1]} (${folder}): ${firstLineOf(error)}`, { cause: error })
+  const refusal = findRefusal(messageOf(error), RUN_REFUSALS)
+  return refusal && new DataError(`${refusal.remedy} (${folder}): ${firstLineOf(error)}`, { cause: error })
 }
 
 /** An error as it is told: a fault of the machine under `folder` in its sentence, any other as it is. */

@@ -8,7 +8,7 @@ import type { LastRun } from '../contract/last-run.ts'
 import { readVerification } from '../contract/verification.ts'
 import { pluralize } from '../contract/terminal.ts'
 import { findCurrent, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
-import { bytesOfSnapshots, diskUse } from '../snapshot/disk-use.ts'
+import { diskUse } from '../snapshot/disk-use.ts'
 import type { DiskUse } from '../snapshot/disk-use.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
@@ -40,10 +40,10 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const { dataDir } = dependencies.config
   const snapshots = listSnapshots(dataDir)
   const found = findCurrent(dataDir)
-  const disk = diskUse(dataDir, snapshots)
+  const { disk, kept } = diskUse(dataDir, snapshots)
   const rest = {
     snapshots: snapshots.length,
-    bytes: bytesOfSnapshots(dataDir, snapshots),
+    bytes: kept,
     disk,
     retracted: listRetractions(dataDir),
     ...readVerification(dataDir),

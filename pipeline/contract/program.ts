@@ -1,6 +1,7 @@
 /** Programs that consist of commands, such as `npm run keys -- list`: how a command is found, run and explained. */
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
+import { REFUSALS, findRefusal, type Refusal } from './refusals.ts'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
 /** A failure whose message alone tells the operator what to do; the process ends with its exit code. */
@@ -163,24 +164,25 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   }
 }
 
-/** What the machine may refuse, by the words of Node and SQLite, with the remedy. */
-const REFUSALS: readonly (readonly [RegExp, string])[] = [
-  [/^(?:ENOSPC|EDQUOT)\b|database or disk is full/, 'There is no space left; free some and try again'],
-  [
-    /^EROFS\b|attempt to write a readonly database/,
-    'It may only be read; mount it so that it can be written',
-  ],
-  [/^(?:EACCES|EPERM)\b/, 'A right is missing; give it to the user of the command'],
-  [/database (?:table )?is locked/, 'Another process is writing to the store; try again when it is done'],
-  [/disk I\/O error|^EIO\b/, 'The disk cannot be read or written; look into the log of the system'],
+/** What a store or a disk may refuse a command beside what every program meets. */
+const COMMAND_REFUSALS: readonly Refusal[] = [
+  ...REFUSALS,
+  {
+    words: /database (?:table )?is locked/,
+    remedy: 'Another process is writing to the store; try again when it is done',
+  },
+  {
+    words: /disk I\/O error|^EIO\b|Input\/output error/,
+    remedy: 'The disk cannot be read or written; look into the log of the system',
+  },
 ]
 
 /** What to print of a failure: a sentence if the operator can act on it, else the stack. */
 export function failureText(error: unknown): string {
   if (error instanceof ProgramError) return error.message
   if (!(error instanceof Error)) return `Crashed: ${String(error)}`
-  const refusal = REFUSALS.find(([words]) => words.test(error.message))
+  const refusal = findRefusal(error.message, COMMAND_REFUSALS)
   return refusal === undefined
     ? `Crashed: ${error.stack ?? error.message}`
-    : `${refusal[1]}: ${error.message}`
+    : `${refusal.remedy}: ${error.message}`
 }

@@ -14,25 +14,40 @@ export type DiskUse = {
   /** Growth per night in bytes: the mean over the newest days of usage and the newest snapshots. */
   readonly growth: { readonly raw: number; readonly snapshots: number }
 }
+
 /** Nights in the mean. */
-/** So many nights are looked at for the growth. */
 const NIGHTS = 7
 
-/** @param ids identifiers of the snapshots, oldest first. */
-export function diskUse(dataDir: string, ids: readonly string[]): DiskUse {
+/**
+ * @param ids identifiers of the snapshots, oldest first.
+ * @returns the parts, and `kept`, the bytes of these snapshots alone.
+ */
+export function diskUse(
+  dataDir: string,
+  ids: readonly string[],
+): { readonly disk: DiskUse; readonly kept: number } {
   const parts = { raw: 0, snapshots: 0, warehouse: 0, store: 0, other: 0 }
-  const names = existsSync(dataDir) ? readdirSync(dataDir) : []
-  for (const name of names) parts[partOf(name)] += total(sizes(join(dataDir, name)))
+  const bySnapshot = new Map(ids.map((id) => [id, sizes(join(dataDir, SNAPSHOTS_FOLDER, id))]))
+  for (const name of namesIn(dataDir)) {
+    const files =
+      name === SNAPSHOTS_FOLDER ? sizesOfSnapshots(dataDir, bySnapshot) : sizes(join(dataDir, name))
+    parts[partOf(name)] += total(files)
+  }
   const days = globSync('usage/date=*', { cwd: join(dataDir, RAW_FOLDER) })
     .toSorted()
     .slice(-NIGHTS)
   const ofDays = days.map((day) => total(sizes(join(dataDir, RAW_FOLDER, day))))
-  return { ...parts, growth: { raw: mean(ofDays), snapshots: mean(addedBySnapshots(dataDir, ids)) } }
+  const kept = [...bySnapshot.values()]
+  return {
+    disk: { ...parts, growth: { raw: mean(ofDays), snapshots: mean(addedBySnapshots(kept)) } },
+    kept: total(union(kept)),
+  }
 }
 
-/** Bytes of the files of these snapshots; a file that several of them share counts once. */
-export function bytesOfSnapshots(dataDir: string, ids: readonly string[]): number {
-  return total(new Map(ids.flatMap((id) => [...sizes(join(dataDir, SNAPSHOTS_FOLDER, id))])))
+/** The snapshots, which have been looked at, and what lies beside them. */
+function sizesOfSnapshots(dataDir: string, bySnapshot: ReadonlyMap<string, Sizes>): Sizes {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  return union(namesIn(folder).map((name) => bySnapshot.get(name) ?? sizes(join(folder, name))))
 }
 
 function partOf(name: string): Exclude<keyof DiskUse, 'growth'> {
@@ -43,20 +58,31 @@ function partOf(name: string): Exclude<keyof DiskUse, 'growth'> {
 }
 
 /** Bytes that each of the newest snapshots does not share with its predecessor; the oldest has none and is left out. */
-function addedBySnapshots(dataDir: string, ids: readonly string[]): number[] {
-  const newest = ids.slice(-NIGHTS - 1).map((id) => sizes(join(dataDir, SNAPSHOTS_FOLDER, id)))
+function addedBySnapshots(snapshots: readonly Sizes[]): number[] {
+  const newest = snapshots.slice(-NIGHTS - 1)
   return newest.slice(1).map((files, index) => {
     const former = newest[index]
     return total(new Map([...files].filter(([inode]) => former?.has(inode) !== true)))
   })
 }
 
-/** Sizes of a file, or of the files below a folder, by inode. Links are not followed. */
-function sizes(path: string): ReadonlyMap<number, number> {
+/** Sizes of files by inode: one that several folders share counts once. */
+type Sizes = ReadonlyMap<number, number>
+
+function union(several: readonly Sizes[]): Sizes {
+  return new Map(several.flatMap((files) => [...files]))
+}
+
+/** Sizes of a file, or of the files below a folder. Links are not followed. */
+function sizes(path: string): Sizes {
   const found = namesBelow(path).flatMap(
     (name) => lstatSync(join(path, name), { throwIfNoEntry: false }) ?? [],
   )
   return new Map(found.filter((file) => file.isFile()).map(({ ino, size }) => [ino, size]))
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : []
 }
 
 function namesBelow(path: string): string[] {
@@ -68,7 +94,7 @@ function namesBelow(path: string): string[] {
   }
 }
 
-function total(files: ReadonlyMap<number, number>): number {
+function total(files: Sizes): number {
   return [...files.values()].reduce((sum, size) => sum + size, 0)
 }
 

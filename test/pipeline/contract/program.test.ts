@@ -33,13 +33,19 @@ describe('a command says in a sentence, without a stack, that', () => {
     using store = new DatabaseSync(':memory:')
     store.exec('PRAGMA max_page_count = 2')
     expect(textOf(() => store.exec('CREATE TABLE t AS SELECT randomblob(100000) AS a'))).toBe(
-      'There is no space left; free some and try again: database or disk is full',
+      'There is no space left; free some and run again: database or disk is full',
     )
   })
 
   it('the disk has no room', () => {
     expect(textOf(() => writeFileSync('/dev/full', 'x'))).toMatch(
-      /^There is no space left; free some and try again: ENOSPC: .*\n?$/,
+      /^There is no space left; free some and run again: ENOSPC: .*\n?$/,
+    )
+  })
+
+  it('too few files may be open', () => {
+    expect(failureText(new Error("EMFILE: too many open files, open '/data/current'"))).toMatch(
+      /^Too few files may be open at a time; raise the limit, .*: EMFILE: /,
     )
   })
 })

@@ -1,0 +1,32 @@
+/** What the machine itself may refuse a program, with the remedy: one table for the words of Node, DuckDB and SQLite. */
+
+export type Refusal = {
+  readonly words: RegExp
+  /** A sentence without its full stop, before what was refused. */
+  readonly remedy: string
+}
+
+export const NO_SPACE: Refusal = {
+  words: /no space left on device|disk quota exceeded|disk (?:is )?full/i,
+  remedy: 'There is no space left; free some and run again',
+}
+export const READ_ONLY: Refusal = {
+  words: /read-only file system/i,
+  remedy: 'The file system is read-only; mount it so that it can be written, and run again',
+}
+export const NO_RIGHT: Refusal = {
+  words: /permission denied|operation not permitted|attempt to write a readonly database/i,
+  remedy: 'A right is missing; give it to the user of the run, and run again',
+}
+const TOO_MANY_FILES: Refusal = {
+  words: /too many open files|file table overflow/i,
+  remedy: 'Too few files may be open at a time; raise the limit, such as ulimit -n 1024, and run again',
+}
+
+/** What every program may meet. */
+export const REFUSALS: readonly Refusal[] = [NO_SPACE, READ_ONLY, NO_RIGHT, TOO_MANY_FILES]
+
+/** The one that the text tells of. */
+export function findRefusal(text: string, refusals: readonly Refusal[]): Refusal | undefined {
+  return refusals.find(({ words }) => words.test(text))
+}
