@@ -10,7 +10,6 @@ import type { Answers } from './datasets/rows/answers.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import type { SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
-import type { Log } from './process/log.ts'
 import { serveMetrics } from './process/metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { sendJson } from './http/respond.ts'
@@ -18,7 +17,7 @@ import type { Route } from './http/route.ts'
 import type { SyncJobs } from './scim/jobs/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
 import { readiness } from './readiness.ts'
-import { createRequestStore } from './store/request-store.ts'
+import type { RequestStore } from './store/request-store.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
 import type { Views } from './web/views.ts'
@@ -26,12 +25,12 @@ import type { Views } from './web/views.ts'
 /** What the handlers stand on. */
 export interface RouteDependencies {
   readonly store: Store
+  readonly requestStore: RequestStore
   readonly snapshots: Snapshots
   readonly answers: Answers
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
-  readonly log: Log
   /** When the nightly run is due. */
   readonly schedule: CronSchedule
   readonly catalogue: SnapshotCatalogue
@@ -48,12 +47,12 @@ export interface RouteDependencies {
 /** All routes of the service. */
 export function createRoutes({
   store,
+  requestStore,
   snapshots,
   answers,
   chat,
   syncJobs,
   clock,
-  log,
   schedule,
   catalogue,
   views,
@@ -62,7 +61,6 @@ export function createRoutes({
   metrics,
   isStopping,
 }: RouteDependencies): readonly Route[] {
-  const requestStore = createRequestStore(store, log)
   const applyLimits = createApplyLimits(createRateLimiter(requestStore), clock)
   const described = [
     ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule }),

@@ -19,6 +19,7 @@ import { createMetricsRegistry } from './process/metrics.ts'
 import { createWebhook } from './process/webhook.ts'
 import { warnOfNewStore } from './store/new-store.ts'
 import { openStore } from './store/open-store.ts'
+import { createRequestStore } from './store/request-store.ts'
 import type { Route } from './http/route.ts'
 import { createRoutes } from './routes.ts'
 import { createSyncJobs, type SyncJobs } from './scim/jobs/jobs.ts'
@@ -97,9 +98,10 @@ async function open(
   )
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
-  const datasets = { snapshots, catalogue, views, answers, schedule }
-  const routes = createRoutes({ ...shared, ...datasets, chat, syncJobs, publicUrl, port, isStopping })
-  const app = createApp({ routes, store, clock, log, metrics })
+  const requestStore = createRequestStore(store, log)
+  const served = { store, requestStore, snapshots, catalogue, views, answers, chat, syncJobs }
+  const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port, isStopping })
+  const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))

@@ -2,25 +2,25 @@
 import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
-import { answerPath } from './path-handler.ts'
+import { authenticate } from '../accounts/keys/authenticate.ts'
+import { fullQuotas } from '../accounts/limits/policies.ts'
+import { quotaHeaders } from '../accounts/limits/quota-headers.ts'
 import type { CallLocals, Clock, Handler, Reply } from './call.ts'
-import { CORS_HEADERS, isApiPath, preflight } from './cors.ts'
+import { CORS_HEADERS, isApiPath, sendPreflight } from './cors.ts'
 import { DEFAULT_HEADERS } from './default-headers.ts'
 import { ApiError } from './errors.ts'
-import { logRequest } from './request-log.ts'
+import { recordReplies, type RecordReply } from './record-replies.ts'
 import type { Log } from '../process/log.ts'
-import { createReplyCounter } from '../process/metrics.ts'
 import { REFERENCE_PATH } from '../paths.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './route.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { sendErrorPage, wantsPage } from '../web/error-page.ts'
-import { createRequestStore } from '../store/request-store.ts'
-import type { Store } from '../store/store.ts'
+import type { RequestStore } from '../store/request-store.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
-  readonly store: Store
+  readonly store: RequestStore
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Registry
@@ -37,33 +37,38 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.enable('case sensitive routing')
   app.enable('strict routing')
 
-  const requestStore = createRequestStore(store, log)
-  app.use(beginCall({ log, metrics }))
+  app.use(beginCall(recordReplies(log, metrics)))
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    app.route(path).all(answerPath(path, here, { store: requestStore, clock }))
+    app.route(path).all(answerPath(path, here, { store, clock }))
   }
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
 }
 
-/** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is noted. */
-function beginCall({ log, metrics }: Pick<AppDependencies, 'log' | 'metrics'>) {
-  const count = createReplyCounter(metrics)
+/** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is recorded. */
+function beginCall(recordReply: RecordReply) {
   return (request: Request, reply: Reply, next: NextFunction) => {
+    const began = performance.now()
     const requestId = randomUUID()
     reply.locals.requestId = requestId
     reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
-    if (isApiPath(request.path)) reply.set(CORS_HEADERS)
-    const writeLine = logRequest(log, request)
-    reply.on('close', () => {
-      writeLine(reply)
-      count(request, reply)
-    })
+    reply.on('close', () => recordReply(reply, performance.now() - began))
+    ignoreLongFields(request)
     refuseBadHost(request)
     refuseBadPath(request)
     next()
+  }
+}
+
+/** Characters of a field that negotiates: real clients send a few hundred, and its parsers take longer than its length. */
+const FIELD_CHARACTERS = 2000
+
+/** A field that is too long is as if it was not sent, as the standard allows for each of these. */
+function ignoreLongFields({ headers }: Request): void {
+  for (const name of ['accept', 'accept-encoding', 'range'] as const) {
+    if ((headers[name]?.length ?? 0) > FIELD_CHARACTERS) delete headers[name]
   }
 }
 
@@ -94,13 +99,55 @@ function refuseBadPath(request: Request): void {
   }
 }
 
-/** Browsers ask first also where nothing is: only then does a script see the 404. */
-const askFirst = preflight('GET, HEAD, POST, OPTIONS')
+/** Answers the requests to `path` with the one of its routes that has their method, after a look at their key. */
+function answerPath(
+  path: string,
+  routes: readonly Route[],
+  { store, clock }: Pick<AppDependencies, 'store' | 'clock'>,
+): Handler {
+  const isLimited = routes.some((route) => route.limited === true)
+  const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
+  const byMethod = new Map<string, Route>(
+    routes.flatMap((route) => methodsOf(route).map((method) => [method, route] as const)),
+  )
+  const allow = [...byMethod.keys(), 'OPTIONS'].join(', ')
+  return async (request, reply) => {
+    reply.locals.route = path
+    if (hasCors) reply.set(CORS_HEADERS)
+    // Replies that end before anything is counted, such as a 401, state the full quota.
+    if (isLimited) reply.set(quotaHeaders(fullQuotas(clock())))
+    const route = byMethod.get(request.method)
+    if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
+    const { access, typedErrors, handle } = route
+    if (typedErrors === true) reply.locals.typesErrors = true
+    if (access !== 'open') await authenticate(store, access, { request, reply })
+    await handle(request, reply)
+  }
+}
+
+function methodsOf({ method }: Route): readonly string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method]
+}
+
+function answerOtherMethod(
+  { method }: Request,
+  reply: Reply,
+  { allow, hasCors }: { readonly allow: string; readonly hasCors: boolean },
+): void {
+  if (method !== 'OPTIONS') {
+    throw new ApiError(405, `Method ${method} is not allowed here; allowed: ${allow}`, {
+      headers: { Allow: allow },
+    })
+  }
+  if (hasCors) sendPreflight(reply, allow)
+  else reply.status(204).set('Allow', allow).end()
+}
 
 const unknownPath: Handler = (request, reply) => {
   const isPreflight =
     request.method === 'OPTIONS' && request.get('Access-Control-Request-Method') !== undefined
-  if (isPreflight && isApiPath(request.path)) return askFirst(request, reply)
+  // Browsers ask first also where nothing is: only then does a script see the 404.
+  if (isPreflight && isApiPath(request.path)) return sendPreflight(reply, 'GET, HEAD, POST, OPTIONS')
   throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} lists those there are`)
 }
 
@@ -111,7 +158,7 @@ function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, un
     if (fault.status === 500) log.error({ request_id: requestId, err: error }, 'request failed')
     // Half a reply cannot be taken back; a broken connection at least does not pass for a whole one.
     if (reply.headersSent) return void reply.destroy()
-    if (isApiPath(request.path)) return sendError(reply, fault)
+    if (isApiPath(request.path)) return sendError(reply.set(CORS_HEADERS), fault)
     reply.vary('Accept')
     if (wantsPage(request)) sendErrorPage(reply, fault)
     else sendError(reply, fault)

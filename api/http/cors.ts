@@ -1,6 +1,6 @@
 /** Scripts of any page may read the API (CONTRACT 4.6): keys are sent on purpose, cookies are not used. */
 import { BASE_PATH } from '../paths.ts'
-import type { Handler, Headers } from './call.ts'
+import type { Headers, Reply } from './call.ts'
 
 /** Headers of replies that a script may see, also those that browsers show it anyway. */
 const EXPOSED = [
@@ -40,16 +40,13 @@ export function isApiPath(path: string): boolean {
 }
 
 /** Answers the request that a browser sends before one with such headers. */
-export function preflight(methods: string): Handler {
-  return (_request, reply) => {
-    reply
-      .status(204)
-      .set({
-        Allow: methods,
-        'Access-Control-Allow-Methods': methods,
-        'Access-Control-Allow-Headers': ALLOWED,
-        'Access-Control-Max-Age': String(PREFLIGHT_SECONDS),
-      })
-      .end()
-  }
+export function sendPreflight(reply: Reply, methods: string): void {
+  reply.status(204).set({
+    ...CORS_HEADERS,
+    Allow: methods,
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': ALLOWED,
+    'Access-Control-Max-Age': String(PREFLIGHT_SECONDS),
+  })
+  reply.end()
 }

@@ -2,7 +2,6 @@
 import type { Request } from 'express'
 import type { Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
-import { unlessLong } from '../../http/protocol/long-fields.ts'
 
 /** Every format by its name, in order of preference. */
 export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const
@@ -46,7 +45,7 @@ const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)
  */
 export function chooseFormat(request: Request, asked: Format | undefined): Format {
   if (asked !== undefined) return asked
-  const accept = unlessLong(request.headers.accept)?.replaceAll(PARAMETER, '')
+  const accept = request.headers.accept?.replaceAll(PARAMETER, '')
   const mediaTypes = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
   // Express looks at the headers alone.
   const mediaType = request.accepts.call({ headers: { ...request.headers, accept } }, ...mediaTypes)

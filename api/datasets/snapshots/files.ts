@@ -4,7 +4,6 @@ import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Handler, Reply } from '../../http/call.ts'
 import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/protocol/conditional.ts'
-import { unlessLong } from '../../http/protocol/long-fields.ts'
 import { ApiError } from '../../http/errors.ts'
 import { jsonText } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
@@ -102,7 +101,7 @@ function leaveToExpress(request: Request, validators: readonly Validators[], { b
   for (const name of CONDITIONS) delete headers[name]
   const last = SUFFIX.exec(range ?? '')?.[1]
   if (last !== undefined && Number(last) > bytes) headers.range = 'bytes=0-'
-  if (unlessLong(range) === undefined || !isOfThis) delete headers.range
+  if (!isOfThis) delete headers.range
 }
 
 function preconditionFailed({ name }: SnapshotFile): ApiError {

@@ -18,6 +18,7 @@ import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server/h
 import { createMetricsRegistry } from '../../../api/process/metrics.ts'
 import { jsonReader } from '../../../api/http/protocol/json-body.ts'
 import { openStore } from '../../../api/store/open-store.ts'
+import { createRequestStore } from '../../../api/store/request-store.ts'
 import type { Route } from '../../../api/http/route.ts'
 import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { createRoutes } from '../../../api/routes.ts'
@@ -115,16 +116,17 @@ beforeAll(async () => {
   const settings = readSettings({ DATA_DIR: dataDir })
   chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
   const schedule = cronSchedule('0 2 * * *')
+  const requestStore = createRequestStore(store, log)
   const catalogue = catalogueOf(retained)
   routes = [
     ...createRoutes({
       store,
+      requestStore,
       snapshots: { current: snapshots, retained },
       answers: createAnswers(),
       chat,
       syncJobs,
       clock,
-      log,
       schedule,
       catalogue,
       views: createViews({ catalogue, schedule, clock, origin: 'http://127.0.0.1:3000' }),
@@ -135,7 +137,7 @@ beforeAll(async () => {
     }),
     ...FAULTY,
   ]
-  const app = createApp({ routes, store, clock, log, metrics })
+  const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const where = { host: '127.0.0.1', port: 0, log }
   server = await listen(app, { ...where, limits: HTTP_LIMITS })
   impatient = await listen(app, { ...where, limits: { ...HTTP_LIMITS, headersMs: 1000, requestMs: 1500 } })

@@ -73,6 +73,7 @@ const FIELDS: readonly Field[] = [
     'Cache-Control',
   ].map((name) => header(name, FILE)),
   ...['Accept-Encoding', 'If-None-Match', 'Host', 'X-Forwarded-For'].map((name) => header(name, '/feed.xml')),
+  header('Accept', '/no-such-page'),
   ...[
     'HTTP-Referer',
     'X-Title',

@@ -1,0 +1,59 @@
+/** What is kept of each reply once it has ended: a line in the log, and a count of its kind. */
+import { Counter, type Registry } from 'prom-client'
+import { hideKeys } from '../accounts/keys/credentials.ts'
+import type { Log } from '../process/log.ts'
+import type { Reply } from './call.ts'
+
+/** Records a reply that has ended, or broke off, `ms` after its request. */
+export type RecordReply = (reply: Reply, ms: number) => void
+
+const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS']
+
+// By media type; whatever a client asks for, the values of the label are these.
+const FORMATS: Readonly<Record<string, string>> = {
+  'application/json': 'json',
+  'text/csv': 'csv',
+  'application/vnd.apache.parquet': 'parquet',
+  'application/vnd.apache.arrow.stream': 'arrow',
+  'text/event-stream': 'event-stream',
+  'text/html': 'html',
+  'text/plain': 'text',
+}
+
+/**
+ * Writes the log line of a reply, without the query and the headers, and counts it by method, route (the pattern, never
+ * the path as sent), status and format.
+ */
+export function recordReplies(log: Log, registry: Registry): RecordReply {
+  const replies = new Counter({
+    name: 'http_replies_total',
+    help: 'Replies; status is aborted where the client left before the end.',
+    labelNames: ['method', 'route', 'status', 'format'],
+    registers: [registry],
+  })
+  return (reply, ms) => {
+    const { req: request, statusCode: status, writableFinished: isWhole } = reply
+    const { requestId, route = 'unknown', caller } = reply.locals
+    const line = {
+      request_id: requestId,
+      method: request.method,
+      path: hideKeys(request.path),
+      status,
+      ms: Math.round(ms),
+      account_id: caller?.accountId ?? null,
+      key_id: caller?.keyId ?? null,
+    }
+    log.info(isWhole ? line : { ...line, aborted: true }, 'request')
+    replies.inc({
+      method: METHODS.includes(request.method) ? request.method : 'other',
+      route,
+      status: isWhole ? String(status) : 'aborted',
+      format: formatOf(reply),
+    })
+  }
+}
+
+function formatOf(reply: Reply): string {
+  const type = reply.get('Content-Type')?.split(';', 1)[0]
+  return type === undefined ? 'none' : (FORMATS[type] ?? 'other')
+}
