@@ -1,7 +1,8 @@
 /**
- * A browser reads what is published where it lies: DuckDB attaches the file over HTTP and queries both macros, hyparquet
- * reads a month of Parquet in ranges (DuckDB would load its extension for Parquet from a host of its own). The packages are
- * not among those of the project; API_CLIENTS names a folder that has them, as .ci/run installs them.
+ * A browser reads what is published where it lies: DuckDB attaches the file over HTTP and queries both macros, and DuckDB and
+ * hyparquet read a month of Parquet. Later releases of DuckDB load their extension for Parquet from a host of their own, so
+ * the last one that has it inside reads the month. The packages are not among those of the project; API_CLIENTS names a
+ * folder that has them, as .ci/run installs them.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,6 +10,7 @@ import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { rankingsSchema } from '../../../support/api.ts'
 import { queryCurrent, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { portOf } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
@@ -21,6 +23,18 @@ const QUERIES = {
   trending: "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM trending('2026-08-25', '2026-08-31')",
 }
 
+// The rows of the API's reply, its whole numbers as the numbers of JavaScript.
+const RANKING_OF_MONTH = (folder: string) => `
+  SELECT CAST(app_id AS DOUBLE) AS app_id, app_name,
+    CAST(row_number() OVER (ORDER BY sum(prompt_tokens) + sum(completion_tokens) DESC, app_id) AS DOUBLE) AS rank,
+    CAST(sum(requests) AS DOUBLE) AS total_requests,
+    CAST(sum(prompt_tokens) + sum(completion_tokens) AS VARCHAR) AS total_tokens
+  FROM '${folder}/app_daily/month=2026-08.parquet' JOIN '${folder}/apps.parquet' USING (app_id)
+  GROUP BY app_id, app_name
+  HAVING sum(requests) > 0
+  ORDER BY rank
+  LIMIT 100`
+
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript',
   '.mjs': 'text/javascript',
@@ -29,6 +43,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const MODULES = {
   '@duckdb/duckdb-wasm': '/@duckdb/duckdb-wasm/dist/duckdb-browser.mjs',
+  'duckdb-wasm-with-parquet': '/duckdb-wasm-with-parquet/dist/duckdb-browser.mjs',
   'apache-arrow': '/apache-arrow/Arrow.dom.mjs',
   hyparquet: '/hyparquet/src/index.js',
   'hyparquet-compressors': '/hyparquet-compressors/src/index.js',
@@ -40,22 +55,33 @@ const MODULES = {
 
 const PAGE = `<!doctype html><script type="importmap">${JSON.stringify({ imports: MODULES })}</script>
 <script type="module">
-  import * as duckdb from '@duckdb/duckdb-wasm'
+  import * as newest from '@duckdb/duckdb-wasm'
+  import * as withParquet from 'duckdb-wasm-with-parquet'
   import { asyncBufferFromUrl, parquetReadObjects } from 'hyparquet'
   import { compressors } from 'hyparquet-compressors'
-  const dist = '/@duckdb/duckdb-wasm/dist/'
-  globalThis.ask = async (folder, queries) => {
+  const connect = async (duckdb, dist) => {
     const db = new duckdb.AsyncDuckDB(new duckdb.VoidLogger(), new Worker(dist + 'duckdb-browser-eh.worker.js'))
     await db.instantiate(dist + 'duckdb-eh.wasm')
     const connection = await db.connect()
-    await connection.query("ATTACH '" + folder + "/app-rankings.duckdb' AS ranks (READ_ONLY)")
-    await connection.query('USE ranks')
+    return async (sql) => (await connection.query(sql)).toArray().map((row) => row.toJSON())
+  }
+  globalThis.attach = async (file, queries) => {
+    const query = await connect(newest, '/@duckdb/duckdb-wasm/dist/')
+    await query("ATTACH '" + file + "' AS ranks (READ_ONLY)")
+    await query('USE ranks')
     const answers = []
-    for (const sql of queries) answers.push((await connection.query(sql)).toArray().map((row) => row.toJSON()))
-    const file = await asyncBufferFromUrl({ url: folder + '/app_daily/month=2026-08.parquet' })
+    for (const sql of queries) answers.push(await query(sql))
+    return answers
+  }
+  globalThis.query = async (sql) => {
+    const query = await connect(withParquet, '/duckdb-wasm-with-parquet/dist/')
+    return await query(sql)
+  }
+  globalThis.sum = async (url) => {
+    const file = await asyncBufferFromUrl({ url })
     const month = await parquetReadObjects({ file, compressors })
     const tokens = month.reduce((sum, row) => sum + row.prompt_tokens, 0n)
-    return JSON.stringify([...answers, [{ rows: String(month.length), tokens: String(tokens) }]])
+    return [{ rows: String(month.length), tokens: String(tokens) }]
   }
 </script>`
 
@@ -87,21 +113,28 @@ it.runIf(chromiumPath !== undefined && hasFolder('API_CLIENTS'))(
     const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] })
     const page = await (await browser.newContext()).newPage()
     await page.goto(packages.origin)
-    await page.waitForFunction(() => 'ask' in globalThis)
+    await page.waitForFunction(() => 'sum' in globalThis)
+    const call = (name: string, ...given: unknown[]): Promise<unknown> =>
+      page.evaluate(([key, values]) => Reflect.get(globalThis, key)(...values), [name, given] as const)
     const folder = `${api.base}/datasets/app-rankings/snapshots/${SNAPSHOT}`
-    const answers: unknown = JSON.parse(
-      await page.evaluate(
-        (given): Promise<string> => Reflect.get(globalThis, 'ask')(...given),
-        [folder, Object.values(QUERIES)],
-      ),
-    )
-    const month =
-      'SELECT count(*) AS rows, sum(prompt_tokens) AS tokens FROM app_daily WHERE day BETWEEN $$2026-08-01$$ AND $$2026-08-31$$'
-    expect(answers).toEqual([
+    const month = `${folder}/app_daily/month=2026-08.parquet`
+
+    expect(await call('attach', `${folder}/app-rankings.duckdb`, Object.values(QUERIES))).toEqual([
       await queryCurrent(dataDir, QUERIES.popular),
       await queryCurrent(dataDir, QUERIES.trending),
-      await queryCurrent(dataDir, month),
     ])
+    const reply = await api.getAsNewAccount(
+      '/datasets/app-rankings?start_date=2026-08-01&end_date=2026-08-31&limit=100',
+    )
+    const { data } = rankingsSchema.parse(await reply.json())
+    expect(data).toHaveLength(100)
+    expect(await call('query', RANKING_OF_MONTH(folder))).toEqual(data)
+    expect(await call('sum', month)).toEqual(
+      await queryCurrent(
+        dataDir,
+        'SELECT count(*) AS rows, sum(prompt_tokens) AS tokens FROM app_daily WHERE day BETWEEN $$2026-08-01$$ AND $$2026-08-31$$',
+      ),
+    )
     await browser.close()
     packages.close()
     folders.removeAll()
