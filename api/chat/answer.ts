@@ -1,4 +1,4 @@
-/** Answers a chat request that is in order, whole or as a stream; leaves its record before the last byte. */
+/** Answers a valid chat request, whole or as a stream, and writes its usage record before the last byte. */
 import type { Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../untrusted/json.ts'
@@ -13,27 +13,26 @@ import type { Candidate } from './observer.ts'
 import type { ChatRequest } from './protocol/request.ts'
 import { openStream, relay } from './protocol/streamed.ts'
 import { answererOf, upstreamBody } from './protocol/upstream-body.ts'
-import { complete, type Asked } from './protocol/whole.ts'
+import { complete, type UpstreamRequest } from './protocol/whole.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 interface AnswerTools {
   readonly upstream: Upstream
   readonly fallback: Fallback
-  /** Leaves the record of a request. */
+  /** Writes the usage record of a request. */
   readonly finish: (call: ChatCall, ending: Ending) => Promise<void>
   /** Milliseconds of silence after which a waiting client gets a comment. */
   readonly silenceMs: number
 }
 
-/** Answers a request with those who may serve it. */
+/** Answers a request from the providers in `routed`. */
 export type Answer = (routed: Routed, request: ChatRequest, reply: Reply) => Promise<void>
 
-/** Answers in one piece. */
 export function createWholeAnswer({ upstream, fallback, finish }: AnswerTools): Answer {
   return async (routed, request, reply) => {
     const { call } = routed
     const [attempt, completion] = await fallback.firstServing(routed, (one, isLastModel) =>
-      complete(upstream, one, askedOf(call, request, one, isLastModel)),
+      complete(upstream, one, upstreamRequest(call, request, one, isLastModel)),
     )
     fallback.ended(call, attempt)
     await finish(call, {
@@ -45,17 +44,16 @@ export function createWholeAnswer({ upstream, fallback, finish }: AnswerTools): 
   }
 }
 
-/** Answers as a stream. */
 export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: AnswerTools): Answer {
   async function open(routed: Routed, request: ChatRequest, client: EventStream) {
     const { call } = routed
     try {
       return await fallback.firstServing(routed, (one, isLastModel) =>
-        openStream(upstream, one, askedOf(call, request, one, isLastModel)),
+        openStream(upstream, one, upstreamRequest(call, request, one, isLastModel)),
       )
     } catch (error) {
       client.stop()
-      // As long as nothing went out, the error has a status of its own.
+      // As long as nothing was sent, the error can have its own status.
       if (!client.hasBegun() || !(error instanceof ApiError)) throw error
       await finish(call, { outcome: call.hasLeft ? 'left' : 'failed', status: 200 })
       client.end(failedChunk(answererOf(call, unserved(request)), lateError(error)), false)
@@ -65,7 +63,7 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
 
   return async (routed, request, reply) => {
     const { call } = routed
-    // The head of a reply names the app, and a comment takes it along.
+    // The response head names the app, and a comment sends the head.
     const client = openEventStream(reply, { silenceMs, beforeHead: () => call.attribute(true) })
     const opened = await open(routed, request, client)
     if (opened === undefined) return
@@ -81,7 +79,12 @@ export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: An
   }
 }
 
-function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLastModel: boolean): Asked {
+function upstreamRequest(
+  call: ChatCall,
+  request: ChatRequest,
+  { target }: Attempt,
+  isLastModel: boolean,
+): UpstreamRequest {
   const { n } = request.body
   return {
     body: JSON.stringify(upstreamBody(request, target)),
@@ -91,7 +94,7 @@ function askedOf(call: ChatCall, request: ChatRequest, { target }: Attempt, isLa
   }
 }
 
-/** Where the caller asks for it, which attempts were made. */
+/** The attempts, if the caller requests them. */
 function routerMetadata(reply: Reply): JsonObject {
   const metadata = reply.locals.routerMetadata?.()
   return metadata === undefined ? {} : { router_metadata: metadata }

@@ -10,25 +10,25 @@ interface CallFacts {
   readonly requestId: string
   readonly accountId: string
   readonly arrivedAt: Date
-  /** Gives the app it is attributed to, once it is known whether a provider served it. */
+  /** Returns the app that the request counts for, once it is known whether a provider served it. */
   readonly appId: AppOf
-  /** Is told of that app as soon as it is certain. */
+  /** Called with that app as soon as it is certain. */
   readonly onAttributed: (appId: number) => void
 }
 
 /** How a request ended. */
 export interface Ending {
   readonly outcome: UsageRecord['outcome']
-  /** HTTP status the caller was given. */
+  /** HTTP status sent to the caller. */
   readonly status: number
-  /** Who served it, whole or in part. */
+  /** The provider that served it, whole or in part. */
   readonly served?: Candidate
   readonly usage?: Usage | undefined
-  /** Why the reply of who served it is not whole. */
+  /** Why the response of that provider is incomplete. */
   readonly failure?: AttemptFailure | undefined
 }
 
-/** What is noted as the status of a caller that left before it was given one. */
+/** The recorded status of a caller that left before it received one (nginx's 499). */
 export const STATUS_LEFT = 499
 
 export class ChatCall {
@@ -62,17 +62,17 @@ export class ChatCall {
     return Math.round(performance.now() - this.#began)
   }
 
-  /** Whether the caller hung up: nobody waits for another attempt. */
+  /** Whether the caller hung up: then no further attempt is made. */
   get hasLeft(): boolean {
     return this.#hasLeft
   }
 
-  /** The caller hung up. What is under way goes on, so that its usage is known. */
+  /** The caller hung up. The attempt in progress goes on, so that its usage is known. */
   leave(): void {
     this.#hasLeft = true
   }
 
-  /** Ends what is under way. */
+  /** Ends the attempt in progress. */
   abandon(): void {
     this.#isAbandoned = true
     this.#current?.abort(new AttemptFailure('abandoned'))
@@ -83,7 +83,7 @@ export class ChatCall {
     if (this.#isAbandoned) this.abandon()
   }
 
-  /** A provider serves the request, or none does: resolves once it is certain which app it counts for. */
+  /** Resolves with the app that the request counts for; `isServed`: a provider serves it. */
   async attribute(isServed: boolean): Promise<number> {
     this.#appId ??= this.#facts.appId(isServed)
     const appId = await this.#appId
@@ -91,13 +91,13 @@ export class ChatCall {
     return appId
   }
 
-  /** The first meaningful token is here: a provider serves the request. */
+  /** The first meaningful token arrived: a provider serves the request. */
   async reachedFirstToken(): Promise<void> {
     this.#firstTokenMs ??= this.elapsedMs
     await this.attribute(true)
   }
 
-  /** An attempt is over; gives its record. */
+  /** The attempt is over; returns its record. */
   ended(attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
     const record = attempt.end(failure)
     this.#attempts.push(record)
@@ -105,7 +105,7 @@ export class ChatCall {
     return record
   }
 
-  /** Leaves the one record of this request; resolves when it is written. A second time does nothing. */
+  /** Writes the one usage record of this request. A second call does nothing. */
   async finish(ending: Ending): Promise<UsageRecord | undefined> {
     if (this.#isRecorded) return undefined
     this.#isRecorded = true

@@ -1,4 +1,4 @@
-/** The chat service: what answers requests, kept open while the API runs. */
+/** The chat service: its resources, open while the API runs. */
 import type { Registry } from 'prom-client'
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import type { Reply, Clock } from '../http/call.ts'
@@ -18,28 +18,28 @@ import { openModels, type Models } from './routing/models.ts'
 import { openUsageLog } from './records/usage-log.ts'
 import { createUpstream } from './upstream/upstream.ts'
 
-/** What one request may cost. */
+/** Limits of one request. */
 export interface ChatLimits extends CallLimits {
   /** Milliseconds of silence after which a waiting client gets a comment. */
   readonly silenceMs: number
 }
 
-/** The limits in force unless a test brings its own. */
+/** The default limits. */
 export const CHAT_LIMITS: ChatLimits = { silenceMs: 15_000, drainMs: 30_000, drains: 200, stopMs: 5000 }
 
 export interface Chat {
   readonly models: Models
-  /** Bytes that the body of a request may have. */
+  /** Maximum bytes of a request body. */
   readonly bodyLimit: number
   readonly whole: Answer
   readonly stream: Answer
-  /** Begins the call of a request, for as long as it takes. */
+  /** Begins the call of a request. */
   begin(request: { readonly headersDistinct: RequestHeaders }, reply: Reply): ChatCall
-  /** Leaves the record of a call, which is over with it. */
+  /** Writes the usage record of a call and ends it. */
   finish(call: ChatCall, ending: Ending): Promise<void>
-  /** Ends what is under way; callers that still wait are told. */
+  /** Ends calls in progress; callers that wait receive an error. */
   abandon(): void
-  /** Ends what is under way, writes its records, and closes everything; no request may come after. */
+  /** Ends calls in progress, writes their records, and closes everything. No request may follow. */
   close(): Promise<void>
 }
 
@@ -49,21 +49,21 @@ interface ChatOptions {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Registry
-  /** Where the keys of providers are found. */
+  /** Holds the providers' keys. */
   readonly environment: NodeJS.ProcessEnv
   readonly limits: ChatLimits
 }
 
 const MEBIBYTE = 1024 * 1024
 
-/** Names the app that a request was counted for (CONTRACT 6). */
+/** The response header with the app that a request counts for (CONTRACT 6). */
 const APP_HEADER = 'X-App-Id'
-/** By which a caller asks to be told of the attempts, and of the app. */
+/** The request header that enables attempts and app in the response. */
 const METADATA_HEADER = 'x-router-metadata'
 
 /**
  * Opens the chat service.
- * @throws {OperatorError} when the routing configuration or the registry file of apps is faulty.
+ * @throws {OperatorError} if the routing configuration or the registry file of apps is invalid.
  */
 export async function openChat(options: ChatOptions): Promise<Chat> {
   const { settings, store, clock, log, metrics, environment, limits } = options
@@ -100,7 +100,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       describeAppInReply(reply, {
         call,
         describeApp,
-        isAsked: headersDistinct[METADATA_HEADER]?.[0] === 'enabled',
+        isRequested: headersDistinct[METADATA_HEADER]?.[0] === 'enabled',
       })
       calls.began(call, reply)
       return call
@@ -123,22 +123,22 @@ function nameApp(reply: Reply, appId: number): void {
 interface DescribedApp {
   readonly call: ChatCall
   readonly describeApp: () => KnownApp
-  /** Whether the caller asks for router metadata. */
-  readonly isAsked: boolean
+  /** Whether the caller requests router metadata. */
+  readonly isRequested: boolean
 }
 
-/** Says what is known of the app by now: a comment may take the head of a stream before a provider serves. */
-function describeAppInReply(reply: Reply, { call, describeApp, isAsked }: DescribedApp): void {
+/** Adds what is known of the app so far: a comment may send a stream's head before a provider serves. */
+function describeAppInReply(reply: Reply, { call, describeApp, isRequested }: DescribedApp): void {
   const { app_id: known } = describeApp()
   if (known !== undefined) nameApp(reply, known)
-  if (!isAsked) return
+  if (!isRequested) return
   reply.locals.routerMetadata = () => ({
     attempts: call.attempts,
     app: { app_id: UNATTRIBUTED_APP_ID, ...describeApp() },
   })
 }
 
-/** The models, whose breakers go with them when they are read again. */
+/** The models; a reload also drops the breakers of removed ones. */
 function withBreakers(models: Models, breakers: Breakers): Models {
   return {
     current: () => models.current(),

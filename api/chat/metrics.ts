@@ -7,25 +7,25 @@ import type { UsageRecord } from './records/usage-record.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
 
-/** Where no provider served the request. */
+/** The label of requests that no provider served. */
 const NONE = 'none'
 
 /** Upper bounds in seconds: from a cached first token to a long reasoning call. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
-/** An observer that keeps the metrics of the chat route in `registry`. */
+/** An observer that keeps the chat metrics in `registry`. */
 export function createChatMetrics(registry: Registry): ChatObserver {
   const observeRequest = requestMetrics(registry)
   const registers = [registry]
   const attempts = new Counter({
     name: 'chat_attempts_total',
-    help: 'Tries of a provider, by how they ended: served, or the type of error.',
+    help: 'Attempts at a provider, by outcome: served, or the error type.',
     labelNames: [...CANDIDATE, 'outcome'],
     registers,
   })
   const attemptSeconds = new Histogram({
     name: 'chat_attempt_duration_seconds',
-    help: 'Time from the start of a try to its end.',
+    help: 'Time from the start of an attempt to its end.',
     labelNames: CANDIDATE,
     buckets: SECONDS,
     registers,
@@ -70,7 +70,7 @@ function requestCounters(registry: Registry): PerRequest {
     new Counter({ name, help, labelNames, registers: [registry] })
   const requests = counter(
     'chat_requests_total',
-    'Requests by who served them, how they ended and the status the caller was given.',
+    'Requests by provider, outcome and the status sent to the caller.',
     [...CANDIDATE, 'outcome', 'status', 'stream'],
   )
   const tokens = counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
@@ -83,7 +83,7 @@ function requestCounters(registry: Registry): PerRequest {
     CANDIDATE,
   )
   const unknownRatio = unknownTokens(registry)
-  const unattributed = counter('chat_requests_unattributed_total', 'Requests that name no app.', [])
+  const unattributed = counter('chat_requests_unattributed_total', 'Requests without an app.', [])
   return (record, candidate) => {
     const { outcome, status, stream, prompt_tokens, completion_tokens } = record
     requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
@@ -96,7 +96,7 @@ function requestCounters(registry: Registry): PerRequest {
   }
 }
 
-/** The share of served requests of which a provider reported no tokens, since this process began. */
+/** The share of served requests without reported tokens, per provider, since this process began. */
 function unknownTokens(registry: Registry): (provider: string, isUnknown: boolean) => void {
   const counts = new Map<string, { served: number; unknown: number }>()
   const ratio = new Gauge({
@@ -131,7 +131,7 @@ function requestTimes(registry: Registry): PerRequest {
   }
 }
 
-/** Shows in `registry` how many usage records are not yet where they are counted. */
+/** Shows in `registry` how many usage records wait in memory. */
 export function watchUsageLog(registry: Registry, usage: Pick<UsageLog, 'waiting'>): void {
   const waiting: Gauge = new Gauge({
     name: 'usage_records_waiting',

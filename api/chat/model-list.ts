@@ -1,10 +1,10 @@
-/** The models that are configured, as GET /models shows them: in the forms of OpenAI and of @openrouter/sdk at once. */
+/** The configured models for GET /models, in one form that OpenAI's clients and @openrouter/sdk both read. */
 import { z } from 'zod'
 import { MODELS_PATH } from '../paths.ts'
 import type { Configuration } from './routing/configuration.ts'
 import type { ModelDetails } from './routing/model-details.ts'
 
-/** What the form of @openrouter/sdk has for a price that varies, or is not known. */
+/** The form of @openrouter/sdk has this for a price that varies or is not known. */
 const UNKNOWN_PRICE = '-1'
 
 export const modelSchema = z.looseObject({
@@ -30,13 +30,12 @@ export const modelListSchema = z.strictObject({
   links: z.strictObject({ next: z.null() }),
 })
 
-/** All models. */
 export function listModels(configuration: Configuration | undefined) {
   const data = [...(configuration?.models.keys() ?? [])].map((id) => describeModel(id, configuration))
   return { object: 'list', data, total_count: data.length, links: { next: null } }
 }
 
-/** One model; undefined where it is not configured. */
+/** One model; undefined if it is not configured. */
 export function findModel(id: string, configuration: Configuration | undefined) {
   return configuration?.models.has(id) === true ? describeModel(id, configuration) : undefined
 }

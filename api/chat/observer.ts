@@ -1,19 +1,19 @@
 import type { UsageRecord } from './records/usage-record.ts'
 
-/** A model of the configuration and one of its providers, both by name. */
+/** A model and one of its providers, both by their name in the configuration. */
 export interface Candidate {
   readonly model: string
   readonly provider: string
 }
 
-/** What the chat route tells of its work as it goes on. None of it may throw or take long. */
+/** Receives events of the chat route. No method may throw or take long. */
 export interface ChatObserver {
-  /** A request is over and left this record. */
+  /** A request is over; `record` is its usage record. */
   requestFinished(record: UsageRecord): void
-  /** One try is over: `outcome` is `served` or the error type, `ms` how long it took in milliseconds. */
+  /** An attempt is over: `outcome` is `served` or the error type, `ms` its duration in milliseconds. */
   attemptFinished(attempt: Candidate & { readonly outcome: string; readonly ms: number }): void
-  /** A request left this candidate for the next one. */
+  /** A request moved on from this candidate to the next one. */
   fellBack(from: Candidate): void
-  /** The breaker of a candidate opened, so that it is tried after the others of its model, or closed again. */
+  /** A candidate's breaker opened (then the candidate is tried last) or closed. */
   breakerChanged(breaker: Candidate & { readonly open: boolean }): void
 }

@@ -1,27 +1,26 @@
-/** The chat requests under way: those whose caller hung up are read to their end, within limits. */
+/** The chat requests in progress. If a caller hangs up, the response is read to its end, within limits. */
 import type { Reply } from '../http/call.ts'
 import type { ChatCall } from './chat-call.ts'
 
 export interface CallLimits {
-  /** Milliseconds for which a reply is read on after its caller hung up, to learn its usage. */
+  /** Milliseconds for which a response is read after its caller hung up, to learn its usage. */
   readonly drainMs: number
-  /** How many replies are read on at the same time. */
+  /** How many such responses are read at the same time. */
   readonly drains: number
-  /** Milliseconds that remain for this when the service stops. */
+  /** Milliseconds for this when the service stops. */
   readonly stopMs: number
 }
 
 export interface CallsUnderWay {
   began(call: ChatCall, reply: Reply): void
-  /** A call left its record. */
+  /** The usage record of a call is written. */
   ended(call: ChatCall): void
-  /** Ends all of them. */
+  /** Ends all calls. */
   abandon(): void
-  /** Resolves when no call is under way any more; after a while, what is left is ended. */
+  /** Resolves when no call is in progress; after `stopMs` it ends the rest. */
   close(): Promise<void>
 }
 
-/** No call yet. */
 export function createCallsUnderWay({ drainMs, drains, stopMs }: CallLimits): CallsUnderWay {
   const calls = new Set<ChatCall>()
   const draining = new Map<ChatCall, NodeJS.Timeout>()
@@ -45,7 +44,7 @@ export function createCallsUnderWay({ drainMs, drains, stopMs }: CallLimits): Ca
     abandon,
     began(call, reply) {
       calls.add(call)
-      // Who left while the key was looked up is not told of again.
+      // A caller that left during the key look-up sends no further close event.
       if (reply.closed) return call.leave()
       reply.once('close', () => {
         if (!reply.writableFinished) drain(call)

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of chat (CONTRACT 6). */
+/** The OpenAPI description of chat (CONTRACT 6). */
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, Tag } from '../openapi/operation.ts'
@@ -33,7 +33,7 @@ const completionSchema = z.looseObject({
       finish_reason: z.string().nullable(),
     }),
   ),
-  usage: usageSchema.describe('As the provider counted; zeros where it reported none.'),
+  usage: usageSchema.describe('Counted by the provider; zeros if it reported none.'),
 })
 
 const part = (name: string, description: string) =>
@@ -54,12 +54,12 @@ export const CHAT_OPERATIONS = {
       '`models`. With `stream: true` the reply is a stream of `chat.completion.chunk`; the last chunk before ' +
       '`[DONE]` holds `finish_reason` and `usage`, and a stream that fails on the way ends with a chunk that has ' +
       'an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
-      '`X-Router-Metadata: enabled` the reply tells which attempts were made, and for which app it was counted.',
+      '`X-Router-Metadata: enabled` the reply lists its attempts and the app it was counted for.',
     body: chatRequestSchema,
     replies: {
       200: {
         description:
-          'The completion. `X-App-Id` names the app it was counted for; 0 where the request named none.',
+          'The completion. `X-App-Id` names the app it was counted for, or is 0 if the request named none.',
         headers: ['X-App-Id'],
         content: { 'application/json': completionSchema, 'text/event-stream': 'text' },
       },
@@ -71,29 +71,29 @@ export const CHAT_OPERATIONS = {
       408: { description: 'Every attempt took too long.', content: ENVELOPE },
       413: { description: 'The body is too large.', content: ENVELOPE },
       415: {
-        description: 'The body has a `Content-Encoding` or a charset that nobody can read.',
+        description: 'The body has an unsupported `Content-Encoding` or charset.',
         content: ENVELOPE,
       },
-      429: { description: 'Every provider is rate-limiting.', headers: ['Retry-After'], content: ENVELOPE },
+      429: { description: 'Every provider is rate-limited.', headers: ['Retry-After'], content: ENVELOPE },
       502: {
         description: 'The providers failed; `metadata.previous_errors` lists the attempts.',
         headers: ['Retry-After'],
         content: ENVELOPE,
       },
-      503: { description: 'There is no provider to ask.', headers: ['Retry-After'], content: ENVELOPE },
+      503: { description: 'No provider is available.', headers: ['Retry-After'], content: ENVELOPE },
     },
   },
   models: {
     id: 'listModels',
     tag: TAG,
-    summary: 'List the models that are configured',
+    summary: 'List the configured models',
     replies: { 200: { description: 'The models.', content: { 'application/json': modelListSchema } } },
     examples: [{ path: MODELS_PATH, withoutKey: true }],
   },
   model: {
     id: 'getModel',
     tag: TAG,
-    summary: 'Show a model that is configured',
+    summary: 'Show a configured model',
     parameters: [part('author', 'The author of the model.'), part('slug', 'Its name.')],
     replies: MODEL_REPLIES,
   },

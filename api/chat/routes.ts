@@ -1,4 +1,4 @@
-/** Chat over HTTP (CONTRACT 6): completions, and the models there are. */
+/** Chat over HTTP (CONTRACT 6): completions and the list of models. */
 import type { Handler } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/protocol/json-body.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
@@ -13,7 +13,6 @@ import type { Chat } from './chat.ts'
 import { CHAT_OPERATIONS } from './operations.ts'
 import { readChatRequest } from './protocol/request.ts'
 
-/** The routes of chat. */
 export function chatRoutes(chat: Chat): Route[] {
   return [
     {
@@ -50,18 +49,18 @@ export function chatRoutes(chat: Chat): Route[] {
 }
 
 function chatCompletions(chat: Chat): Handler {
-  // Read within the handler, so that a body that cannot be read leaves its record too.
+  // Read within the handler, so that an unreadable body has a usage record too.
   const readJson = jsonReader(chat.bodyLimit)
   return async (request, reply) => {
     const call = chat.begin(request, reply)
     try {
       const body = await readJson(request, reply)
-      const asked = readChatRequest(body, unroundedBody(request))
-      call.isStream = asked.stream
+      const chatRequest = readChatRequest(body, unroundedBody(request))
+      call.isStream = chatRequest.stream
       const configuration = chat.models.current()
-      const targets = candidatesFor(asked, configuration)
+      const targets = candidatesFor(chatRequest, configuration)
       const routed = { call, targets, totalMs: configuration?.totalMs ?? 0 }
-      await (asked.stream ? chat.stream : chat.whole)(routed, asked, reply)
+      await (chatRequest.stream ? chat.stream : chat.whole)(routed, chatRequest, reply)
     } catch (error) {
       const refused = { outcome: 'failed', status: statusOf(error) } as const
       await chat.finish(call, call.hasLeft ? { outcome: 'left', status: STATUS_LEFT } : refused)
@@ -80,7 +79,7 @@ function showModel(chat: Chat): Handler {
     const id = [params['author'], params['slug'], params['id']].filter((one) => one !== undefined).join('/')
     const model = findModel(id, chat.models.current())
     if (model === undefined) {
-      throw new ApiError(404, `Unknown model: "${shorten(id)}"; ${MODELS_PATH} lists the models there are`)
+      throw new ApiError(404, `Unknown model: "${shorten(id)}"; ${MODELS_PATH} lists the models`)
     }
     sendJson(reply, 200, model)
   }

@@ -1,40 +1,40 @@
-/** What the headers of a request say about the app that sent it (CONTRACT 6). */
+/** Reads from the headers of a request which app sent it (CONTRACT 6). */
 import { cleanName, identityOfAddress } from '../../../pipeline/contract/app-identity.ts'
 import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 
-/** An app as a request names it. Anybody may claim anything: nothing here is proved. */
+/** An app as a request names it. Nothing is verified: anybody may claim anything. */
 export interface AppClaim {
-  /** Host and path of the app's address; of an app without a public address, `local:` and its title. */
+  /** Host and path of the app's address. Without a public address: `local:` and the title. */
   readonly identity: string
   readonly title: string | undefined
   readonly subcategories: readonly Subcategory[]
 }
 
-/** Header lines by name in lower case. */
+/** Header lines by lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 const MAX_CATEGORIES = 2
 
 const ADDRESS_HEADER = 'http-referer'
-// With or without the prefix of a service in the middle.
+// With or without a service prefix in the middle.
 const TITLE_HEADER = /^x-(?:.+-)?title$/i
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/i
 
-// The same bytes in UTF-8 and Latin-1.
+// These characters have the same bytes in UTF-8 and Latin-1.
 const PLAIN = /^[\x20-\x7E]*$/
 
-/** Those of the headers that say something of the app: all that readAppClaim looks at. */
+/** The headers that readAppClaim reads. */
 export function appHeaders(headers: RequestHeaders): RequestHeaders {
-  const telling: Record<string, RequestHeaders[string]> = {}
-  for (const name in headers) if (isTelling(name)) telling[name] = headers[name]
-  return telling
+  const relevant: Record<string, RequestHeaders[string]> = {}
+  for (const name in headers) if (isAppHeader(name)) relevant[name] = headers[name]
+  return relevant
 }
 
-function isTelling(name: string): boolean {
+function isAppHeader(name: string): boolean {
   return name === ADDRESS_HEADER || TITLE_HEADER.test(name) || CATEGORIES_HEADER.test(name)
 }
 
-/** The app that the headers name; undefined when they name none that can be told from others. */
+/** The app that the headers name; undefined when they identify none. */
 export function readAppClaim(headers: RequestHeaders): AppClaim | undefined {
   const title = readTitle(headers)
   const address = headerText(headers, ADDRESS_HEADER)
@@ -67,7 +67,7 @@ function readSubcategories(headers: RequestHeaders): Subcategory[] {
     .slice(0, MAX_CATEGORIES)
 }
 
-/** The text of a header; of one that is repeated the first, since several addresses are no address. */
+/** The text of a header. Of a repeated header the first counts, since several addresses are no address. */
 function headerText(headers: RequestHeaders, name: string): string | undefined {
   return headerLines(headers, name)[0]
 }
@@ -77,7 +77,7 @@ function headerLines(headers: RequestHeaders, name: string): readonly string[] {
   return (typeof value === 'string' ? [value] : value).map(decode)
 }
 
-/** Bytes that are UTF-8 are read as such, others as Latin-1, which HTTP says they are. */
+/** Reads bytes as UTF-8 if they are valid, otherwise as Latin-1, the encoding of HTTP. */
 function decode(text: string): string {
   if (PLAIN.test(text)) return text
   try {

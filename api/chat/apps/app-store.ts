@@ -1,4 +1,4 @@
-/** The apps that requests named, in the store. Their ids follow from what they are (app-identity.ts). */
+/** The apps that requests named, in the store. An id is derived from the app's identity (app-identity.ts). */
 import { z } from 'zod'
 import {
   appIdOf,
@@ -11,10 +11,10 @@ import { SUBCATEGORIES, type Subcategory } from '../../../pipeline/contract/taxo
 import type { Queries, Store } from '../../store/store.ts'
 import type { AppClaim } from './app-claim.ts'
 
-/** So many apps may be new on one UTC day: far more than there are, and a bound to what nonsense can do. */
+/** Limit of new apps per UTC day, far above normal use: it bounds the damage of nonsense headers. */
 export const MAX_NEW_APPS_PER_DAY = 1000
 
-/** An app carries at most so many subcategories, however many requests name. */
+/** Limit of subcategories per app. */
 const MAX_SUBCATEGORIES = 10
 
 const subcategoriesSchema = z
@@ -24,11 +24,11 @@ const subcategoriesSchema = z
 export const appSchema = z.object({
   app_id: z.int(),
   identity: z.string(),
-  /** The title; while none was sent, the host. */
+  /** The title, or the host until a title is sent. */
   app_name: z.string(),
   visibility: z.enum(NEW_APP_VISIBILITIES),
   subcategories: subcategoriesSchema,
-  /** How often it changed since it was registered. */
+  /** Number of changes since registration. */
   revision: z.int(),
   registered_at: z.iso.datetime(),
 })
@@ -47,18 +47,17 @@ const CHANGE = 'UPDATE apps SET app_name = $2, subcategories = $3, revision = re
 const countSchema = z.object({ apps: z.coerce.number() })
 const stateSchema = z.object({ apps: z.coerce.number(), revisions: z.coerce.number() })
 
-/** The app with this identity. */
 export async function findApp(queries: Queries, identity: string): Promise<App | undefined> {
   const [row] = await queries.query(FIND, [identity])
   return row === undefined ? undefined : appSchema.parse(row)
 }
 
-/** All apps, in the order of their ids. */
+/** All apps, ordered by id. */
 export async function listApps(store: Store): Promise<readonly App[]> {
   return z.array(appSchema).parse(await store.query(ALL))
 }
 
-/** A text that changes whenever an app is added or changed, and never comes back. */
+/** A text that changes whenever an app is added or changed, and never repeats. */
 export async function stateOfApps(store: Store): Promise<string> {
   const [row] = await store.query(STATE)
   const { apps, revisions } = stateSchema.parse(row)
@@ -66,8 +65,8 @@ export async function stateOfApps(store: Store): Promise<string> {
 }
 
 /**
- * What an app becomes by a claim: the first title names it, and subcategories add up. That a later title changes
- * nothing keeps whoever knows the address of an app from renaming it for everybody; an operator may.
+ * Applies a claim to an app: the first title names it, and subcategories add up. A later title changes nothing, since
+ * otherwise anybody who knows an app's address could rename it. Operators can rename apps.
  */
 function merge(app: App, claim: AppClaim): App {
   const named = app.app_name !== hostOf(app.identity)
@@ -79,7 +78,7 @@ function merge(app: App, claim: AppClaim): App {
   }
 }
 
-/** Whether a claim says something about the app that is not known yet. */
+/** Whether a claim adds anything to the app. */
 export function addsTo(app: App, claim: AppClaim): boolean {
   const merged = merge(app, claim)
   return merged.app_name !== app.app_name || merged.subcategories.length > app.subcategories.length
@@ -90,8 +89,8 @@ interface Settling {
   readonly now: Date
 }
 
-/** Finds the app of a claim, registers it when it is new, and keeps what the claim adds; undefined past the day's bound. */
-export async function settleApp(store: Store, claim: AppClaim, how: Settling): Promise<App | undefined> {
+/** Finds or registers the app of a claim and stores what the claim adds; undefined when the day's limit is reached. */
+export async function ensureApp(store: Store, claim: AppClaim, how: Settling): Promise<App | undefined> {
   return await store.transaction(async (queries) => {
     const app = await findApp(queries, claim.identity)
     if (app === undefined) return await registerApp(queries, claim, how)
@@ -129,7 +128,7 @@ async function registerApp(
   return app
 }
 
-/** Adds those of the apps whose ids the store does not know; returns how many they were. */
+/** Adds the apps whose ids are not in the store; returns how many were added. */
 export async function restoreApps(store: Store, apps: readonly App[]): Promise<number> {
   return await store.transaction(async (queries) => {
     const rows = z.array(z.object({ app_id: z.int() })).parse(await queries.query(IDS))

@@ -1,4 +1,4 @@
-/** Attribution of requests to apps (CONTRACT 6): known apps from memory, new ones registered in the store. */
+/** Attributes requests to apps (CONTRACT 6): known apps come from memory, new ones are registered in the store. */
 import { LRUCache } from 'lru-cache'
 import { NAMED, type NewAppVisibility } from '../../../pipeline/contract/app-identity.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
@@ -7,40 +7,39 @@ import type { Clock } from '../../http/call.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/store.ts'
 import { appHeaders, readAppClaim, type AppClaim, type RequestHeaders } from './app-claim.ts'
-import { addsTo, findApp, MAX_NEW_APPS_PER_DAY, settleApp, type App } from './app-store.ts'
+import { addsTo, findApp, MAX_NEW_APPS_PER_DAY, ensureApp, type App } from './app-store.ts'
 import { openRegistryFile } from './registry-file.ts'
 
 export interface Attribution {
   /**
-   * Begins to look for the app that a request belongs to by its headers; whether a provider served the request is to be
-   * said once that is known. Only a request that was served registers an app that is new, or adds to one: what is refused
-   * costs nobody anything, and would fill the dataset with names.
+   * Starts to look up the app of a request by its headers. Call the result with whether a provider served the request.
+   * Only served requests register or change an app; otherwise free requests could fill the dataset with names.
    */
   readonly attribute: (headers: RequestHeaders) => AppOf
-  /** What is known of that app by now, without asking the store. */
+  /** What is known of that app so far, without a query to the store. */
   readonly describe: (headers: RequestHeaders) => KnownApp
-  /** Writes the registry of new apps to its end. */
+  /** Finishes writing the registry of new apps. */
   close(): Promise<void>
 }
 
 /**
- * The id of a request's app, once its line is in the registry. Never rejects: a request whose app cannot be settled is
- * attributed to none, and the log says why.
+ * The id of a request's app, once its line is in the registry. Never rejects: if the app cannot be registered, the
+ * request counts for none, and the log has the reason.
  */
 export type AppOf = (isServed: boolean) => Promise<number>
 
-/** An app as its requests are told of it. */
+/** An app as responses describe it. */
 export interface KnownApp {
-  /** Undefined while an app that was named is not known. */
+  /** Undefined while a named app is not known. */
   readonly app_id?: number
   readonly app_name?: string
-  /** What of the request named it. */
+  /** Which part of the request named it. */
   readonly found_by: 'address' | 'title' | 'nothing'
 }
 
 interface Found {
   readonly app?: App
-  /** Whether the store could not be asked. */
+  /** Whether the store was unavailable. */
   readonly isAway: boolean
 }
 
@@ -53,38 +52,39 @@ interface AttributionOptions {
   readonly log: Log
 }
 
-/** Apps kept in memory: a few hundred bytes each. */
+/** At a few hundred bytes each. */
 const CACHED_APPS = 10_000
 
-/** Claims kept in memory, by the headers that make them: a thousand bytes each at most. */
+/** Claims by their headers, at most a thousand bytes each. */
 const CACHED_CLAIMS = 1000
 const CLAIM_CHARACTERS = 500
 
 /**
  * Opens the attribution over a store and the registry file under `dataDir`.
- * @throws {OperatorError} when the registry file was damaged.
+ * @throws {OperatorError} if the registry file is damaged.
  */
 export async function openAttribution(options: AttributionOptions): Promise<Attribution> {
   const { dataDir, store, log } = options
   const file = await openRegistryFile(dataDir, store, log)
-  const settle = createSettler(options)
+  const register = createRegistration(options)
   const known = new LRUCache<string, App>({ max: CACHED_APPS })
   const claimOf = createClaimReader()
   let failing = false
 
-  /** What the store gives for a claim. Never rejects. */
-  async function ask(work: () => Promise<App | undefined>): Promise<Found> {
+  /** The store's result for a claim. Never rejects. */
+  async function query(work: () => Promise<App | undefined>): Promise<Found> {
     try {
       const app = await work()
       if (app === undefined) return { isAway: false }
-      // One that was found may have been registered a moment ago, by another request or process.
+      // Another request or process may have registered the app a moment ago.
       await file.changed()
       known.set(app.identity, app)
-      if (failing) log.info('apps are settled again')
+      if (failing) log.info('apps can be registered again')
       failing = false
       return { app, isAway: false }
     } catch (error) {
-      if (!failing) log.error({ err: error }, 'apps cannot be settled; requests of new ones are unattributed')
+      if (!failing)
+        log.error({ err: error }, 'apps cannot be registered; requests of new apps are unattributed')
       failing = true
       return { isAway: true }
     }
@@ -92,7 +92,7 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
 
   async function lookFor(claim: AppClaim): Promise<Found> {
     const app = known.get(claim.identity)
-    if (app === undefined || addsTo(app, claim)) return await ask(() => findApp(store, claim.identity))
+    if (app === undefined || addsTo(app, claim)) return await query(() => findApp(store, claim.identity))
     return { app, isAway: false }
   }
 
@@ -103,13 +103,13 @@ export async function openAttribution(options: AttributionOptions): Promise<Attr
       const looking = lookFor(claim)
       return async (isServed) => {
         const found = await looking
-        // Another request may have settled it meanwhile.
+        // Another request may have registered it meanwhile.
         const app = known.get(claim.identity) ?? found.app
-        const isSettled = app !== undefined && !addsTo(app, claim)
-        // Where the store was away when the request began, it does not wait a second time.
+        const isKnown = app !== undefined && !addsTo(app, claim)
+        // If the store was unavailable when the request began, the request does not wait a second time.
         const canWait = isServed && !found.isAway
-        const settled = isSettled || !canWait ? undefined : await ask(() => settle(claim, app))
-        return (settled?.app ?? app)?.app_id ?? UNATTRIBUTED_APP_ID
+        const registered = isKnown || !canWait ? undefined : await query(() => register(claim, app))
+        return (registered?.app ?? app)?.app_id ?? UNATTRIBUTED_APP_ID
       }
     },
     describe: (headers) => describeApp(claimOf(headers), known),
@@ -124,29 +124,32 @@ function describeApp(claim: AppClaim | undefined, known: LRUCache<string, App>):
   return app === undefined ? { found_by } : { app_id: app.app_id, app_name: app.app_name, found_by }
 }
 
-/** Registers the app of a claim, or keeps what the claim adds; undefined where the day has no room for another. */
-function createSettler({ store, visibility, clock, log }: AttributionOptions) {
+/** Registers the app of a claim, or stores what the claim adds; undefined when the day's limit is reached. */
+function createRegistration({ store, visibility, clock, log }: AttributionOptions) {
   let fullDay: string | undefined
   return async (claim: AppClaim, app: App | undefined): Promise<App | undefined> => {
     const now = clock()
-    // A full day needs no transaction to be full.
+    // Once the day's limit is reached, no transaction is needed.
     if (app === undefined && fullDay === utcDay(now)) return undefined
-    const settled = await settleApp(store, claim, { visibility, now })
-    if (settled === undefined) {
+    const registered = await ensureApp(store, claim, { visibility, now })
+    if (registered === undefined) {
       fullDay = utcDay(now)
-      log.warn({ limit: MAX_NEW_APPS_PER_DAY }, 'too many new apps today; further ones stay unattributed')
+      log.warn(
+        { limit: MAX_NEW_APPS_PER_DAY },
+        'the limit of new apps per day is reached; further ones stay unattributed',
+      )
     }
-    return settled
+    return registered
   }
 }
 
-/** Reads the claim that headers make; equal headers that came before were read then. */
+/** Reads the claim in the headers, cached by equal headers. */
 function createClaimReader(): (headers: RequestHeaders) => AppClaim | undefined {
   const known = new LRUCache<string, { readonly claim: AppClaim | undefined }>({ max: CACHED_CLAIMS })
   return (headers) => {
-    const telling = appHeaders(headers)
-    const key = JSON.stringify(telling)
-    const { claim } = known.get(key) ?? { claim: readAppClaim(telling) }
+    const relevant = appHeaders(headers)
+    const key = JSON.stringify(relevant)
+    const { claim } = known.get(key) ?? { claim: readAppClaim(relevant) }
     // Longer headers are not worth the memory.
     if (key.length <= CLAIM_CHARACTERS) known.set(key, { claim })
     return claim

@@ -1,7 +1,7 @@
 /**
- * The apps of the store as a file of the registry, DATA_DIR/raw/apps/chat.ndjson (CONTRACT 7). It is written anew
- * as a whole, aside, and put in place by a rename, so a nightly run never meets half a line. And it is the copy
- * from which a lost store gets its ids back: an id must never pass from one app to another.
+ * Writes the apps of the store into the registry as DATA_DIR/raw/apps/chat.ndjson (CONTRACT 7). A temporary file and a
+ * rename keep half a line from a nightly run. The file also restores the ids of a lost store: an id must never pass
+ * from one app to another.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -17,16 +17,16 @@ import { appSchema, listApps, restoreApps, stateOfApps, type App } from './app-s
 
 const FILE = 'chat.ndjson'
 
-/** Pause before what failed is tried again, in milliseconds. */
+/** Pause before a retry, in milliseconds. */
 const RETRY_MS = 1000
 
-/** Other pauses are so many times as long as the work took: a file of many apps is not to be written all the time. */
+/** Other pauses are this multiple of the work's time, since a file of many apps is slow to write. */
 const PAUSES_PER_WORK = 4
 
 // Another process may register apps in the same store, on a machine without our DATA_DIR.
 const LOOK_EVERY_MS = 60_000
 
-/** A line of the file; what the pipeline does not know it ignores. */
+/** A line of the file; the pipeline ignores keys it does not know. */
 const lineSchema = z.object({
   app_id: appSchema.shape.app_id,
   app_name: appSchema.shape.app_name,
@@ -42,17 +42,18 @@ type Line = z.infer<typeof lineSchema>
 
 export interface RegistryFile {
   /**
-   * Says that the store has changed. Resolves when the file says it too, so that no usage is recorded of an app that
-   * the next run would not know; or at once while the file cannot be written, which is tried again. Never rejects.
+   * Reports that the store has changed. Resolves when the file has the change, so that no usage is recorded for an app
+   * that the next run does not know. If the file cannot be written, resolves at once, and the write is retried. Never
+   * rejects.
    */
   changed(): Promise<void>
-  /** Writes what is not written yet. */
+  /** Writes pending changes. */
   close(): Promise<void>
 }
 
 /**
- * Gives the store the apps that only the file knows, and keeps the file up to date from then on.
- * @throws {OperatorError} when the file there is not one of ours.
+ * Restores apps that only the file knows to the store, then keeps the file up to date.
+ * @throws {OperatorError} if this service did not write the file.
  */
 export async function openRegistryFile(dataDir: string, store: Store, log: Log): Promise<RegistryFile> {
   const folder = join(dataDir, 'raw', 'apps')
@@ -74,29 +75,29 @@ export async function openRegistryFile(dataDir: string, store: Store, log: Log):
   }
 
   const writing = createGathered(tryToWrite)
-  // What a process that died left undone.
+  // A process that died may have left changes unwritten.
   void writing.want()
   const looking = setInterval(() => void writing.want(), LOOK_EVERY_MS).unref()
   return {
     changed: () => writing.want(),
     async close() {
       clearInterval(looking)
-      // The store has everything: what fails now, the next start makes up for.
+      // The store has everything: the next start repeats what fails here.
       await writing.close()
     },
   }
 }
 
 interface Gathered {
-  /** Resolves when work that began from now on is done; at once while it fails. */
+  /** Resolves when work that began after this call is done; at once while it fails. */
   want(): Promise<void>
-  /** Does what is wanted still, once. */
+  /** Does pending work once. */
   close(): Promise<void>
 }
 
 /**
- * Does `work` once for all who want it meanwhile; what failed, again and again. It is told whether it failed the last
- * time, and tells whether it succeeded.
+ * Runs `work` once for all callers that wait, and retries failures. `work` receives whether it failed the last time and
+ * returns whether it succeeded.
  */
 function createGathered(work: (failedBefore: boolean) => Promise<boolean>): Gathered {
   const closing = new AbortController()
@@ -151,7 +152,7 @@ async function readApps(path: string): Promise<readonly App[]> {
       .map((line) => fromLine(lineSchema.parse(JSON.parse(line))))
   } catch (error) {
     throw new OperatorError(
-      `${path} is not as this service writes it: put it back as it was, or correct it. It tells which app has ` +
+      `${path} is not as this service writes it: restore or correct it. It records which app has ` +
         `which app_id\n${String(error)}`,
       { cause: error },
     )
@@ -159,8 +160,8 @@ async function readApps(path: string): Promise<readonly App[]> {
 }
 
 /**
- * Writes until the file says what the store does, unless that was written already, and returns the store's state.
- * It looks again after each write, since another process may have put an older state in its place meanwhile.
+ * Writes until the file equals the store, and returns the store's state. Each write is followed by another look, since
+ * another process may have overwritten the file with an older state.
  */
 async function writeApps(folder: string, store: Store, written: string | undefined): Promise<string> {
   let done = written
@@ -187,8 +188,8 @@ async function replaceFile(folder: string, text: string): Promise<void> {
 }
 
 /**
- * updated_at is the time of registration, and a millisecond later for each change: so every decision of an
- * operator outranks whatever requests say of the app, then and later (CONTRACT 7: the newest row counts).
+ * updated_at is the time of registration, plus a millisecond per change. So every decision of an operator outranks
+ * requests, earlier and later ones (CONTRACT 7: the newest row counts).
  */
 function toLine({ identity, revision, registered_at, ...app }: App): Line {
   const updated = new Date(Date.parse(registered_at) + revision)

@@ -1,4 +1,4 @@
-/** A whole completion put together from a stream: for providers that stream although they were not asked to. */
+/** Builds a completion from a stream, for providers that stream without a request for it. */
 import { isObject, objectsIn, type JsonObject } from '../../untrusted/json.ts'
 import { AttemptFailure } from '../routing/failure.ts'
 import type { ProviderEvent } from '../upstream/events.ts'
@@ -6,8 +6,8 @@ import { ChunkReader } from './chunks.ts'
 import type { Answerer } from './completion.ts'
 
 /**
- * The completion that the events of a whole stream say.
- * @throws {AttemptFailure} when they hold an error, or break off.
+ * The completion of a whole stream.
+ * @throws {AttemptFailure} if the stream holds an error or breaks off.
  */
 export function assembled(events: readonly ProviderEvent[], answerer: Answerer): JsonObject {
   const reader = new ChunkReader(answerer)
@@ -26,7 +26,7 @@ export function assembled(events: readonly ProviderEvent[], answerer: Answerer):
   return { ...reply, choices: [...choices.values()] }
 }
 
-/** Texts and lists go on, all else is told anew. */
+/** Texts and lists are appended; all other members are replaced. */
 function joined(message: JsonObject, delta: JsonObject): JsonObject {
   const both: Record<string, unknown> = { ...message }
   for (const key in delta) {

@@ -1,4 +1,4 @@
-/** The chunks of a stream, made into what strict clients take; usage and finish are kept for the last one. */
+/** Rewrites the chunks of a stream for strict clients; usage and finish are held back for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 import { isDone, namesError, type ProviderEvent } from '../upstream/events.ts'
 import { failureOf } from '../upstream/provider-error.ts'
@@ -9,18 +9,18 @@ import { indexOf, ToolCallStream } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
-/** Members of a chunk that are made anew. */
-const OURS = ['id', 'object', 'created', 'model', 'choices', 'usage'] as const
+/** Members of a chunk that are written anew. */
+const REWRITTEN = ['id', 'object', 'created', 'model', 'choices', 'usage'] as const
 const FAILED = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
 
 /** One choice of a stream, as far as it was read. */
 interface OpenChoice {
-  /** Whether something of it went out. */
+  /** Whether any of it was sent. */
   hasBegun: boolean
   isOver: boolean
   /** The provider's word for how it ended. */
   native: string | undefined
-  /** What stands beside its finish. */
+  /** Members beside its finish. */
   more: JsonObject
   readonly tools: ToolCallStream
 }
@@ -33,20 +33,20 @@ export class ChunkReader {
   readonly #expected: number
   #frame: JsonObject | undefined
   #usage: JsonObject | undefined
-  /** What stands beside usage, finishes and other things that do not go out at once. */
+  /** Members beside usage and finishes that are held back. */
   #more: JsonObject = {}
   #isDone = false
-  #saysSomething = false
+  #hasContent = false
 
-  /** `expected`: how many choices were asked for. */
+  /** `expected`: the requested number of choices. */
   constructor(answerer: Answerer, expected = 1) {
     this.#answerer = answerer
     this.#expected = expected
   }
 
   /**
-   * The chunk for the client that one event makes; undefined when nothing of it goes out now.
-   * @throws {AttemptFailure} when it is an error, or nothing that can be read.
+   * The chunk that one event makes for the client; undefined when nothing is to be sent yet.
+   * @throws {AttemptFailure} if it is an error or unreadable.
    */
   read({ event, data }: ProviderEvent): JsonObject | undefined {
     if (isDone(data)) {
@@ -54,7 +54,7 @@ export class ChunkReader {
       return this.#restOfCalls()
     }
     const isNamedError = namesError(event)
-    // A sign of life, as other servers give by a comment.
+    // A keep-alive, which other servers send as a comment.
     if (data === '' && !isNamedError) return undefined
     const value = parseJson(data)
     if (!isObject(value)) throw failureOf(OK, value ?? data)
@@ -66,35 +66,34 @@ export class ChunkReader {
       .map((choice, position) => this.#readChoice(choice, position))
       .filter((choice) => choice !== undefined)
     const rest = withoutNulls(value)
-    for (const key of OURS) delete rest[key]
+    for (const key of REWRITTEN) delete rest[key]
     if (typeof rest['system_fingerprint'] !== 'string') delete rest['system_fingerprint']
     if (choices.length > 0) return { ...rest, ...this.#chunk({ choices }) }
     this.#more = { ...this.#more, ...rest }
     return undefined
   }
 
-  /** Whether a token, a tool call or the like was read, or an end without any: from here on it is an answer. */
+  /** Whether a token, a tool call or an empty end was read: from here on it is an answer. */
   get isMeaningful(): boolean {
-    return this.#saysSomething || this.#areOver
+    return this.#hasContent || this.#areOver
   }
 
-  /** Whether the provider said that the reply is whole: by the end of every choice, or by [DONE]. */
+  /** Whether the provider marked the reply as whole: by the end of every choice, or by [DONE]. */
   get isWhole(): boolean {
-    return this.#areOver || (this.#isDone && this.#saysSomething && !this.#isHalfCalled)
+    return this.#areOver || (this.#isDone && this.#hasContent && !this.#isHalfCalled)
   }
 
-  /** Whether nothing but usage can follow: every choice that was asked for is over. */
+  /** Whether only usage can follow: every requested choice is over. */
   get isFinished(): boolean {
     return this.#areOver && this.#choices.size >= this.#expected
   }
 
-  /** Whether the provider's filter kept everything back: another model may be less strict. */
+  /** Whether the provider's filter held everything back: another model may be less strict. */
   get isFilteredOut(): boolean {
-    if (this.#saysSomething || !this.#areOver) return false
+    if (this.#hasContent || !this.#areOver) return false
     return [...this.#choices.values()].every(({ native }) => isFilter(native))
   }
 
-  /** Whether [DONE] was read: nothing follows. */
   get isDone(): boolean {
     return this.#isDone
   }
@@ -103,7 +102,7 @@ export class ChunkReader {
     return readUsage(this.#usage)
   }
 
-  /** The last chunk: how each choice ended, and the usage. */
+  /** The last chunk: the finish of each choice, and the usage. */
   last(): JsonObject {
     const choices = [...this.#choices]
       .toSorted(([a], [b]) => a - b)
@@ -116,7 +115,7 @@ export class ChunkReader {
     return { ...this.#more, ...this.#chunk({ choices, usage: usageReply(this.usage) }) }
   }
 
-  /** The last chunk of a stream that failed on the way; a part of the same reply, as its identity tells. */
+  /** The last chunk of a stream that failed; its id shows that it belongs to the same reply. */
   failed(error: JsonObject): JsonObject {
     return this.#chunk({ error, choices: FAILED })
   }
@@ -127,7 +126,7 @@ export class ChunkReader {
     return true
   }
 
-  /** Whether a call breaks off in the midst of its arguments. */
+  /** Whether a call breaks off within its arguments. */
   get #isHalfCalled(): boolean {
     return [...this.#choices.values()].some(({ isOver, tools }) => !isOver && tools.isHalf)
   }
@@ -137,7 +136,7 @@ export class ChunkReader {
     return { ...frame, object: 'chat.completion.chunk', ...more }
   }
 
-  /** The choice without its finish; undefined when there is nothing else in it. */
+  /** The choice without its finish; undefined if it holds nothing else. */
   #readChoice(choice: JsonObject, position: number): JsonObject | undefined {
     const { delta: sent, finish_reason: _reason, usage: _usage, message, ...rest } = withoutNulls(choice)
     const native = nativeFinish(choice)
@@ -145,7 +144,7 @@ export class ChunkReader {
     const index = indexOf(choice) ?? position
     const open = this.#open(index)
     const { delta, isSilent } = readDelta(sent ?? message, open.tools)
-    if (!isSilent) this.#saysSomething = true
+    if (!isSilent) this.#hasContent = true
     if (native !== undefined) {
       open.isOver = true
       open.native = native
@@ -153,12 +152,12 @@ export class ChunkReader {
     }
     const goesOut = !isEmptyDelta(delta) || rest['logprobs'] !== undefined
     if (!goesOut && native !== undefined) open.more = rest
-    // A role alone goes out, and keeps a client awake; a tool call of which nothing does is still waited for.
+    // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
     if (!goesOut && (native !== undefined || !isSilent)) return undefined
     return { ...rest, index, delta: begin(open, delta), finish_reason: null }
   }
 
-  /** What is left of the tool calls of choices whose end nobody told. */
+  /** The rest of the tool calls of choices that ended without a finish. */
   #restOfCalls(): JsonObject | undefined {
     const choices = [...this.#choices]
       .filter(([, { isOver }]) => !isOver)
@@ -177,17 +176,17 @@ export class ChunkReader {
   }
 }
 
-/** Text that stands in the choice itself: nothing that a client of this operation could read. */
+/** Text in the choice itself: no client of this operation reads it. */
 function isOfOtherOperation({ delta, message, text }: JsonObject): boolean {
   return typeof text === 'string' && !isObject(delta) && !isObject(message)
 }
 
-/** The only chunk of a stream to which no provider sent any. */
+/** The only chunk of a stream if no provider sent any. */
 export function failedChunk(answerer: Answerer, error: JsonObject): JsonObject {
   return new ChunkReader(answerer).failed(error)
 }
 
-/** A delta for the client; a tool call says something even while its first part waits. */
+/** A delta for the client; a tool call counts as content even while its first part is held back. */
 function readDelta(
   value: unknown,
   tools: ToolCallStream,
@@ -210,14 +209,14 @@ function addCalls(
   if (old !== undefined) delta['function_call'] = old
 }
 
-/** Clients that put a message together want to be told whose it is, once. */
+/** Clients that assemble a message need its role once. */
 function begin(open: OpenChoice, delta: JsonObject): JsonObject {
   const first = open.hasBegun ? {} : { role: 'assistant' }
   open.hasBegun = true
   return { ...first, ...delta }
 }
 
-/** Nothing but a role, and texts without characters. */
+/** Only a role and empty texts. */
 function isEmptyDelta(delta: JsonObject): boolean {
   for (const key in delta) if (key !== 'role' && !isEmpty(delta[key])) return false
   return true

@@ -1,6 +1,6 @@
 /**
- * A whole reply of a provider, made into what strict clients take. Raw replies break them: a key that must be
- * there is missing, or null where it may only be absent.
+ * Rewrites a provider's whole reply for strict clients, which fail on raw ones: a required key is missing, or null
+ * where only absence is allowed.
  */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 import { failureOf, isError } from '../upstream/provider-error.ts'
@@ -11,31 +11,30 @@ import { readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
 
-/** Who answers: named in the reply. */
+/** The model and provider, as the reply names them. */
 export interface Answerer {
   readonly model: string
   readonly provider: string
-  /** Id for a reply that has none of its own. */
+  /** Id for a reply without one. */
   readonly fallbackId: string
-  /** Unix time in seconds for a reply that has none of its own. */
+  /** Unix time in seconds for a reply without one. */
   readonly created: number
 }
 
 export interface Completion {
-  /** The reply for the client. */
   readonly body: JsonObject
   readonly usage: Usage | undefined
 }
 
 /**
  * Reads a completion.
- * @throws {AttemptFailure} when it is an error, or no completion.
+ * @throws {AttemptFailure} if it is an error or no completion.
  */
 export function readCompletion(value: unknown, answerer: Answerer): Completion {
   if (!isObject(value)) throw failureOf(OK, value)
   throwIfError(value)
   const choices = objectsIn(value['choices'])
-  if (choices.every(saysNothing)) throw failureOf(OK, value)
+  if (choices.every(hasNoContent)) throw failureOf(OK, value)
   const usage = readUsage(usageIn(value))
   return {
     body: {
@@ -43,7 +42,7 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
       ...identity(value, answerer),
       object: 'chat.completion',
       choices: choices.map(repairChoice),
-      // Required, though it may be null.
+      // Required, but nullable.
       system_fingerprint:
         typeof value['system_fingerprint'] === 'string' ? value['system_fingerprint'] : null,
       usage: usageReply(usage),
@@ -53,7 +52,7 @@ export function readCompletion(value: unknown, answerer: Answerer): Completion {
 }
 
 /**
- * Throws where a reply, or a chunk of one, is an error, or one of its choices says that the provider broke down.
+ * Throws if a reply or chunk is an error, or if one of its choices ended in a provider failure.
  * @throws {AttemptFailure}
  */
 export function throwIfError(value: JsonObject): void {
@@ -65,12 +64,12 @@ export function throwIfError(value: JsonObject): void {
   if (isError(value)) throw failureOf(OK, value)
 }
 
-/** A choice in the form of another operation, such as one with a `text`: nothing that a client could read. */
-function saysNothing(choice: JsonObject): boolean {
+/** A choice in the form of another operation, such as `text`: no client reads it. */
+function hasNoContent(choice: JsonObject): boolean {
   return !isObject(choice['message']) && !isFilter(nativeFinish(choice))
 }
 
-/** Whether the provider kept back all of the content: another model may be less strict. */
+/** Whether the provider held back all content: another model may be less strict. */
 export function isFilteredOut({ body }: Completion): boolean {
   return objectsIn(body['choices']).every(
     ({ finish_reason, message }) =>
@@ -82,7 +81,7 @@ export function isFilteredOut({ body }: Completion): boolean {
   )
 }
 
-/** The members that say which reply this is, and who answered. */
+/** The members that identify the reply and its model. */
 export function identity(value: JsonObject, { model, provider, fallbackId, created }: Answerer): JsonObject {
   const { id, created: time } = value
   return {

@@ -1,33 +1,33 @@
-/** Server-sent events, written to a client. */
+/** Writes server-sent events to a client. */
 import type { Reply } from '../../http/call.ts'
 import type { JsonObject } from '../../untrusted/json.ts'
 
 export interface EventStream {
   /**
-   * Sends these chunks together; a promise where the client has to be waited for: it reads slowly. It rejects with the
-   * reason of `signal` when that ends the waiting.
+   * Sends these chunks together. Returns a promise if the client reads slowly; it rejects with the reason of `signal`
+   * if that ends the wait.
    */
   send(chunks: readonly JsonObject[], signal: AbortSignal): Promise<void> | undefined
-  /** Whether anything went out: the status cannot be changed any more. */
+  /** Whether anything was sent: then the status is fixed. */
   hasBegun(): boolean
   /**
-   * Sends what is left, [DONE] after it when the stream is whole, and ends the reply. Where it is not whole, a client
-   * that has not read what came before is cut off instead.
+   * Sends the rest, with [DONE] if the stream is whole, and ends the reply. If it is not whole, a client that has not
+   * read everything is disconnected instead.
    */
   end(last: JsonObject, isWhole: boolean): void
-  /** Stops the comments of a stream that comes to nothing. */
+  /** Stops the comments of a stream that fails. */
   stop(): void
 }
 
 interface EventStreamOptions {
   readonly silenceMs: number
-  /** Resolves once the headers are complete: awaited before a comment takes the head of the reply. */
+  /** Resolves once the headers are complete; awaited before a comment sends the head. */
   readonly beforeHead: () => Promise<unknown>
 }
 
 /**
- * The reply as a stream. Its head goes out with the first chunk, so that until then an error may have a status of
- * its own; or with a comment when a client has waited for `silenceMs`, since proxies hang up on silence.
+ * The reply as a stream. Its head is sent with the first chunk, so that an earlier error can have its own status. After
+ * `silenceMs` a comment sends it, since proxies hang up on silence.
  */
 export function openEventStream(reply: Reply, { silenceMs, beforeHead }: EventStreamOptions): EventStream {
   const timer = setInterval(() => void comment(), silenceMs).unref()

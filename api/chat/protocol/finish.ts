@@ -1,4 +1,4 @@
-/** How choices end: the words of providers in those of the OpenAI format. */
+/** How choices end: maps the providers' words to the OpenAI format's. */
 import type { JsonObject } from '../../untrusted/json.ts'
 
 type Called = 'tool_calls' | 'function_call'
@@ -6,8 +6,8 @@ type Meaning = 'length' | 'content_filter' | 'error'
 type FinishReason = Exclude<Meaning, 'error'> | 'stop' | Called
 
 /**
- * Words of providers, in lower case and with underscores. What is not here ends a choice like `stop`. That something was
- * called is seen, not believed, so the words for it are not here.
+ * Words of providers, in lower case with underscores. Other words end a choice like `stop`. The words for calls are
+ * missing: a call is recognised by its presence.
  */
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   length: 'length',
@@ -40,7 +40,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   insufficient_system_resource: 'error', // DeepSeek
 }
 
-/** Words for a choice that goes on: of Alibaba Model Studio and of Gemini. */
+/** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
 const GOES_ON = ['', 'null', 'finish_reason_unspecified']
 
 /** The provider's own word; undefined while the choice goes on. */
@@ -52,19 +52,19 @@ function meaningOf(native: string | undefined): Meaning | undefined {
   return native === undefined ? undefined : MEANINGS[native.toLowerCase().replaceAll('-', '_')]
 }
 
-/** Whether a word says that the provider broke down. */
+/** Whether a word means that the provider failed. */
 export function isFailure(native: string | undefined): boolean {
   return meaningOf(native) === 'error'
 }
 
-/** Whether a word says that a filter kept content back. */
+/** Whether a word means that a filter held content back. */
 export function isFilter(native: string | undefined): boolean {
   return meaningOf(native) === 'content_filter'
 }
 
 /**
- * The members that say how a choice ended, the provider's own word beside ours where they differ. `called`: what it
- * means that something was called, where it was.
+ * The members for the end of a choice, with the provider's own word if it differs. `called`: the finish that a call
+ * implies.
  */
 export function finishMembers(native: string | undefined, called: Called | undefined): JsonObject {
   const reason = finishReason(native, called)
@@ -72,7 +72,7 @@ export function finishMembers(native: string | undefined, called: Called | undef
   return { finish_reason: reason, native_finish_reason: native }
 }
 
-/** Agents go by this word: they wait for the results of tool calls, or for none. */
+/** Agents act on this word: they wait for the results of tool calls, or do not. */
 function finishReason(native: string | undefined, called: Called | undefined): FinishReason {
   const known = meaningOf(native)
   return known === 'length' || known === 'content_filter' ? known : (called ?? 'stop')

@@ -1,4 +1,4 @@
-/** Follows JSON text that comes in pieces, to see where a whole object or list ends. */
+/** Scans JSON text that arrives in pieces for the end of an object or list. */
 export class JsonScan {
   #depth = 0
   #isInText = false
@@ -10,7 +10,7 @@ export class JsonScan {
     return this.#isWhole
   }
 
-  /** Whether an object or list has begun and is not over. */
+  /** Whether an object or list has begun and not ended. */
   get isOpen(): boolean {
     return this.#depth > 0
   }
@@ -19,7 +19,7 @@ export class JsonScan {
     this.#scan(text, false)
   }
 
-  /** Where in `text`, which is not read by this, another object or list begins after a whole one. */
+  /** The position in `text` where another object or list begins after a whole one; does not consume `text`. */
   secondValue(text: string): number | undefined {
     const ahead = new JsonScan()
     ahead.#depth = this.#depth

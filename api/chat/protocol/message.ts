@@ -1,9 +1,9 @@
-/** Messages, and deltas of them, as strict clients take them: what providers tell in ways of their own. */
+/** Normalizes messages and deltas for strict clients. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 
 /**
- * The message without nulls, with its content as text and its reasoning under both names that clients know. Content
- * with parts of another kind, such as images, stays as it is.
+ * The message without nulls, with its content as text and its reasoning under both names that clients read. Content
+ * with other parts, such as images, stays as it is.
  */
 export function plainMessage(message: JsonObject): Record<string, unknown> {
   const { usage: _usage, ...plain } = withoutNulls(message)
@@ -16,14 +16,14 @@ export function plainMessage(message: JsonObject): Record<string, unknown> {
   const calls = plain['tool_calls']
   if (calls !== undefined) plain['tool_calls'] = objectsIn(isObject(calls) ? [calls] : calls).map(plainCall)
   if (thought !== undefined && thought !== '') {
-    // Some give one of the two empty beside the other.
+    // Some providers send one of the two empty.
     plain['reasoning'] ||= thought
     plain['reasoning_content'] ||= thought
   }
   return plain
 }
 
-/** The text of what was thought, wherever it stands beside the content. */
+/** The reasoning text, wherever the provider puts it. */
 function reasoningIn(message: JsonObject): string | undefined {
   const {
     reasoning,
@@ -35,7 +35,7 @@ function reasoningIn(message: JsonObject): string | undefined {
   const thoughts = [reasoning, reasoning_content, thinking].filter((one) => typeof one === 'string')
   const thought = thoughts.find((one) => one !== '')
   if (thought !== undefined) return thought
-  // LiteLLM passes Anthropic's blocks on.
+  // LiteLLM passes on Anthropic's blocks.
   if (details === undefined)
     return blocks === undefined ? undefined : objectsIn(blocks).map(thoughtOf).join('')
   return objectsIn(details)
@@ -43,7 +43,7 @@ function reasoningIn(message: JsonObject): string | undefined {
     .join('')
 }
 
-/** Some name the function of a call beside its id. */
+/** Some providers name a call's function beside its id. */
 function plainCall(call: JsonObject): JsonObject {
   const { name, arguments: sent, ...rest } = call
   if (typeof name !== 'string' || isObject(call['function'])) return call
@@ -65,7 +65,7 @@ function textOf(part: unknown): string {
   return isObject(part) && isText(part) ? String(part['text']) : ''
 }
 
-/** A thought is a text, or has parts of its own. */
+/** Reasoning is a text or a list of parts. */
 function thoughtOf(part: unknown): string {
   if (!isObject(part) || part['type'] !== 'thinking') return ''
   const { thinking } = part

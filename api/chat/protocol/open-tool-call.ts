@@ -1,17 +1,17 @@
-/** One tool call while its parts come. */
+/** One tool call while its parts arrive. */
 import { randomUUID } from 'node:crypto'
 import { isObject, withoutNulls, type JsonObject } from '../../untrusted/json.ts'
 import { JsonScan } from './json-scan.ts'
 
 export class OpenCall {
   readonly index: number
-  /** Whether its first part went out. */
+  /** Whether its first part was sent. */
   isSent = false
   name = ''
   #id: string | undefined
   #type = ''
   #text = ''
-  /** What waits for the first part to go out. */
+  /** Members that wait for the first part to be sent. */
   #more: Record<string, unknown> = {}
   #moreOfFunction: Record<string, unknown> = {}
   readonly #scan = new JsonScan()
@@ -35,24 +35,24 @@ export class OpenCall {
     return this.#scan.isWhole
   }
 
-  /** Whether its arguments have begun and are not over. */
+  /** Whether its arguments have begun and not ended. */
   get isHalf(): boolean {
     return this.#scan.isOpen
   }
 
-  /** Whether `text` says its whole arguments once more. */
+  /** Whether `text` repeats its whole arguments. */
   isRepeated(text: string): boolean {
     return this.isWhole && text.trim() === this.#text.trim()
   }
 
-  /** Where in `text` another object or list begins after a whole one; undefined where none does. */
+  /** The position in `text` where another object or list begins after a whole one; undefined if none does. */
   secondValue(text: string): number | undefined {
     return this.#scan.secondValue(text)
   }
 
   /**
-   * Takes a part, with the `text` of its arguments; gives what goes out now. The first part waits for the arguments to
-   * begin: by then the name is whole, of which some clients read the first part alone.
+   * Takes a part, with the `text` of its arguments; returns what is to be sent. The first part waits until the
+   * arguments begin: then the name is whole, and some clients read it from the first part alone.
    */
   take(part: JsonObject, text: string): JsonObject[] {
     const { id: _id, index: _index, type, function: inner, ...more } = withoutNulls(part)
@@ -64,7 +64,7 @@ export class OpenCall {
     return mustWait ? [] : this.flush()
   }
 
-  /** Takes the function of a part; gives what is new in it. */
+  /** Takes the function of a part; returns what is new in it. */
   #takeFunction(inner: unknown, text: string): JsonObject {
     const { name, arguments: _arguments, ...more } = isObject(inner) ? withoutNulls(inner) : {}
     const addedName = typeof name === 'string' ? this.#newOf(name) : ''
@@ -76,17 +76,17 @@ export class OpenCall {
     return Object.keys(added).length > 0 ? { function: added } : {}
   }
 
-  /** Some repeat the name in every part, or all that is known of it; others spread it over several. */
+  /** Some providers repeat the name, or its beginning, in every part; others spread it over several. */
   #newOf(name: string): string {
     return name.startsWith(this.name) ? name.slice(this.name.length) : name
   }
 
-  /** Its first part, where that did not go out yet. */
+  /** Its first part, if it was not sent yet. */
   flush(): JsonObject[] {
     return this.isSent ? [] : [this.first(false)]
   }
 
-  /** What is left to say of it: arguments of which nothing came are known to be empty. */
+  /** The rest of it: without a part, the arguments are empty. */
   finish(): JsonObject[] {
     if (!this.isSent) return [this.first(true)]
     if (!this.#isFunction || this.#text.trim() !== '') return []
@@ -94,7 +94,7 @@ export class OpenCall {
     return [{ index: this.index, function: { arguments: '{}' } }]
   }
 
-  /** Its first part; `isOver`: no more arguments come. */
+  /** Its first part; `isOver`: no more arguments follow. */
   first(isOver: boolean): JsonObject {
     this.isSent = true
     if (isOver && this.#text.trim() === '') this.#text = '{}'
@@ -113,12 +113,12 @@ export class OpenCall {
   }
 }
 
-/** The name in a part; empty where there is none. */
+/** The name in a part, or ''. */
 export function nameIn({ function: inner }: JsonObject): string {
   return isObject(inner) && typeof inner['name'] === 'string' ? inner['name'] : ''
 }
 
-/** Arguments as text, byte for byte as the model wrote them: some servers send what they parsed. */
+/** Arguments as text, byte for byte as the model wrote them; some servers send parsed JSON. */
 export function textIn({ function: inner }: JsonObject): string {
   const text = isObject(inner) ? inner['arguments'] : undefined
   if (text === undefined || text === null) return ''

@@ -1,4 +1,4 @@
-/** What a caller may ask (CONTRACT 6), checked before any provider is. */
+/** Validates chat requests (CONTRACT 6) before any provider is called. */
 import { z } from 'zod'
 import { ApiError } from '../../http/errors.ts'
 import { isObject, type JsonObject } from '../../untrusted/json.ts'
@@ -6,9 +6,9 @@ import { jsonSchema } from '../../openapi/schema.ts'
 import { longList } from '../../untrusted/long-lists.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 
-/** A chat request that is in order. */
+/** A valid chat request. */
 export interface ChatRequest {
-  /** Models in the order in which they are to be tried, each once. */
+  /** Models in the order of fallback, each once. */
   readonly models: readonly string[]
   readonly stream: boolean
   /** The request as it was sent, for the providers. */
@@ -20,7 +20,7 @@ const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.stri
 })
 const toolCallSchema = z.looseObject({ id: z.string().nullish(), type: z.string().nullish() })
 
-/** Shapes of messages: what no provider takes is refused here, what only some take is theirs to judge. */
+/** Shapes of messages. A shape that no provider takes is rejected here; the rest is for the provider to decide. */
 const SHAPES = [
   z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
   z.looseObject({
@@ -35,7 +35,7 @@ const SHAPE_BY_ROLE = new Map<string, z.ZodType>(
   SHAPES.flatMap((shape) => [...shape.shape.role.values].map((role) => [role, shape] as const)),
 )
 
-/** A message of a role that only some providers know. */
+/** A message with a role that only some providers know. */
 const anyMessage = z.looseObject(
   { role: z.string('Expected a role, such as system, user, assistant or tool').min(1) },
   'Expected an object with a role and, mostly, content',
@@ -66,7 +66,7 @@ const toolSchema = z
 const model = z.string().min(1)
 const count = z.int().min(1)
 
-/** The fields this service knows; all others pass through unseen. */
+/** The fields that this service reads; all others pass through. */
 export const chatRequestSchema = z.looseObject({
   model: model.nullish().describe('`author/slug`; tried first.'),
   models: longList(model)
@@ -88,7 +88,7 @@ export const chatRequestSchema = z.looseObject({
   stop: z
     .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
     .nullish(),
-  // Of 64 bits in the format of OpenAI: more than a number keeps, and refusing those would help nobody.
+  // 64 bits in OpenAI's format, more than a number holds: rejecting large seeds would help nobody.
   seed: z.number().multipleOf(1, 'Expected a whole number').nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
@@ -97,7 +97,7 @@ export const chatRequestSchema = z.looseObject({
 
 /**
  * Reads the body of a request.
- * @param passedOn the same, as it is to be passed on to providers.
+ * @param passedOn the same body, as providers receive it.
  * @throws {ApiError} 400 that names each fault with its place.
  */
 export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRequest {
@@ -110,7 +110,6 @@ export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRe
   return { models: wanted, stream: stream === true, body: isObject(passedOn) ? passedOn : parsed.data }
 }
 
-/** A refusal of what the caller asked. */
 export function invalidRequest(message: string): ApiError {
   return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
 }
@@ -122,7 +121,7 @@ function describe(error: z.ZodError, body: unknown): string {
     const place = z.core.toDotPath(path)
     return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
   })
-  // How many there are is not known: lists are looked at no further.
+  // The total is unknown: validation of a list stops early.
   const more = error.issues.length > FAULTS_SHOWN ? '; and more' : ''
   return `Invalid chat request: ${faults.join('; ')}${more}`
 }

@@ -1,4 +1,4 @@
-/** A reply as a stream, from one attempt: opened up to its first token, then passed on. */
+/** Streams the reply of one attempt: opens it up to its first token, then passes it on. */
 import type { Readable } from 'node:stream'
 import type { JsonObject } from '../../untrusted/json.ts'
 import type { Attempt } from '../routing/attempt.ts'
@@ -8,40 +8,43 @@ import { asCut } from '../upstream/reply-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { ChunkReader } from './chunks.ts'
 import type { EventStream } from './event-stream.ts'
-import type { Asked } from './whole.ts'
+import type { UpstreamRequest } from './whole.ts'
 
-/** Chunks kept until the first token; what comes beyond says nothing, and is left out. */
-const KEPT_CHUNKS = 64
-/** For the usage, once every choice is over: it follows at once, or never. */
+/** Chunks held until the first token; further empty ones are dropped. */
+const HELD_CHUNKS = 64
+/** Wait for the usage once every choice is over: it follows at once, or never. */
 const GRACE_MS = 1000
 const ENDING_MS = 1000
 
-/** A stream that serves: its first token is here. */
+/** A stream that serves: its first token has arrived. */
 export interface OpenStream {
   readonly reader: ChunkReader
-  /** What was read so far. */
+  /** Chunks read so far. */
   readonly chunks: readonly JsonObject[]
-  /** The events that follow, those of one read together. */
+  /** The following events, grouped by read. */
   readonly events: AsyncGenerator<readonly ProviderEvent[], void>
   readonly body: Readable
 }
 
 /**
- * Asks for a stream and reads it up to its first token. Until then nothing has gone out, so another provider can
- * still take its place.
- * @throws {AttemptFailure} when there is no such token.
+ * Requests a stream and reads it up to its first token. Nothing is sent until then, so another provider can take over.
+ * @throws {AttemptFailure} if no token arrives.
  */
-export async function openStream(upstream: Upstream, attempt: Attempt, asked: Asked): Promise<OpenStream> {
+export async function openStream(
+  upstream: Upstream,
+  attempt: Attempt,
+  request: UpstreamRequest,
+): Promise<OpenStream> {
   const { upstream: provider } = attempt.target
   const { firstTokenMs, keepAliveMs } = provider.timeouts
   attempt.expectWithin(firstTokenMs, keepAliveMs)
-  const reply = await upstream.post(provider, asked.body, attempt.signal)
+  const reply = await upstream.post(provider, request.body, attempt.signal)
   attempt.answered(reply.statusCode)
-  const reader = new ChunkReader(asked.answerer, asked.choices)
+  const reader = new ChunkReader(request.answerer, request.choices)
   const events = readEvents(reply.body)
   try {
     const chunks = await readToFirstToken(reader, events, attempt)
-    if (!asked.isLastModel && reader.isFilteredOut) throw new AttemptFailure('filtered')
+    if (!request.isLastModel && reader.isFilteredOut) throw new AttemptFailure('filtered')
     expectMore(reader, attempt)
     return { reader, chunks, events, body: reply.body }
   } catch (error) {
@@ -55,29 +58,29 @@ async function readToFirstToken(
   events: OpenStream['events'],
   attempt: Attempt,
 ): Promise<JsonObject[]> {
-  const kept: JsonObject[] = []
+  const held: JsonObject[] = []
   while (!reader.isMeaningful) {
     const next = await events.next()
     attempt.progressed()
     for (const event of next.value ?? []) {
       const chunk = reader.read(event)
-      if (chunk !== undefined && (kept.length < KEPT_CHUNKS || reader.isMeaningful)) kept.push(chunk)
+      if (chunk !== undefined && (held.length < HELD_CHUNKS || reader.isMeaningful)) held.push(chunk)
     }
     // After [DONE] the connection may stay open.
     const isOver = next.done === true || reader.isDone
     if (isOver && !reader.isMeaningful) throw new AttemptFailure('cut')
   }
-  return kept
+  return held
 }
 
-/** How long the provider may be silent from now on. */
+/** Sets how long the provider may be silent. */
 function expectMore(reader: ChunkReader, attempt: Attempt): void {
   attempt.expectWithin(reader.isFinished ? GRACE_MS : attempt.target.upstream.timeouts.idleMs)
 }
 
 /**
  * Passes a stream on to the client.
- * @returns the failure where the provider did not bring it to its end.
+ * @returns the failure if the provider did not finish the stream.
  */
 export async function relay(
   stream: OpenStream,
@@ -89,7 +92,7 @@ export async function relay(
     await passOn(stream, attempt, client)
   } catch (error) {
     body.destroy()
-    // What breaks after the end of every choice takes nothing from the answer.
+    // A break after the end of every choice loses nothing of the answer.
     return reader.isWhole ? undefined : asCut(error, attempt.signal)
   }
   void readEnding(stream)
@@ -107,7 +110,7 @@ async function passOn(
     const next = await events.next()
     if (next.done === true) return
     const { read, fault } = readAll(reader, next.value)
-    // After the end of every choice a sign of life prolongs nothing.
+    // After the end of every choice a keep-alive extends nothing.
     if (!reader.isFinished) attempt.progressed()
     else if (!wasFinished) expectMore(reader, attempt)
     await sendPaced(client, read, { attempt, reader })
@@ -115,7 +118,7 @@ async function passOn(
   }
 }
 
-/** The connection can be used again once what follows [DONE] was read, which is nothing, and comes at once. */
+/** Reads to the end of the body after [DONE], so that the connection can be reused. */
 async function readEnding({ events, body }: OpenStream): Promise<void> {
   const timer = setTimeout(() => body.destroy(), ENDING_MS)
   try {
@@ -127,7 +130,7 @@ async function readEnding({ events, body }: OpenStream): Promise<void> {
   clearTimeout(timer)
 }
 
-/** What was said before an error still goes out. */
+/** Chunks before an error are still sent. */
 function readAll(
   reader: ChunkReader,
   events: readonly ProviderEvent[],

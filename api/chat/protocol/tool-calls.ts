@@ -1,8 +1,8 @@
-/** Repairs of tool calls, so that clients can put the calls together whatever a provider makes of them. */
+/** Repairs tool calls, so that clients can assemble the calls of any provider. */
 import { objectsIn, type JsonObject } from '../../untrusted/json.ts'
 import { nameIn, OpenCall, textIn } from './open-tool-call.ts'
 
-/** The tool calls of a whole message, each with type, name, arguments as text, and an id that no other one has. */
+/** The tool calls of a whole message, each with type, name, arguments as text, and a unique id. */
 export function repairToolCalls(calls: unknown): JsonObject[] {
   const known = new Set<string>()
   return objectsIn(calls).map((call) => {
@@ -15,7 +15,7 @@ export function repairToolCalls(calls: unknown): JsonObject[] {
   })
 }
 
-/** The function call of a message in the form that tools have replaced, with arguments as text. */
+/** The deprecated `function_call` of a message, with arguments as text. */
 export function repairFunctionCall(call: JsonObject): unknown {
   const open = new OpenCall(0, undefined)
   const part = { function: call }
@@ -25,13 +25,13 @@ export function repairFunctionCall(call: JsonObject): unknown {
 
 /**
  * The tool calls of one choice of a stream: each part gets the index of its call, counted from 0 without gaps.
- * Providers give every call the index 0, leave the index out, or repeat id and name in every part.
- * - An id that is new begins a call, whatever its index, unless it comes without a name amid the arguments of another:
- *   some make up an id for each part.
- * - One that is known begins a call where a whole one is followed by a name and other arguments, or by a name at another
- *   index: some give all calls one id.
- * - A part without an index belongs to the last call. Where there is no id either, a call begins with a name beside
- *   another one, and where a whole value of arguments is followed by another.
+ * Providers send index 0 for every call, omit the index, or repeat id and name in every part.
+ * - A new id begins a call, whatever its index. Exception: it has no name and arrives within the arguments of another
+ *   call, since some providers make up an id for each part.
+ * - A known id begins a call if a whole call is followed by a name and other arguments, or by a name at another index:
+ *   some providers give all calls one id.
+ * - A part without an index belongs to the last call. Without an id too, a call begins with a different name, or when a
+ *   whole value of arguments is followed by another.
  */
 export class ToolCallStream {
   readonly #calls: OpenCall[] = []
@@ -39,30 +39,30 @@ export class ToolCallStream {
   readonly #bySentIndex = new Map<number, OpenCall>()
   #functionCall: OpenCall | undefined
 
-  /** What it means for the end of the choice that something was called; undefined where nothing was. */
+  /** The finish that a call implies; undefined without a call. */
   get called(): 'tool_calls' | 'function_call' | undefined {
     if (this.#calls.length > 0) return 'tool_calls'
     return this.#functionCall === undefined ? undefined : 'function_call'
   }
 
-  /** Whether a call is in the midst of its arguments. */
+  /** Whether a call breaks off within its arguments. */
   get isHalf(): boolean {
     return this.#calls.some((call) => call.isHalf) || this.#functionCall?.isHalf === true
   }
 
-  /** What the parts of one delta make for the client. */
+  /** The parts for the client that one delta makes. */
   read(parts: unknown): JsonObject[] {
     return objectsIn(parts).flatMap((part, position) => this.#readPart(part, position > 0))
   }
 
-  /** The same for a part of the one call in the form that tools have replaced. */
+  /** The same for a part of the deprecated `function_call`. */
   readFunctionCall(call: JsonObject): unknown {
     this.#functionCall ??= new OpenCall(0, undefined)
     const part = { function: call }
     return this.#functionCall.take(part, textIn(part))[0]?.['function']
   }
 
-  /** What is left to say once the choice is over: no more arguments come. */
+  /** The rest once the choice is over: no more arguments follow. */
   finish(): JsonObject {
     const calls = this.#calls.flatMap((call) => call.finish())
     const old = this.#functionCall?.finish()[0]?.['function']
@@ -100,7 +100,7 @@ export class ToolCallStream {
       return known.isWhole && isOther(known, part, isElsewhere) ? undefined : known
     }
     if (open === undefined || nameIn(part) !== '') return undefined
-    // Some name the call first and give its id later.
+    // Some providers send the name first and the id later.
     if (!open.hasOwnId && !open.isSent) {
       open.adopt(id)
       this.#byId.set(id, open)
@@ -116,7 +116,7 @@ export class ToolCallStream {
     return open.isWhole && (name !== open.name || textIn(part) !== '') ? undefined : open
   }
 
-  /** A new call; the one before it goes out first, so that clients see them in their order. */
+  /** A new call; the previous one is sent first, so that clients see them in order. */
   #begin(id: string | undefined): { readonly call: OpenCall; readonly before: readonly JsonObject[] } {
     const before = this.#calls.at(-1)?.flush() ?? []
     const isTaken = id !== undefined && this.#byId.has(id)
@@ -133,13 +133,13 @@ function isOther(known: OpenCall, part: JsonObject, isElsewhere: boolean): boole
   return nameIn(part) !== '' && (isElsewhere || (text !== '' && !known.isRepeated(text)))
 }
 
-/** Where a part belongs by its index: the call that is open there. */
+/** Where a part belongs by its index: the open call there. */
 interface Place {
   readonly open: OpenCall | undefined
   readonly sentIndex: number | undefined
 }
 
-/** The index of a choice or of a call; undefined where it has none. */
+/** The index of a choice or of a call; undefined if it has none. */
 export function indexOf({ index }: JsonObject): number | undefined {
   const number = typeof index === 'string' && index !== '' ? Number(index) : index
   return typeof number === 'number' && Number.isInteger(number) ? number : undefined

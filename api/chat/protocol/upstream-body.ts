@@ -1,4 +1,4 @@
-/** What a provider is asked: the caller's request, with what is ours to decide. */
+/** Builds the request to a provider from the caller's request. */
 import { isObject, type JsonObject } from '../../untrusted/json.ts'
 import type { ChatCall } from '../chat-call.ts'
 import type { Target } from '../routing/candidates.ts'
@@ -6,7 +6,7 @@ import type { Answerer } from './completion.ts'
 import type { Candidate } from '../observer.ts'
 import type { ChatRequest } from './request.ts'
 
-/** Fields that are meant for a router, or that are made anew: some providers refuse what they do not know. */
+/** Fields for a router, or fields that are written anew: some providers reject unknown fields. */
 const NOT_PASSED_ON = [
   'models',
   'route',
@@ -18,13 +18,13 @@ const NOT_PASSED_ON = [
   'stream_options',
 ]
 
-/** The body for one provider: its name for the model, no fields of a router, and a stream's usage asked for. */
+/** The body for one provider: its model name, no router fields, and a stream's usage requested. */
 export function upstreamBody({ body, stream }: ChatRequest, { upstream }: Target): JsonObject {
   const passedOn: Record<string, unknown> = { ...body }
   for (const field of [...NOT_PASSED_ON, ...upstream.drop]) delete passedOn[field]
-  const asked = { ...passedOn, model: upstream.model, stream }
+  const sent = { ...passedOn, model: upstream.model, stream }
   const options = streamOptions(body['stream_options'], upstream.includeUsage)
-  return stream && options !== undefined ? { ...asked, stream_options: options } : asked
+  return stream && options !== undefined ? { ...sent, stream_options: options } : sent
 }
 
 function streamOptions(sent: unknown, includeUsage: boolean): JsonObject | undefined {
@@ -33,7 +33,7 @@ function streamOptions(sent: unknown, includeUsage: boolean): JsonObject | undef
   return Object.keys(others).length === 0 ? undefined : others
 }
 
-/** Who answers, as the reply names it. */
+/** The model and provider, as the reply names them. */
 export function answererOf(call: ChatCall, { model, provider }: Candidate): Answerer {
   return {
     model,

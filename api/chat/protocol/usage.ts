@@ -23,17 +23,17 @@ const CACHED = [
   'cached_content_token_count',
 ] as const
 
-/** The usage of a reply; what the provider reported beyond the totals is kept in `reported`. */
+/** The usage of a reply; `reported` holds what the provider reported beyond the totals. */
 export interface Usage {
   readonly promptTokens: number
   readonly completionTokens: number
-  /** Parts of the two; null where the provider reported none. */
+  /** Parts of the two; null if the provider reported none. */
   readonly reasoningTokens: number | null
   readonly cachedTokens: number | null
   readonly reported: JsonObject
 }
 
-/** The member of a reply, or of a chunk of one, that tells usage; undefined where none does. */
+/** The member of a reply or chunk that holds its usage; undefined if none does. */
 export function usageIn(reply: JsonObject): JsonObject | undefined {
   return (
     usageOf(reply) ??
@@ -50,7 +50,7 @@ function usageOf(holder: unknown): JsonObject | undefined {
   const reported = holder['usage'] ?? holder['usageMetadata'] ?? holder['usage_metadata']
   const usage: unknown = Array.isArray(reported) ? reported[0] : reported
   if (!isObject(usage)) return undefined
-  // Cohere counts apart what it bills.
+  // Cohere lists billed tokens separately.
   return isObject(usage['tokens']) ? usage['tokens'] : usage
 }
 
@@ -62,7 +62,7 @@ function usageInChoices(choices: unknown): JsonObject | undefined {
   return undefined
 }
 
-/** Counts that stand in the reply itself (Ollama), or among its times (llama.cpp: those of its cache apart). */
+/** Counts in the reply itself (Ollama) or among its times (llama.cpp, with cached tokens apart). */
 function countsIn(reply: JsonObject): JsonObject | undefined {
   const { timings, prompt_eval_count: prompt, eval_count: completion } = reply
   if (prompt !== undefined || completion !== undefined)
@@ -76,7 +76,7 @@ function countsIn(reply: JsonObject): JsonObject | undefined {
   }
 }
 
-/** What two usages of one stream tell together: the later one counts, but a zero or null says nothing. */
+/** Merges two usages of one stream: the later one counts, but a zero or null does not. */
 export function laterUsage(
   earlier: JsonObject | undefined,
   later: JsonObject | undefined,
@@ -90,29 +90,29 @@ export function laterUsage(
   return both
 }
 
-/** The tokens that a provider reported; undefined when it reported none that are whole. Never a guess. */
+/** The tokens that a provider reported; undefined if it reported no whole numbers. Never an estimate. */
 export function readUsage(reported: JsonObject | undefined): Usage | undefined {
   if (reported === undefined) return undefined
   const total = firstOf(reported, ...TOTAL)
   const prompt = firstOf(reported, ...PROMPT) ?? promptBesideCache(reported, total)
   const completion = firstOf(reported, ...COMPLETION)
   const promptTokens = prompt ?? difference(total, completion)
-  const toldCompletion = completion ?? difference(total, prompt)
-  if (promptTokens === undefined || toldCompletion === undefined) return undefined
+  const reportedCompletion = completion ?? difference(total, prompt)
+  if (promptTokens === undefined || reportedCompletion === undefined) return undefined
   const reasoningTokens = reasoningIn(reported)
-  // Some leave what was thought out of the completion, and count it in the total alone (xAI).
-  const beyond = difference(total, promptTokens + toldCompletion)
+  // Some providers (xAI) count reasoning in the total alone.
+  const beyond = difference(total, promptTokens + reportedCompletion)
   const isThought = beyond !== undefined && beyond > 0 && beyond === reasoningTokens
   return {
     promptTokens,
-    completionTokens: isThought ? toldCompletion + beyond : toldCompletion,
+    completionTokens: isThought ? reportedCompletion + beyond : reportedCompletion,
     reasoningTokens: reasoningTokens ?? null,
     cachedTokens: cachedIn(reported) ?? null,
     reported,
   }
 }
 
-/** Anthropic leaves what its cache read and wrote out of `input_tokens`, and tells no total. */
+/** Anthropic's `input_tokens` lacks what its cache read and wrote, and there is no total. */
 function promptBesideCache(reported: JsonObject, total: number | undefined): number | undefined {
   const input = firstOf(reported, ...INPUT)
   if (input === undefined || total !== undefined) return input
@@ -122,12 +122,12 @@ function promptBesideCache(reported: JsonObject, total: number | undefined): num
   return input + (read ?? 0) + (written ?? 0)
 }
 
-/** The usage as clients get it: always whole, zeros where the provider reported none (CONTRACT 6). */
+/** The usage for clients: always complete, zeros if the provider reported none (CONTRACT 6). */
 export function usageReply(usage: Usage | undefined): JsonObject {
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
   const { promptTokens, completionTokens, reported } = usage
   const reply = withoutNulls(reported)
-  // Strict clients take an absent count of a detail, not a null.
+  // Strict clients accept an absent detail, not a null.
   for (const key in reply) if (isObject(reply[key])) reply[key] = withoutNulls(reply[key])
   reply['prompt_tokens'] = promptTokens
   reply['completion_tokens'] = completionTokens
@@ -168,7 +168,7 @@ function difference(whole: number | undefined, part: number | undefined): number
   return whole === undefined || part === undefined || whole < part ? undefined : whole - part
 }
 
-/** Some count in text, and some, who estimate, in fractions. */
+/** Some providers send text, and some that estimate send fractions. */
 function tokens(value: unknown): number | undefined {
   const count = typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
   if (typeof count !== 'number' || !(count >= 0)) return undefined

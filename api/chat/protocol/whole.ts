@@ -9,26 +9,30 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { assembled } from './assembled.ts'
 import { isFilteredOut, readCompletion, type Answerer, type Completion } from './completion.ts'
 
-export interface Asked {
+export interface UpstreamRequest {
   /** JSON text. */
   readonly body: string
   readonly answerer: Answerer
-  /** How many choices are wanted. */
+  /** The requested number of choices. */
   readonly choices: number
-  /** Whether there is no other model to try, so that an answer held back by a filter is the answer. */
+  /** Whether no other model is left, so that an answer held back by a filter is the answer. */
   readonly isLastModel: boolean
 }
 
 /**
- * Asks for a completion.
- * @throws {AttemptFailure} when the provider gives none.
+ * Requests a completion.
+ * @throws {AttemptFailure} if the provider returns none.
  */
-export async function complete(upstream: Upstream, attempt: Attempt, asked: Asked): Promise<Completion> {
-  const reply = await upstream.post(attempt.target.upstream, asked.body, attempt.signal)
+export async function complete(
+  upstream: Upstream,
+  attempt: Attempt,
+  request: UpstreamRequest,
+): Promise<Completion> {
+  const reply = await upstream.post(attempt.target.upstream, request.body, attempt.signal)
   attempt.answered(reply.statusCode)
   const text = await readText(reply.body, REPLY_BYTES, attempt.signal)
-  const completion = readCompletion(valueIn(text, reply.statusCode, asked.answerer), asked.answerer)
-  if (!asked.isLastModel && isFilteredOut(completion)) throw new AttemptFailure('filtered')
+  const completion = readCompletion(valueIn(text, reply.statusCode, request.answerer), request.answerer)
+  if (!request.isLastModel && isFilteredOut(completion)) throw new AttemptFailure('filtered')
   return completion
 }
 

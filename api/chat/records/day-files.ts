@@ -1,6 +1,6 @@
 /**
- * One file per UTC day, in folders `date=YYYY-MM-DD/`, to which this process alone appends. Others may read at any
- * time, so a file always ends with a whole line: what a failed write left is taken off.
+ * One file per UTC day, in folders `date=YYYY-MM-DD/`; only this process appends to it. Others may read at any time, so
+ * a file always ends with a whole line: the rest of a failed write is truncated.
  */
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs'
@@ -10,21 +10,21 @@ import { promisify } from 'node:util'
 import type { Clock } from '../../http/call.ts'
 import { codeOf } from '../../process/system-errors.ts'
 
-/** Appends lines to the files of days. Calls must not overlap, but for `sync`. */
+/** Appends lines to the files of days. Only calls of `sync` may overlap. */
 export interface DayFiles {
   /**
-   * Hands the lines to the operating system in one write, at the end of the day's file; where somebody moved that
-   * file away, at the end of a new one.
-   * @throws when that failed; then no file has them.
+   * Hands the lines to the operating system in one write, at the end of the day's file. If that file was moved away, at
+   * the end of a new one.
+   * @throws if that failed; then no file has them.
    */
   append(day: string, lines: readonly string[]): Promise<void>
-  /** Makes what was written survive a power cut. */
+  /** Makes written lines survive a power cut. */
   sync(): Promise<void>
   /** Closes the open files, synced or not. */
   close(): Promise<void>
 }
 
-/** The names these files have: time of the process's first record, process id, and a random part. */
+/** Names of these files: time of the process's first record, process id, random part. */
 const DAY_FILE_NAME = /^chat-\d{8}T\d{6}Z-\d+-[\da-f]{8}\.ndjson$/
 
 interface DayFile {
@@ -41,10 +41,10 @@ const OPEN_DAYS = 2
 
 const TRIES = 5
 
-// The promises of node:fs/promises take half as long again, here for every write.
+// Callbacks, since the promises of node:fs/promises are slower and this runs for every write.
 const look = promisify(stat)
 
-/** Day files below `usageFolder`; folders and files are made with the first line they get. */
+/** Day files below `usageFolder`; folders and files are created with their first line. */
 export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
   const files = new Map<string, DayFile>()
   let name: string | undefined
@@ -59,7 +59,7 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
     return file
   }
 
-  /** Appends, or gives false where the day's file was moved away: then whoever moved it may have the bytes or not. */
+  /** Appends; false if the day's file was moved away, since then the bytes may be lost. */
   async function tryToAppend(day: string, bytes: Buffer): Promise<boolean> {
     const file = await fileOf(day)
     try {
@@ -71,7 +71,7 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
       }
     } catch (error) {
       files.delete(day)
-      // Nothing may ever follow half a line, so a file that keeps one is not used again.
+      // No line may follow half a line, so a file that keeps one is not reused.
       if (!(await restore(file))) name = undefined
       throw error
     }
@@ -98,7 +98,6 @@ export function createDayFiles(usageFolder: string, clock: Clock): DayFiles {
   }
 }
 
-/** A name that no other file has. */
 function newDayFileName(now: Date): string {
   const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
   return `chat-${time}-${process.pid}-${randomBytes(4).toString('hex')}.ndjson`
@@ -116,7 +115,7 @@ async function openFile(folder: string, name: string): Promise<DayFile> {
   }
 }
 
-// An empty folder of a day long past may be cleared away between the two steps, or inside of the first.
+// Another process may remove an empty day folder between the two steps, or within the first.
 async function openInFolder(folder: string, path: string): Promise<FileHandle> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -128,8 +127,7 @@ async function openInFolder(folder: string, path: string): Promise<FileHandle> {
   }
 }
 
-// On another thread: the requests that end meanwhile share the next write, and their replies leave together, which
-// under load is worth more than the time that a call without a thread would save.
+// Asynchronous on purpose: requests that end during a write share the next one.
 async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
   const { bytesWritten } = await file.handle.write(bytes)
   if (bytesWritten < bytes.length) {
@@ -137,7 +135,7 @@ async function appendWhole(file: DayFile, bytes: Buffer): Promise<void> {
   }
 }
 
-/** A file that was removed or moved still takes what is written, and nobody would find it. */
+/** A removed or moved file still accepts writes, but nobody would find them. */
 async function isInPlace({ path, inode }: DayFile): Promise<boolean> {
   try {
     return (await look(path, { bigint: true })).ino === inode
@@ -147,7 +145,7 @@ async function isInPlace({ path, inode }: DayFile): Promise<boolean> {
   }
 }
 
-/** Takes off what a failed write left behind, and closes the file; false when it could not be taken off. */
+/** Truncates what a failed write left, and closes the file; false if that failed. */
 async function restore(file: DayFile): Promise<boolean> {
   try {
     await file.handle.truncate(file.size)
@@ -155,7 +153,7 @@ async function restore(file: DayFile): Promise<boolean> {
   } catch {
     return false
   } finally {
-    // What was written before is either synced or as safe as the failing disk allows.
+    // Earlier lines are synced, or as safe as the failing disk allows.
     await file.handle.close().catch(() => undefined)
   }
 }
@@ -193,7 +191,7 @@ export async function dayFilesIn(usageFolder: string): Promise<string[]> {
   return paths
 }
 
-/** The names in a folder; none where there is no such folder, or where it is none. */
+/** The names in a folder; empty if the folder does not exist or is a file. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).toSorted()

@@ -1,10 +1,8 @@
 /**
- * Writes usage records into files of days, one JSON line each (CONTRACT 6, 7).
- *
- * What may be lost: a record is handed to the operating system before `record` resolves, so the death of this
- * process loses nothing that was acknowledged; a power cut loses at most about the last second, since files are
- * synced once a second. What cannot be written is kept in memory and tried again; what memory cannot hold, and
- * what is left at the end, goes into the log as it is.
+ * Writes usage records into the files of days, one JSON line each (CONTRACT 6, 7). `record` resolves once the operating
+ * system has the record, so the death of this process loses no acknowledged record. Files are synced once a second, so
+ * a power cut loses at most about the last second. Failed writes wait in memory and are retried. Records beyond the
+ * memory limit, and the rest at the end, are written to the log.
  */
 import type { Clock } from '../../http/call.ts'
 import { createSerialQueue, type SerialQueue } from '../../process/serial-queue.ts'
@@ -15,19 +13,19 @@ import { createWaitingRecords, type WaitingRecords } from './waiting-records.ts'
 
 export interface RecordWriter {
   readonly record: RecordUsage
-  /** How many records could not be written yet. */
+  /** Number of records that are not yet written. */
   waiting(): number
-  /** Writes what waits, as far as that is possible, and closes the files; no record may come after. */
+  /** Writes waiting records as far as possible, and closes the files. No record may follow. */
   close(): Promise<void>
 }
 
-/** What the writer may use; the limits in force are WRITER_LIMITS. */
+/** Limits of the writer; WRITER_LIMITS are the defaults. */
 export interface WriterLimits {
-  /** Pause before what failed is tried again, in milliseconds. */
+  /** Pause before a retry, in milliseconds. */
   readonly retryMs: number
   /** Time between two syncs to disk, in milliseconds. */
   readonly syncMs: number
-  /** Bytes of records that may wait in memory while they cannot be written. */
+  /** Maximum bytes of records that wait in memory. */
   readonly waitingBytes: number
 }
 
@@ -48,13 +46,13 @@ interface Line {
   readonly text: string
 }
 
-/** Records that go out in one write per day; `written` never rejects. */
+/** Records of one write per day; `written` never rejects. */
 interface Batch {
   readonly lines: Line[]
   readonly written: Promise<void>
 }
 
-/** A writer over the folders of days below `folder`; nothing is touched before the first record. */
+/** A writer over the day folders below `folder`; it creates nothing before the first record. */
 export function createRecordWriter(folder: string, { log, clock, limits }: WriterOptions): RecordWriter {
   const files = createDayFiles(folder, clock)
   const waiting = createWaitingRecords(log, limits.waitingBytes)
@@ -82,13 +80,13 @@ export function createRecordWriter(folder: string, { log, clock, limits }: Write
 }
 
 interface Batches {
-  /** Resolves once the line was written, or could not be and waits. */
+  /** Resolves once the line is written, or waits after a failed write. */
   write(line: Line): Promise<void>
-  /** Begins to write what waits. */
+  /** Starts to write waiting lines. */
   tryAgain(): void
 }
 
-/** Writes one batch at a time: while one is under way, all lines that come gather in the next. */
+/** Writes one batch at a time; lines that arrive during a write form the next batch. */
 function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: SerialQueue): Batches {
   let next: Batch | undefined
 
@@ -100,7 +98,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
 
   async function writeWaiting(): Promise<void> {
     for (const [day, lines] of waiting.list()) {
-      // That it failed was logged when it began to.
+      // The start of the failure was logged.
       await files.append(day, lines).then(
         () => waiting.succeeded(day, lines.length),
         () => undefined,
@@ -111,7 +109,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
   function startBatch(): Batch {
     const lines: Line[] = []
     const written = enqueue(async () => {
-      // Whoever comes from here on waits for the next write.
+      // Later lines wait for the next write.
       next = undefined
       await writeNew(byDay(lines))
     })
@@ -120,7 +118,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
 
   return {
     async write(line) {
-      // Nobody is to wait where others of the day could not be written: this one will be tried with them.
+      // No caller waits while writes of the day fail: the line is retried with the others.
       if (waiting.isFailing(line.day)) return waiting.add(line.day, [line.text])
       next ??= startBatch()
       next.lines.push(line)
@@ -130,7 +128,7 @@ function createBatches(files: DayFiles, waiting: WaitingRecords, enqueue: Serial
   }
 }
 
-/** Tells a fault in the log, unless it is the same as the one before. */
+/** Logs an error unless it equals the previous one. */
 function createOnceReporter(log: Log): (error: unknown) => void {
   let logged: string | undefined
   return (error) => {

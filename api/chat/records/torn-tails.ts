@@ -1,7 +1,6 @@
 /**
- * A process that dies in the middle of a write may leave half a line at the end of its file. Nobody appends to
- * that file any more, and nobody was told that the record is kept, so the half line is moved aside, into a file
- * that the pipeline passes over.
+ * A process that dies during a write may leave half a line at the end of its file. Nobody appends to that file again,
+ * and the record was never acknowledged. So the half line is moved into a file that the pipeline skips.
  */
 import { open, writeFile, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -10,27 +9,27 @@ import { codeOf } from '../../process/system-errors.ts'
 import { dayFilesIn } from './day-files.ts'
 
 /**
- * A file that was not touched for so long is not being written: a line goes out in one write, and what a failed
- * one leaves is taken off at once. This holds for processes of any host and container.
+ * A file untouched for this long is not being written: a line is one write, and the rest of a failed write is truncated
+ * at once. This holds for processes on any host and in any container.
  */
 export const QUIET_MS = 60_000
 
 const NEWLINE = 0x0a
 const CHUNK_BYTES = 65_536
 
-/** Prefix of the files that keep half lines; the pipeline passes over names that begin with `_`. */
+/** Prefix of the files with half lines; the pipeline skips names that begin with `_`. */
 const ASIDE_PREFIX = '_torn-'
 
 /**
- * Seals the usage files of dead processes below `usageFolder`.
- * @returns whether half lines are left that are too young to be judged.
+ * Moves half lines out of the usage files of dead processes below `usageFolder`.
+ * @returns whether half lines remain that are too recent to judge.
  */
 export async function sealTornTails(usageFolder: string, now: Date, log: Log): Promise<boolean> {
   let left = false
   for (const file of await dayFilesIn(usageFolder)) {
     const outcome = await seal(file, now).catch((error: unknown) => {
-      // One that was moved away meanwhile is somebody else's. Any other must not keep the rest from being sealed.
-      if (codeOf(error) !== 'ENOENT') log.error({ file, err: error }, 'a usage file cannot be looked over')
+      // A missing file was moved away by another process. Any other error must not stop the loop.
+      if (codeOf(error) !== 'ENOENT') log.error({ file, err: error }, 'a usage file cannot be checked')
       return 'unread' as const
     })
     if (outcome === 'young') left = true
@@ -40,7 +39,7 @@ export async function sealTornTails(usageFolder: string, now: Date, log: Log): P
 }
 
 async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'sealed'> {
-  // Most files are whole, and it is no fault that old ones may only be read.
+  // Most files are whole, and old ones may be read-only.
   await using reader = await open(path)
   const { size, mtime } = await reader.stat()
   const whole = await endOfLastLine(reader, size)
@@ -55,15 +54,15 @@ async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'seale
   return 'sealed'
 }
 
-/** Keeps what is no record of the file at `path` in a file beside it. */
+/** Moves what is no record out of the file at `path`. */
 async function moveAside(path: string, what: Buffer): Promise<void> {
   const aside = join(dirname(path), `${ASIDE_PREFIX}${basename(path)}`)
   await writeFile(aside, what, { flag: 'a', flush: true })
 }
 
-/** Where the last whole line ends, in bytes: behind its newline. */
+/** The position after the newline of the last whole line, in bytes. */
 async function endOfLastLine(handle: FileHandle, size: number): Promise<number> {
-  // Nearly every file ends with a newline, which one byte tells.
+  // Nearly every file ends with a newline, which one byte shows.
   let length = Math.min(1, size)
   for (let end = size; end > 0; end -= length, length = Math.min(CHUNK_BYTES, end)) {
     const chunk = Buffer.alloc(length)

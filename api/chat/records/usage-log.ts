@@ -1,4 +1,4 @@
-/** Writes usage records into the drop folder, for the next night to count (CONTRACT 6, 7). */
+/** Writes usage records into the drop folder, where the next run counts them (CONTRACT 6, 7). */
 import { join } from 'node:path'
 import type { Clock } from '../../http/call.ts'
 import type { Log } from '../../process/log.ts'
@@ -8,9 +8,9 @@ import type { RecordUsage } from './usage-record.ts'
 
 export interface UsageLog {
   readonly record: RecordUsage
-  /** How many records are not yet where they are counted. */
+  /** Number of records that are not yet in a file. */
   waiting(): number
-  /** Writes what waits, as far as that is possible; no record may come after. */
+  /** Writes waiting records as far as possible. No record may follow. */
   close(): Promise<void>
 }
 
@@ -20,7 +20,7 @@ interface UsageLogOptions {
   readonly limits?: WriterLimits
 }
 
-/** Opens the writer over `dataDir` and seals what dead processes left half written. Never fails. */
+/** Opens the writer over `dataDir` and repairs the files of dead processes. Never fails. */
 export async function openUsageLog(
   dataDir: string,
   { log, clock, limits = WRITER_LIMITS }: UsageLogOptions,
@@ -38,7 +38,7 @@ export async function openUsageLog(
   }
 }
 
-/** Seals at once and, while there are half lines too young for that, again later. */
+/** Repairs at once, and again later while there are half lines too recent to judge. */
 async function startSealing(folder: string, clock: Clock, log: Log): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined
 
@@ -48,7 +48,7 @@ async function startSealing(folder: string, clock: Clock, log: Log): Promise<{ s
       if (!left) clearInterval(timer)
       else timer ??= setInterval(() => void look(), QUIET_MS).unref()
     } catch (error) {
-      log.error({ err: error }, 'usage files of former processes cannot be looked over')
+      log.error({ err: error }, 'usage files of former processes cannot be checked')
     }
   }
 

@@ -1,16 +1,16 @@
 /**
- * What one chat request leaves behind: a line of raw/usage/date=…/*.ndjson, which the next night counts. The
- * first six keys are the pipeline's (CONTRACT 7); the rest tells an operator what happened.
+ * The usage record of one chat request: a line of raw/usage/date=…/*.ndjson. The pipeline reads the first six keys
+ * (CONTRACT 7); operators read the rest.
  */
 
-/** One try of one provider. */
+/** One attempt at a provider. */
 export interface AttemptRecord {
   /** Model as the caller named it, `author/slug`. */
   readonly model: string
   readonly provider: string
-  /** HTTP status of the provider; null when no reply came. */
+  /** HTTP status of the provider; null without a reply. */
   readonly status: number | null
-  /** Why the attempt did not serve the request; null for the one that did. */
+  /** Why the attempt did not serve the request; null if it did. */
   readonly error_type: string | null
   readonly duration_ms: number
 }
@@ -18,28 +18,30 @@ export interface AttemptRecord {
 export interface UsageRecord {
   /** When the request arrived, ISO 8601 UTC with milliseconds. */
   readonly ts: string
-  /** Unique over all processes: the duplicate rule of the pipeline goes by it. */
+  /** Unique over all processes: the pipeline finds duplicates by it. */
   readonly request_id: string
-  /** The app the request is attributed to; UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) without attribution. */
+  /** The app that the request counts for; UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) if it names none. */
   readonly app_id: number
-  /** Tokens as the serving provider counted them; both null when it reported none. */
+  /** Tokens as counted by the serving provider; both null if it reported none. */
   readonly prompt_tokens: number | null
   readonly completion_tokens: number | null
-  /** Parts of the two that the provider reports by itself: thought, and read from a cache; null where it reported none. */
+  /** Parts of the two counts: reasoning, and read from a cache; null if the provider reported none. */
   readonly reasoning_tokens: number | null
   readonly cached_tokens: number | null
-  /** 1 when a provider served the request, whole or in part; 0 when none did, so that failures rank nobody. */
+  /**
+   * 1 if a provider served the request, whole or in part; otherwise 0, so that failures do not count in the rankings.
+   */
   readonly requests: 0 | 1
-  /** Model and provider that served; null when none did. */
+  /** Model and provider that served; null if none did. */
   readonly model: string | null
   readonly provider: string | null
   readonly account_id: string
   readonly stream: boolean
-  /** HTTP status the caller was given. */
+  /** HTTP status sent to the caller. */
   readonly status: number
-  /** How it ended: whole, cut by the provider after the first token, left by the caller, or never served. */
+  /** The end: whole, cut by the provider after the first token, left by the caller, or never served. */
   readonly outcome: 'completed' | 'cut' | 'left' | 'failed'
-  /** Why the tokens are null, where they are. */
+  /** Why the tokens are null. */
   readonly usage_missing: string | null
   /** From arrival to the first meaningful token and to the end, in milliseconds. */
   readonly first_token_ms: number | null
@@ -47,5 +49,5 @@ export interface UsageRecord {
   readonly attempts: readonly AttemptRecord[]
 }
 
-/** Keeps a record; resolves once it is written, and never rejects: a failed write is kept and tried again. */
+/** Records a request; resolves once the record is written or waits for a retry. Never rejects. */
 export type RecordUsage = (record: UsageRecord) => Promise<void>

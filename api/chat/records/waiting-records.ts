@@ -1,26 +1,25 @@
-/** Usage records that could not be written yet: kept in memory up to a limit, and told in the log once. */
+/** Usage records that wait in memory for a retry, up to a limit; the failure is logged once. */
 import type { Log } from '../../process/log.ts'
 
-/** The log line that carries a record for which there was no other place, in `usage_record`. */
+/** The log line for a record that fits neither file nor memory; `usage_record` holds it. */
 export const LAST_RESORT = 'a usage record could not be written; this is all that is left of it'
 
-/** Lines by the UTC day of their file. A day is failing from its first failed write to the next that succeeds. */
+/** Lines by the UTC day of their file. A day fails from its first failed write to the next successful one. */
 export interface WaitingRecords {
   isFailing(day: string): boolean
-  /** Keeps lines of a failing day; what is too much goes into the log as it is. */
+  /** Keeps lines of a failing day; lines beyond the limit are logged. */
   add(day: string, lines: readonly string[]): void
-  /** Takes note of a write that failed, and keeps its lines. */
+  /** Notes a failed write, and keeps its lines. */
   failed(day: string, lines: readonly string[], error: unknown): void
-  /** The lines that wait now; they stay until they are written. */
+  /** The waiting lines; they stay until they are written. */
   list(): ReadonlyMap<string, readonly string[]>
-  /** Takes note that the first `written` lines of a day are written. */
+  /** Notes that the first `written` lines of a day are written. */
   succeeded(day: string, written: number): void
   count(): number
-  /** Puts all lines into the log. */
+  /** Logs all lines. */
   reportAll(): void
 }
 
-/** An empty waiting room for at most `maxBytes` of lines. */
 export function createWaitingRecords(log: Log, maxBytes: number): WaitingRecords {
   const failing = new Set<string>()
   const days = new Map<string, string[]>()

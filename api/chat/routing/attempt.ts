@@ -1,4 +1,4 @@
-/** One try of one provider: its deadlines, and what is noted of it. */
+/** One attempt at a provider: its deadlines and its record. */
 import type { Trial } from './breaker.ts'
 import type { Target } from './candidates.ts'
 import { AttemptFailure } from './failure.ts'
@@ -11,13 +11,13 @@ export class Attempt {
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
-  /** From when on a sign of life prolongs nothing, on the clock of `performance`. */
+  /** Until when keep-alives extend the deadline, on the clock of `performance`. */
   #prolongedUntil = Infinity
   #status: number | null = null
   #wasSuspended = false
   readonly #isCutShort: boolean
 
-  /** Begins the attempt; `leftMs` is what the request has left for it. */
+  /** Begins the attempt; `leftMs` is the remaining time of the request. */
   constructor(target: Target, trial: Trial, leftMs: number) {
     this.target = target
     this.trial = trial
@@ -26,7 +26,7 @@ export class Attempt {
     this.#total = setTimeout(() => this.abort(this.#outOfTime()), Math.min(totalMs, leftMs))
   }
 
-  /** Ends what is under way; its reason is the failure. */
+  /** Aborts the attempt; its reason is the failure. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
@@ -41,8 +41,8 @@ export class Attempt {
   }
 
   /**
-   * From now on a stream may be silent for `ms`: until its first token, or between two parts. Where signs of life
-   * prolong that, they do so for `atMostMs` in all.
+   * From here on a stream may be silent for `ms`: until its first token, or between two parts. Keep-alives extend that,
+   * to `atMostMs` in all.
    */
   expectWithin(ms: number, atMostMs = Infinity): void {
     clearTimeout(this.#silence)
@@ -56,13 +56,13 @@ export class Attempt {
       this.#silence?.refresh()
   }
 
-  /** The stream is not being read, since the client is slow: its silence says nothing. */
+  /** The stream is not being read, since the client is slow: silence is not the provider's. */
   suspend(): void {
     clearTimeout(this.#silence)
     this.#wasSuspended = true
   }
 
-  /** The attempt is over; the record of it. */
+  /** Ends the attempt; returns its record. */
   end(failure: AttemptFailure | undefined): AttemptRecord {
     clearTimeout(this.#total)
     clearTimeout(this.#silence)
@@ -75,7 +75,7 @@ export class Attempt {
     }
   }
 
-  /** Time that a client took to read, or other attempts before it, is not the provider's. */
+  /** Time spent by the client or by earlier attempts is not the provider's. */
   #outOfTime(): AttemptFailure {
     if (this.#wasSuspended) return new AttemptFailure('notRead')
     return new AttemptFailure(this.#isCutShort ? 'outOfTime' : 'timeout')

@@ -1,25 +1,25 @@
 /**
- * Circuit breakers, one per provider and model: a candidate that keeps failing is tried last for a while, never
- * left out. So a request still gets its answer when all of them are open. Last means after the other providers of
- * its model: in which order the models are tried is the caller's to say (CONTRACT 6).
+ * Circuit breakers, one per provider and model: a failing candidate is tried last for a while, but never left out. So a
+ * request is served even when all breakers are open. "Last" is among the providers of its model: the caller decides the
+ * order of models (CONTRACT 6).
  */
 import type { ChatObserver, Candidate } from '../observer.ts'
 
 interface BreakerRules {
-  /** Time that is looked back on, in milliseconds. */
+  /** Length of the window, in milliseconds. */
   readonly windowMs: number
-  /** Attempts in that time that are needed for a judgement. */
+  /** Minimum number of attempts in the window. */
   readonly minimum: number
-  /** Share of failures that opens. */
+  /** Share of failures that opens the breaker. */
   readonly failedShare: number
-  /** Failures in a row that open at once. */
+  /** Failures in a row that open it at once. */
   readonly inARow: number
-  /** How long a breaker stays open, unless the provider says how long; and how long that may be. */
+  /** How long a breaker stays open by default, and at most if the provider names a time. */
   readonly openMs: number
   readonly openMsAtMost: number
 }
 
-/** The rules in force unless a test brings its own. */
+/** The default rules. */
 export const BREAKER_RULES: BreakerRules = {
   windowMs: 30_000,
   minimum: 5,
@@ -29,10 +29,9 @@ export const BREAKER_RULES: BreakerRules = {
   openMsAtMost: 300_000,
 }
 
-/** How an attempt ended, for the breaker: `neutral` says nothing of the provider. */
+/** The end of an attempt for the breaker: `neutral` shows nothing about the provider's health. */
 export type AttemptResult = 'served' | 'failed' | 'neutral'
 
-/** An attempt, as the breaker of its candidate knows it. */
 export interface Trial {
   readonly candidate: Candidate
   /** How often the breaker had opened when the attempt began. */
@@ -40,17 +39,17 @@ export interface Trial {
 }
 
 export interface Breakers {
-  /** The candidates in the order in which to try them: of each model, those that are open last. */
+  /** The candidates in the order to try them: the open ones of each model come last. */
   order<Item extends Candidate>(candidates: readonly Item[]): readonly Item[]
-  /** An attempt begins; gives what `ended` takes. */
+  /** An attempt begins; pass the result to `ended`. */
   began(candidate: Candidate): Trial
-  /** It ended. `retryAfterSeconds` is what the provider asked for. */
+  /** It ended. `retryAfterSeconds` is the provider's own value. */
   ended(trial: Trial, result: AttemptResult, retryAfterSeconds?: number): void
-  /** Forgets all other candidates, which are no longer configured; what was open of them is told to be closed. */
+  /** Drops all other candidates, which are not configured any more; their open breakers are reported as closed. */
   keepOnly(candidates: readonly Candidate[]): void
 }
 
-/** Breakers over all candidates. `now` gives milliseconds of a clock that never goes back. */
+/** Breakers over all candidates. `now` is a monotonic clock in milliseconds. */
 export function createBreakers(
   observer: Pick<ChatObserver, 'breakerChanged'>,
   { rules = BREAKER_RULES, now = () => performance.now() }: { rules?: BreakerRules; now?: () => number } = {},
@@ -87,9 +86,9 @@ export function createBreakers(
       if (breaker.isOpen !== wasOpen) notify(breaker.candidate, breaker.isOpen)
     },
     keepOnly(candidates) {
-      const kept = new Set(candidates.map(keyOf))
+      const configured = new Set(candidates.map(keyOf))
       for (const [key, breaker] of breakers) {
-        if (kept.has(key)) continue
+        if (configured.has(key)) continue
         breakers.delete(key)
         if (breaker.isOpen) notify(breaker.candidate, false)
       }
@@ -109,19 +108,18 @@ interface Second {
   failed: number
 }
 
-/** How an attempt ended. */
 interface Outcome {
   readonly result: AttemptResult
   readonly retryAfterSeconds: number | undefined
 }
 
-/** One provider of one model. Times are milliseconds of the same clock. */
+/** The breaker of one candidate. Times are milliseconds of the same clock. */
 class Breaker {
   readonly candidate: Candidate
   readonly #rules: BreakerRules
   #seconds: Second[] = []
   #failedInARow = 0
-  /** Undefined while it is closed. Afterwards one attempt at a time probes whether it may close. */
+  /** Undefined while closed. After that time, one attempt at a time probes whether it may close. */
   #openUntil: number | undefined
   #probe: Trial | undefined
   #openings = 0
@@ -151,7 +149,7 @@ class Breaker {
     if (result === 'failed' && retryAfterSeconds !== undefined) {
       return this.#open(now, retryAfterSeconds * 1000)
     }
-    // What began before it opened, a long stream for instance, tells of a provider as it was then.
+    // An attempt from before the opening, such as a long stream, shows an earlier state of the provider.
     if (trial.openings !== this.#openings) return
     this.#count(now, result)
     if (result === 'served') this.#openUntil = undefined

@@ -1,4 +1,4 @@
-/** Which providers may answer a request, in the order in which they are asked. */
+/** The providers for a request, in the order of fallback. */
 import { ApiError } from '../../http/errors.ts'
 import { MODELS_PATH } from '../../paths.ts'
 import { shorten } from '../../untrusted/shorten.ts'
@@ -6,22 +6,22 @@ import type { Configuration, Provider } from './configuration.ts'
 import type { Candidate } from '../observer.ts'
 import { invalidRequest, type ChatRequest } from '../protocol/request.ts'
 
-/** A candidate with the way to it. */
+/** A candidate with its provider. */
 export interface Target extends Candidate {
   readonly upstream: Provider
 }
 
-/** Seconds after which it makes sense to ask again where the operator has to do something first. */
+/** Retry-After in seconds when an operator has to act first. */
 const OPERATOR_SECONDS = 60
 
-/** All that can be asked. */
+/** All configured candidates. */
 export function candidatesIn({ models }: Configuration): readonly Candidate[] {
   return [...models].flatMap(([model, providers]) => providers.map(({ name }) => ({ model, provider: name })))
 }
 
 /**
- * The providers of the models that were asked for: model after model, each in the order of the configuration.
- * @throws {ApiError} 400 for a model that is not configured, 503 when there is nothing to ask.
+ * The providers of the requested models: model after model, each in the order of the configuration.
+ * @throws {ApiError} 400 for a model that is not configured, 503 without an available provider.
  */
 export function candidatesFor(
   request: ChatRequest,
@@ -38,13 +38,13 @@ export function candidatesFor(
   const unknown = request.models.filter((model) => !models.has(model))
   if (unknown.length > 0) {
     const names = unknown.map((model) => `"${shorten(model)}"`).join(', ')
-    throw invalidRequest(`Unknown model: ${names}; ${MODELS_PATH} lists those there are`)
+    throw invalidRequest(`Unknown model: ${names}; ${MODELS_PATH} lists the models`)
   }
   const targets = request.models.flatMap((model) =>
     (models.get(model) ?? []).map((upstream) => ({ model, provider: upstream.name, upstream })),
   )
   if (targets.length === 0) {
-    throw unavailable('No provider of the model can be asked: the operator has to set their keys')
+    throw unavailable('No provider of the model is available: the operator has to set their keys')
   }
   return targets
 }

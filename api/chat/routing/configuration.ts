@@ -1,4 +1,4 @@
-/** The routing configuration (CONTRACT 6): which models there are, and which providers serve them. */
+/** The routing configuration (CONTRACT 6): models and the providers that serve them. */
 import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { OperatorError } from '../../http/errors.ts'
@@ -8,46 +8,45 @@ import { modelDetailsSchema, type ModelDetails } from './model-details.ts'
 interface Timeouts {
   /** To the first meaningful token of a stream. */
   readonly firstTokenMs: number
-  /** To the same, of a stream that shows signs of life: comments, or chunks that say nothing. */
+  /** To the same, while the stream sends keep-alives: comments or empty chunks. */
   readonly keepAliveMs: number
-  /** Between two parts of a stream after that. */
+  /** Between two later parts of a stream. */
   readonly idleMs: number
-  /** For one reply as a whole. */
+  /** For one whole reply. */
   readonly totalMs: number
 }
 
 /** One provider of one model. */
 export interface Provider {
   readonly name: string
-  /** Where completions are posted to. */
+  /** Where completions are posted. */
   readonly url: URL
-  /** What the provider calls the model. */
+  /** The provider's name for the model. */
   readonly model: string
-  /** Headers of each request, the key among them: for this provider alone. */
+  /** Headers of each request, including the key: for this provider alone. */
   readonly headers: Readonly<Record<string, string>>
   readonly timeouts: Timeouts
-  /** Whether a stream may be asked for its usage: some providers refuse the option. */
+  /** Whether to request the usage of a stream: some providers reject the option. */
   readonly includeUsage: boolean
-  /** Fields of a request that are not passed on, since the provider refuses them. */
+  /** Fields of a request that are dropped, since the provider rejects them. */
   readonly drop: readonly string[]
 }
 
 export interface Configuration {
-  /** Providers that can be asked, by model, in the order of the file. */
+  /** Available providers by model, in the order of the file. */
   readonly models: ReadonlyMap<string, readonly Provider[]>
-  /** What is told of each model. */
   readonly details: ReadonlyMap<string, ModelDetails>
-  /** How long one request may take with all its attempts, in milliseconds. */
+  /** Maximum time of one request with all its attempts, in milliseconds. */
   readonly totalMs: number
-  /** How many models a request may name in `models`. */
+  /** Maximum number of models in `models`. */
   readonly modelsPerRequest: number
-  /** When the file was written last, in seconds of Unix time. */
+  /** Last change of the file, in seconds of Unix time. */
   readonly writtenAt: number
-  /** What is configured and yet cannot be used, a sentence each. */
+  /** A sentence for each configured provider that cannot be used. */
   readonly warnings: readonly string[]
 }
 
-/** Headers that are ours to set, or the connection's. */
+/** Headers that the router or the connection sets. */
 const RESERVED_HEADERS = [
   'accept',
   'accept-encoding',
@@ -77,7 +76,7 @@ const baseUrl = z
 const headersSchema = z.record(
   z
     .string()
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is no header name')
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
     .refine((name) => !RESERVED_HEADERS.includes(name.toLowerCase()), 'is set by the service itself'),
   z.union([headerValue, z.strictObject({ env: variable })]),
 )
@@ -131,7 +130,7 @@ const DEFAULT_MODELS_PER_REQUEST = 10
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.
- * @throws {OperatorError} that lists every fault of the file at once.
+ * @throws {OperatorError} that lists every fault of the file.
  */
 export async function readConfiguration(
   path: string,
@@ -156,20 +155,20 @@ export async function readConfiguration(
   }
 }
 
-/** What the file says, and when it was written, in seconds of Unix time. */
+/** The file's content and the time of its last change, in seconds of Unix time. */
 async function readJsonFile(path: string): Promise<{ readonly json: unknown; readonly writtenAt: number }> {
   try {
-    // Both of one handle: the file may be replaced or removed at any moment.
+    // One handle for both: the file may be replaced at any moment.
     await using file = await open(path)
     const { mtimeMs } = await file.stat()
     return { json: JSON.parse(await file.readFile('utf8')), writtenAt: Math.floor(mtimeMs / 1000) }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw faulty(path, error instanceof SyntaxError ? `it is no JSON: ${reason}` : reason, error)
+    throw faulty(path, error instanceof SyntaxError ? `it is not JSON: ${reason}` : reason, error)
   }
 }
 
-/** All faults, a line or two each; of a key that is wrong, what is wrong with it. */
+/** All faults, a line or two each; for an invalid key the reason. */
 function describe(error: z.ZodError): string {
   const issues = error.issues.flatMap((issue) =>
     issue.code === 'invalid_key' ? issue.issues.map((inner) => ({ ...inner, path: issue.path })) : [issue],
@@ -181,7 +180,7 @@ function faulty(path: string, reason: string, cause?: unknown): OperatorError {
   return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
-/** The provider as it is asked; undefined, with a warning, when a secret it needs is not there. */
+/** The provider as it is called; undefined, with a warning, if a secret is missing. */
 function toProvider(
   model: string,
   {

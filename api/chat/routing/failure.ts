@@ -1,6 +1,6 @@
-/** Why a provider did not serve a request, and what follows from it. */
+/** Why a provider did not serve a request, and the consequences. */
 
-/** Stable names of failures, for clients and records: the vocabulary that the SDKs of the field know. */
+/** Stable names of failures, for clients and records; the SDKs know these words. */
 export type ErrorType =
   | 'authentication'
   | 'content_policy_violation'
@@ -18,32 +18,31 @@ interface FailureRule {
   readonly errorType: ErrorType
   /** Follows the name of the provider. */
   readonly sentence: string
-  /** Whether the provider refuses the request itself: a fault of the caller's, where every provider says so. */
+  /** Whether the provider rejects the request itself: 400 if every provider does. */
   readonly refusesRequest?: true
-  /** Whether the other providers of the model would say the same, so that only another model can help. */
+  /** Whether other providers of the model would fail alike, so that only another model can help. */
   readonly endsModel?: true
-  /** Whether it says nothing of the provider's health. */
+  /** Whether the failure shows nothing about the provider's health. */
   readonly harmless?: true
 }
 
-/** The provider's trouble with this service's key, account or model name: never the caller's. */
-const OURS = {
+/** The provider rejects this service's key, account or model name: never the caller's fault. */
+const OPERATOR_FAULT = {
   errorType: 'provider_unavailable',
   sentence: 'did not accept the request of this service',
 } as const
 
-/** Each kind of failure with its consequences. */
 const RULES = {
   connection: { errorType: 'provider_unavailable', sentence: 'could not be reached' },
   timeout: { errorType: 'timeout', sentence: 'did not answer in time' },
   rateLimited: { errorType: 'rate_limit_exceeded', sentence: 'takes no more requests for now' },
   overloaded: { errorType: 'provider_overloaded', sentence: 'is overloaded' },
   failed: { errorType: 'provider_unavailable', sentence: 'failed' },
-  denied: OURS,
-  outOfCredit: OURS,
-  // No rate limit: waiting does not bring the quota back.
-  quotaUsedUp: OURS,
-  noSuchModel: OURS,
+  denied: OPERATOR_FAULT,
+  outOfCredit: OPERATOR_FAULT,
+  // Not a rate limit: waiting does not restore the quota.
+  quotaUsedUp: OPERATOR_FAULT,
+  noSuchModel: OPERATOR_FAULT,
   invalidReply: { errorType: 'provider_unavailable', sentence: 'sent a reply that cannot be used' },
   cut: { errorType: 'provider_unavailable', sentence: 'ended its reply before it was whole' },
   refused: {
@@ -84,31 +83,31 @@ const RULES = {
     sentence: 'did not answer in the time that the request had left',
     harmless: true,
   },
-  // Found out once the reply has begun: no other provider is asked.
+  // Found once the reply has begun: no other provider is tried.
   notRead: {
     errorType: 'timeout',
     sentence: 'was cut off, since the caller did not read its reply',
     harmless: true,
   },
-  // The caller is gone, or the service stops: nobody waits for an answer any more.
-  abandoned: { errorType: 'server', sentence: 'was not waited for', endsModel: true, harmless: true },
+  // The caller left, or the service stops.
+  abandoned: { errorType: 'server', sentence: 'was abandoned', endsModel: true, harmless: true },
 } as const satisfies Readonly<Record<string, FailureRule>>
 
 export type FailureKind = keyof typeof RULES
 
 interface FailureFacts {
-  /** HTTP status of the provider, where the failure has one of its own. */
+  /** HTTP status of the provider, if there is one. */
   readonly status?: number | undefined
-  /** Seconds after which the provider wants to be asked again. */
+  /** The provider's Retry-After in seconds. */
   readonly retryAfterSeconds?: number | undefined
-  /** What the provider calls it: one word, for the log. */
+  /** The provider's word for it, for the log. */
   readonly code?: string | undefined
-  /** The provider's own message: for the log, once it is free of keys. */
+  /** The provider's message for the log, with keys removed. */
   readonly detail?: string | undefined
   readonly cause?: unknown
 }
 
-/** One provider did not serve the request. The message names no secret and quotes nothing of the provider's. */
+/** One provider did not serve the request. The message holds no secret and no text of the provider. */
 export class AttemptFailure extends Error {
   override readonly name = 'AttemptFailure'
   readonly kind: FailureKind

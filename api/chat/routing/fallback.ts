@@ -1,4 +1,4 @@
-/** Asks one provider after another until one serves the request. */
+/** Tries one provider after another until one serves the request. */
 import type { Log } from '../../process/log.ts'
 import { Attempt } from './attempt.ts'
 import type { Breakers } from './breaker.ts'
@@ -17,28 +17,28 @@ interface FallbackTools {
   readonly log: Log
 }
 
-/** A request with those who may serve it. */
+/** A request with its candidates. */
 export interface Routed {
   readonly call: ChatCall
   readonly targets: readonly Target[]
-  /** How long it may take with all its attempts, in milliseconds. */
+  /** Maximum time of all attempts, in milliseconds. */
   readonly totalMs: number
 }
 
-/** How an attempt is made: resolves once the provider serves, or throws. `isLastModel`: no other one is left. */
+/** Makes an attempt: resolves once the provider serves, or throws. `isLastModel`: no other model is left. */
 type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
 
 export interface Fallback {
   /**
-   * The first attempt that serves, which the caller ends with `ended`.
-   * @throws {ApiError} when none does.
+   * The first attempt that serves; the caller ends it with `ended`.
+   * @throws {ApiError} if none does.
    */
   firstServing<Served>(routed: Routed, serve: Serve<Served>): Promise<readonly [Attempt, Served]>
-  /** An attempt that served is over: `failure` where it was cut on the way. */
+  /** Ends an attempt that served; `failure` if it was cut. */
   ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void
 }
 
-/** The loop over candidates, with its breakers and what it tells of its work. */
+/** The loop over candidates, with its breakers, observer and log. */
 export function createFallback({ breakers, observer, log }: FallbackTools): Fallback {
   function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
     const { model, provider } = attempt.target
@@ -87,7 +87,7 @@ export function createFallback({ breakers, observer, log }: FallbackTools): Fall
   }
 }
 
-/** What the log says of a failure. */
+/** The log fields of a failure. */
 function factsOf(
   { target }: Attempt,
   { kind, code, detail, cause }: AttemptFailure,

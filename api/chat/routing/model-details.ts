@@ -1,4 +1,4 @@
-/** What the routing configuration may tell of a model, for clients that ask how much it takes. */
+/** Details of a model in the routing configuration, for clients that query its limits and prices. */
 import { z } from 'zod'
 
 const tokens = z.int().min(1)

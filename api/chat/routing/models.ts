@@ -1,18 +1,18 @@
-/** The models that are configured now; the file is read again when the operator says so. */
+/** The configured models; an operator can reload the file. */
 import { OperatorError } from '../../http/errors.ts'
 import type { Log } from '../../process/log.ts'
 import { readConfiguration, type Configuration } from './configuration.ts'
 
 export interface Models {
-  /** What is in force; undefined when no MODELS_FILE is set. */
+  /** The current configuration; undefined without MODELS_FILE. */
   current(): Configuration | undefined
-  /** Reads the file again; what was in force stays when it is faulty, and the log says why. */
+  /** Reads the file again. If it is invalid, the current configuration stays, and the log has the reason. */
   reload(): Promise<void>
 }
 
 /**
  * Reads the configuration at `path`.
- * @throws {OperatorError} when it is faulty.
+ * @throws {OperatorError} if it is invalid.
  */
 export async function openModels(
   path: string | undefined,
@@ -36,7 +36,7 @@ export async function openModels(
         configuration = await read(path)
       } catch (error) {
         if (!(error instanceof OperatorError)) throw error
-        log.error({ err: error }, 'models not reloaded; what was in force stays')
+        log.error({ err: error }, 'models not reloaded; the current configuration stays')
       }
     },
   }

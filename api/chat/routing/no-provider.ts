@@ -1,20 +1,19 @@
-/** What a caller is told when no provider served its request (CONTRACT 6). */
+/** The error when no provider served a request (CONTRACT 6). */
 import { ApiError } from '../../http/errors.ts'
 import type { AttemptFailure, ErrorType } from './failure.ts'
 import type { Candidate } from '../observer.ts'
 
-/** A candidate that failed, and why. */
 export interface FailedAttempt {
   readonly candidate: Candidate
   readonly failure: AttemptFailure
-  /** HTTP status of the provider; null when no reply came. */
+  /** HTTP status of the provider; null without a reply. */
   readonly status: number | null
 }
 
-// Clients try again by themselves, some for an hour: this keeps them from doing it at once.
+// Delays clients that retry by themselves, some for an hour.
 const RETRY_AFTER_SECONDS = 5
 
-/** What a caller can do most about comes first: agents shorten their context, and ask again. */
+/** The most useful error for the caller comes first: agents shorten their context and retry. */
 const REFUSALS: readonly ErrorType[] = [
   'context_length_exceeded',
   'payload_too_large',
@@ -23,8 +22,8 @@ const REFUSALS: readonly ErrorType[] = [
 ]
 
 /**
- * The error for attempts of which none served: 400 when each refused the request itself, 429 when all were rate-limited,
- * 408 when all took too long or there was no time for any, 502 otherwise. Providers' own 401, 402 and bodies stay inside.
+ * The error for failed attempts: 400 if each rejected the request itself, 429 if all were rate-limited, 408 if all
+ * timed out or no time was left, otherwise 502. Providers' own 401, 402 and bodies are never passed on.
  */
 export function noProviderAvailable(attempts: readonly FailedAttempt[]): ApiError {
   if (attempts.length === 0) return noTimeLeft()
@@ -46,8 +45,8 @@ export function noProviderAvailable(attempts: readonly FailedAttempt[]): ApiErro
 
 function noTimeLeft(): ApiError {
   const message =
-    'No provider was asked: the time of the request was over before all of it had arrived; ' +
-    'send it faster, or have limits.total_ms of the routing configuration raised'
+    'No provider was tried: the request took longer than its time limit to arrive; ' +
+    'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
   const metadata = { error_type: 'timeout', provider_name: null, previous_errors: [] }
   return new ApiError(408, message, { metadata })
 }
@@ -66,7 +65,7 @@ function errorTypeOf(status: 400 | 408 | 429 | 502, attempts: readonly FailedAtt
   return types.every((type) => type === 'server') ? 'server' : 'provider_unavailable'
 }
 
-/** OpenAI's clients ask X-Should-Retry whether to send a request again that would only fail again. */
+/** OpenAI's clients read X-Should-Retry to decide whether to resend a request. */
 function retryHeaders(status: number, attempts: readonly FailedAttempt[]): Record<string, string> {
   const areUsedUp = attempts.every(({ failure }) => failure.kind === 'quotaUsedUp')
   if (status === 400 || areUsedUp) return { 'X-Should-Retry': 'false' }

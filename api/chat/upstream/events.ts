@@ -1,52 +1,52 @@
-/** The events of a provider's reply, whatever form it has: server-sent events, JSON, or a line of JSON each. */
+/** The events of a provider's reply in any form: server-sent events, JSON, or JSON lines. */
 import type { Readable } from 'node:stream'
 import { createParser, type EventSourceMessage, type ParseError } from 'eventsource-parser'
 import { isObject, objectsIn, parseJson, type JsonObject } from '../../untrusted/json.ts'
 import { AttemptFailure } from '../routing/failure.ts'
 import { REPLY_BYTES } from './reply-body.ts'
 
-/** What follows the last event of a stream. */
+/** The last event of a stream. */
 const DONE = '[DONE]'
 
-/** Whether data says so: some put it between quotes. */
+/** Some providers quote it. */
 export function isDone(data: string): boolean {
   return /^\s*"?\[DONE\]"?\s*$/i.test(data)
 }
 
-/** One event. Its name says something only where it names an error. */
+/** One event. Its name matters only for errors. */
 export type ProviderEvent = Pick<EventSourceMessage, 'event' | 'data'>
 
-/** Whether the name of an event says that its data are an error. */
+/** Whether the name of an event marks its data as an error. */
 export function namesError(event: string | undefined): boolean {
   return event !== undefined && /error|exception/i.test(event)
 }
 
-/** Characters that one event of a provider may have: models that make images send a whole one in base64. */
+/** Maximum characters of one event: image models send a whole image in base64. */
 const EVENT_CHARACTERS = 16 * 1024 * 1024
 
-/** How a body begins that is no stream of events, whatever its type says. */
+/** Such a body is not a stream of events, whatever its content type. */
 const JSON_BEGINS = /^\s*[[{]/
 
 /**
- * The events in `body`, those of one read together: none for a comment, which is a sign of life. The body is left as
- * it is when reading stops.
+ * The events in `body`, grouped by read; an empty group for a comment, which is a keep-alive. The body stays open when
+ * reading stops.
  */
 export async function* readEvents(body: Readable): AsyncGenerator<readonly ProviderEvent[], void> {
   const parser = createEventParser()
   const decoder = new TextDecoder()
-  let kept = ''
+  let buffered = ''
   let form: 'unknown' | 'events' | 'json' = 'unknown'
   for await (const part of body.iterator({ destroyOnReturn: false })) {
     const text = decoder.decode(part, { stream: true })
     if (form === 'unknown' && text.trim() !== '') form = JSON_BEGINS.test(text) ? 'json' : 'events'
     if (form === 'events') yield parser.read(text)
-    else kept += text
-    if (kept.length > REPLY_BYTES) throw new AttemptFailure('invalidReply', { code: 'reply_too_large' })
+    else buffered += text
+    if (buffered.length > REPLY_BYTES) throw new AttemptFailure('invalidReply', { code: 'reply_too_large' })
   }
-  yield form === 'json' ? eventsOfJson(kept) : parser.end()
+  yield form === 'json' ? eventsOfJson(buffered) : parser.end()
 }
 
-/** The events of a whole body; none where it is of no form that is known. */
+/** The events of a whole body; empty if its form is unknown. */
 export function eventsOfText(text: string): readonly ProviderEvent[] {
   if (JSON_BEGINS.test(text)) return eventsOfJson(text)
   const parser = createEventParser()
@@ -60,7 +60,7 @@ function eventsOfJson(text: string): readonly ProviderEvent[] {
   return linesOf(text) ?? [{ data: text }]
 }
 
-/** A whole completion as the event that says the same: for providers that do not stream. */
+/** A whole completion as an event, for providers that do not stream. */
 function eventsOf(value: unknown): readonly ProviderEvent[] {
   if (!isObject(value) || !Array.isArray(value['choices'])) return [{ data: JSON.stringify(value) }]
   const { choices, ...rest } = value
@@ -78,14 +78,14 @@ function withIndexes(message: unknown): unknown {
   return { ...message, tool_calls: calls }
 }
 
-/** Events of which each has a line of its own, without the blank lines between; undefined where they are none. */
+/** The events of a body with one event a line and no blank lines between; undefined for any other form. */
 function linesOf(text: string): readonly ProviderEvent[] | undefined {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const areEvents = lines.every((line) => isDone(line) || isObject(parseJson(line)))
   return areEvents ? lines.map((data) => ({ data })) : undefined
 }
 
-/** A parser that gives the events of what it reads. */
+/** A parser that returns the events of its input. */
 function createEventParser() {
   let events: ProviderEvent[] = []
   let tooLarge = false
@@ -97,7 +97,7 @@ function createEventParser() {
     },
     onError: (error: ParseError) => {
       if (error.type === 'max-buffer-size-exceeded') tooLarge = true
-      // llama.cpp tells an error by a field of its own.
+      // llama.cpp marks an error by a field of its own.
       else if (error.field === 'error') events.push({ event: 'error', data: error.value ?? '' })
     },
   })
@@ -108,6 +108,6 @@ function createEventParser() {
     events = []
     return taken
   }
-  // Some servers end without the blank line that ends an event.
+  // Some servers omit the blank line after the last event.
   return { read, end: () => read('\n\n') }
 }

@@ -1,10 +1,10 @@
 /**
- * What the errors of providers mean, as data: the first row that matches an error gives its kind. A status alone
- * means little: one provider answers a bad key with 400, another an empty account with 429.
+ * The meaning of providers' errors, as a table: the first matching row gives the kind. A status alone means little: one
+ * provider rejects a bad key with 400, another an empty account with 429.
  */
 import type { FailureKind } from '../routing/failure.ts'
 
-/** A row matches where each of its conditions does. */
+/** A row matches if all its conditions do. */
 interface FailureRow {
   readonly kind: FailureKind
   /** One of these HTTP statuses. */
@@ -15,7 +15,7 @@ interface FailureRow {
   readonly message?: RegExp
 }
 
-/** Any of these expressions, upper or lower case. */
+/** Any of these expressions, in upper or lower case. */
 function anyOf(...patterns: readonly string[]): RegExp {
   return new RegExp(patterns.join('|'), 'i')
 }
@@ -82,7 +82,7 @@ const LENGTH_MESSAGE = anyOf(
   '(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
 )
 
-// OpenAI and Groq, with 429 or 413: one request alone is more than the tokens of a minute, so waiting does not help.
+// OpenAI and Groq, with 429 or 413: this one request exceeds the tokens of a minute, so waiting does not help.
 const LARGER_THAN_A_MINUTE = anyOf(
   'request too large for',
   'tokens must be reduced',
@@ -233,7 +233,7 @@ const LIMIT_WORDS = [
   '1302', // Zhipu
 ]
 
-/** MiniMax answers with 200 and a number of its own in base_resp. */
+/** MiniMax answers with 200 and its own number in base_resp. */
 const MINIMAX: readonly FailureRow[] = [
   { kind: 'rateLimited', status: [200], word: ['1002', '1039'] },
   { kind: 'denied', status: [200], word: ['1004', '2049'] },
@@ -243,7 +243,7 @@ const MINIMAX: readonly FailureRow[] = [
   { kind: 'timeout', status: [200], word: ['1001'] },
 ]
 
-/** What a provider means by 429 that is no rate limit. */
+/** Other meanings of 429 than a rate limit. */
 const TOO_MUCH: readonly FailureRow[] = [
   { kind: 'tooLong', message: LARGER_THAN_A_MINUTE },
   { kind: 'quotaUsedUp', word: ['insufficient_quota', 'exceeded_current_quota_error'] }, // OpenAI, Moonshot
@@ -280,7 +280,7 @@ const BY_MESSAGE: readonly FailureRow[] = [
   { kind: 'rateLimited', message: /rate.?limit|too many requests/i },
 ]
 
-/** What is left to the status: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). */
+/** By status alone: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). */
 const BY_STATUS: readonly FailureRow[] = [
   { kind: 'refused', status: [200], word: ['2013'] }, // MiniMax
   { kind: 'refused', status: [400, 415, 422] },
@@ -291,7 +291,7 @@ const BY_STATUS: readonly FailureRow[] = [
   { kind: 'overloaded', status: [498, 503, 529] },
 ]
 
-/** The rows, in the order in which they are tried. */
+/** The rows, in the order of matching. */
 export const FAILURE_TABLE: readonly FailureRow[] = [
   ...MINIMAX,
   ...TOO_MUCH,

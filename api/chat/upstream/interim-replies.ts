@@ -1,4 +1,4 @@
-/** Connections on which an unasked-for `100 Continue` does no harm. */
+/** Connections that ignore an unrequested `100 Continue`. */
 import { Socket } from 'node:net'
 import { buildConnector } from 'undici'
 
@@ -6,15 +6,15 @@ const CONTINUE = 'HTTP/1.1 100'
 const END_OF_HEAD = '\r\n\r\n'
 
 /**
- * Opens connections in at most `timeout` milliseconds. A client discards a 1xx that it did not ask for (RFC 9110,
- * 15.2); undici instead takes a 100 for a broken connection, so it does not get to see one.
+ * Opens connections in at most `timeout` milliseconds. A client discards an unrequested 1xx (RFC 9110, 15.2), but
+ * undici takes a 100 for a broken connection; so it is hidden from undici.
  */
 export function connectDiscardingContinue(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout })
   return (options, callback) =>
     connect(options, (...result) => {
       const [, socket] = result
-      // Where nobody listens it is undefined, whatever the types say.
+      // Undefined if nobody listens, despite its type.
       if (socket instanceof Socket) discardContinue(socket)
       callback(...result)
     })

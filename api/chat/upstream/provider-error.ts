@@ -1,11 +1,11 @@
-/** Reads the errors of providers, whatever their form, and tells what they mean. */
+/** Classifies the errors of providers, in any form. */
 import { isObject, objectsIn, type JsonObject } from '../../untrusted/json.ts'
 import { AttemptFailure, type FailureKind } from '../routing/failure.ts'
 import { FAILURE_TABLE } from './failure-table.ts'
 
-/** What a provider says of an error. */
+/** An error as the provider describes it. */
 interface ProviderError {
-  /** The HTTP status, or the one that a reply of 200 names inside. */
+  /** The HTTP status, or the status inside a reply of 200. */
   readonly status: number
   /** Codes, types and reasons, in lower case. */
   readonly words: readonly string[]
@@ -40,7 +40,7 @@ const WAIT =
   /(?:(?:try again|retry) (?:in|after)|please wait) (?:([\d.hms]*\d[\d.]*m?[hms])\b|(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?))/i
 const RETRY_SECONDS_AT_MOST = 3600
 
-/** Members by which data without choices and usage is known as an error. */
+/** Members that mark data without choices and usage as an error. */
 const ERROR_KEYS = [
   'message',
   'Message',
@@ -57,8 +57,8 @@ const ERROR_KEYS = [
 /**
  * The failure behind an error of a provider.
  * @param status HTTP status of the reply.
- * @param body its body as JSON, or as text where it is none.
- * @param retryAfterMs milliseconds after which the headers say to ask again.
+ * @param body its body as parsed JSON, otherwise as text.
+ * @param retryAfterMs the wait in milliseconds from the headers.
  */
 export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
   const parts = partsOf(body)
@@ -74,7 +74,7 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
   })
 }
 
-/** Whether data of a stream, or a whole reply, is an error instead of a part of an answer. */
+/** Whether data of a stream, or a whole reply, is an error instead of an answer. */
 export function isError(value: JsonObject): boolean {
   const { error, base_resp: minimax, choices } = value
   if (isErrorValue(error)) return true
@@ -96,7 +96,7 @@ function kindOf({ status, words, message }: ProviderError): FailureKind {
   return status < 500 ? 'denied' : 'failed'
 }
 
-/** The objects that say something of an error: it stands alone, in a list, or under `error`, with details below it. */
+/** The objects that describe an error: it stands alone, in a list, or under `error`, with details below it. */
 function partsOf(body: unknown): readonly JsonObject[] {
   const outer = Array.isArray(body) ? objectsIn(body)[0] : body
   if (!isObject(outer)) return []
@@ -126,7 +126,7 @@ function messageIn(body: unknown, parts: readonly JsonObject[]): string {
   return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
 }
 
-/** Some send each member of an error with every reply, empty or 0 where nothing is wrong. */
+/** Some providers send every error member with every reply, empty or 0 without an error. */
 function isErrorValue(value: unknown): boolean {
   return isKnown(value) && value !== '' && value !== false && Number(value) !== 0
 }
@@ -139,14 +139,14 @@ function isErrorStatus(number: number): boolean {
   return Number.isInteger(number) && number >= 400 && number <= 599
 }
 
-/** Gemini tells a duration, others a number of seconds. */
+/** Gemini sends a duration, others a number of seconds. */
 function statedWait({ retryDelay, retry_after: seconds }: JsonObject): number | undefined {
   return milliseconds(retryDelay) ?? milliseconds(`${Number(seconds ?? 0)}s`)
 }
 
 /**
- * "Please try again in 1m2.5s", "retry after 20 seconds", "wait 40000 seconds": OpenAI, Groq, Gemini, Azure, Moonshot
- * and GitHub say it in words.
+ * OpenAI, Groq, Gemini, Azure, Moonshot and GitHub use words: "Please try again in 1m2.5s", "retry after 20 seconds",
+ * "wait 40000 seconds".
  */
 function waitIn(message: string): number | undefined {
   const [, short, number, unit] = WAIT.exec(message) ?? []

@@ -1,4 +1,4 @@
-/** The bodies of replies: unpacked, read under a limit, and their failures told apart. */
+/** Reads the bodies of replies: decodes them, limits their size, and classifies their failures. */
 import { Duplex, pipeline, type Readable } from 'node:stream'
 import {
   createBrotliDecompress,
@@ -10,7 +10,7 @@ import {
 import { codeOf } from '../../process/system-errors.ts'
 import { AttemptFailure } from '../routing/failure.ts'
 
-/** Bytes of a whole completion. */
+/** Maximum bytes of a whole completion. */
 export const REPLY_BYTES = 64 * 1024 * 1024
 
 const DECODERS: Readonly<Record<string, () => Duplex>> = {
@@ -21,7 +21,7 @@ const DECODERS: Readonly<Record<string, () => Duplex>> = {
   zstd: createZstdDecompress,
 }
 
-/** The body without its codings (RFC 9110, 8.4), which some proxies add though none was asked for. */
+/** The decoded body (RFC 9110, 8.4): some proxies add codings without a request. */
 export function decoded(body: Readable, header: string | string[] | undefined): Readable {
   const codings = String(header ?? '')
     .toLowerCase()
@@ -30,14 +30,14 @@ export function decoded(body: Readable, header: string | string[] | undefined): 
     .filter((coding) => coding !== '' && coding !== 'identity')
   return codings.reduceRight<Readable>((packed, coding) => {
     const decoder = DECODERS[coding]?.()
-    // A broken body is an error of the stream that comes out, where it is read.
+    // The resulting stream reports a broken body.
     if (decoder !== undefined) return pipeline(packed, decoder, () => undefined)
     packed.destroy(new AttemptFailure('invalidReply', { code: 'unknown_content_encoding' }))
     return packed
   }, body)
 }
 
-// RFC 9110, 8.4.1.2 means the zlib format, and some servers send the bare stream: its first byte tells.
+// RFC 9110, 8.4.1.2 defines the zlib format, but some servers send bare deflate: the first byte shows which.
 function createInflateOfEither(): Duplex {
   return Duplex.from(async function* (packed: AsyncIterable<Buffer>) {
     const parts = packed[Symbol.asyncIterator]()
@@ -53,19 +53,19 @@ async function* following(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGene
   yield* { [Symbol.asyncIterator]: () => rest }
 }
 
-/** Neither the head of zlib, with the method 8 (RFC 1950, 2.2), nor that of gzip (RFC 1952, 2.3.1). */
+/** Neither the head of zlib with method 8 (RFC 1950, 2.2) nor of gzip (RFC 1952, 2.3.1). */
 function isBareDeflate([first = 0]: Buffer): boolean {
   return (first & 0x0f) !== 8 && first !== 0x1f
 }
 
-/** The failure behind an error of the connection: the deadline that ended it, where one did. */
+/** The failure behind an error of the connection: the expired deadline, if there is one. */
 export function asFailure(error: unknown, signal: AbortSignal): AttemptFailure {
   if (error instanceof AttemptFailure) return error
   if (signal.reason instanceof AttemptFailure) return signal.reason
   return new AttemptFailure('connection', { cause: error, code: codeOf(error) })
 }
 
-/** The same once the reply has begun: a connection that breaks cuts the reply. */
+/** The same once the reply has begun: a broken connection cuts the reply. */
 export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
   const failure = asFailure(error, signal)
   return failure.kind === 'connection' ? new AttemptFailure('cut', { cause: error }) : failure
@@ -73,19 +73,19 @@ export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
 
 /**
  * The whole body as text.
- * @throws {AttemptFailure} when it breaks off, or has more than `limit` bytes.
+ * @throws {AttemptFailure} if it breaks off, or exceeds `limit` bytes.
  */
 export async function readText(body: Readable, limit: number, signal: AbortSignal): Promise<string> {
   try {
     const parts = await readParts(body, limit)
-    // Unlike a buffer's own text, without the byte order mark that some servers put before it.
+    // A TextDecoder drops the byte order mark that some servers send; Buffer.toString does not.
     return new TextDecoder().decode(Buffer.concat(parts))
   } catch (error) {
     throw asCut(error, signal)
   }
 }
 
-// By its events: an iterator would wait for a promise at each part.
+// By events, since an iterator awaits a promise for each part.
 async function readParts(body: Readable, limit: number): Promise<readonly Buffer[]> {
   const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>()
   const parts: Buffer[] = []

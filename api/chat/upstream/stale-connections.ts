@@ -1,35 +1,35 @@
-/** Tells requests that met a connection which the other side was closing just then from those that were received. */
+/** Detects requests that were sent on a connection just as the server closed it. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Socket } from 'node:net'
 import { isObject } from '../../untrusted/json.ts'
 
-/** What breaks later than this was no stale connection: the other side had the request and worked on it. */
+/** A later break is not a stale connection: the server had the request and worked on it. */
 const STALE_MS = 1000
 
-/** A request when its first byte went out. */
+/** A request at its first byte. */
 interface Sent {
   readonly socket: Socket
-  /** Whether the connection had carried a request before. */
+  /** Whether the connection had carried an earlier request. */
   readonly isReused: boolean
-  /** Bytes that had come on the connection, those of replies to requests before. */
+  /** Bytes of earlier replies on the connection. */
   readonly bytesRead: number
   readonly at: number
 }
 
 export interface StaleConnections {
-  /** Whether a request ended with this error on a used connection, soon and before a byte of its reply. */
+  /** Whether a request failed on a reused connection, early and before a byte of its reply. */
   isStale(error: unknown): boolean
-  /** Watches no longer. */
+  /** Stops watching. */
   close(): void
 }
 
-/** Watches the requests of undici from now on; `now` gives milliseconds of a clock that never goes back. */
+/** Watches the requests of undici; `now` is a monotonic clock in milliseconds. */
 export function watchStaleConnections(now: () => number): StaleConnections {
   const used = new WeakSet<Socket>()
   const requests = new WeakMap<object, Sent>()
   const stale = new WeakSet<Error>()
 
-  // The two channels tell of every request in the process, fetch's own too.
+  // Both channels report every request in the process, also fetch's.
   function sent(message: unknown): void {
     if (!isObject(message)) return
     const { request, socket } = message

@@ -1,6 +1,6 @@
 /**
- * Posts completions to providers. Each request carries the headers of its provider and nothing of the caller's;
- * redirects are not followed, and of the reply only its status, its body, its coding and when to retry are read.
+ * Posts completions to providers. A request carries its provider's headers and none of the caller's. Redirects are not
+ * followed. Of the reply, only status, body, coding and retry times are read.
  */
 import type { Readable } from 'node:stream'
 import { Agent, EnvHttpProxyAgent, errors, type Dispatcher } from 'undici'
@@ -13,34 +13,33 @@ import { failureOf } from './provider-error.ts'
 import { asFailure, decoded, readText } from './reply-body.ts'
 import { watchStaleConnections } from './stale-connections.ts'
 
-/** A reply that is a success so far: its head is here. */
+/** The head of a successful reply. */
 interface UpstreamReply {
   readonly statusCode: number
-  /** Its bytes, unpacked. */
+  /** Decoded bytes. */
   readonly body: Readable
 }
 
 export interface Upstream {
   /**
-   * Posts `body`, the text of a JSON object, once more when it met a kept-alive connection that was just being closed.
-   * @throws {AttemptFailure} when there is no reply, or one that is no success.
+   * Posts `body`, the text of a JSON object; retries once if the kept-alive connection was just being closed.
+   * @throws {AttemptFailure} without a successful reply.
    */
   post(provider: Provider, body: string, signal: AbortSignal): Promise<UpstreamReply>
-  /** Hangs up on everything. */
+  /** Closes all connections at once. */
   close(): Promise<void>
 }
 
 interface UpstreamOptions {
-  /** Milliseconds of a clock that never goes back. */
+  /** A monotonic clock in milliseconds. */
   readonly now?: () => number
-  /** Where HTTP_PROXY, HTTPS_PROXY and NO_PROXY are found. */
+  /** Holds HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
   readonly environment?: NodeJS.ProcessEnv
 }
 
 const CONNECT_MS = 10_000
 const ERROR_BYTES = 64 * 1024
 
-/** The connections to all providers. */
 export function createUpstream({
   now = () => performance.now(),
   environment = {},
@@ -90,22 +89,22 @@ function requestTo({ url, headers }: Provider) {
       ...headers,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      // Without this a provider may pick any coding, and a proxy on the way sometimes does.
+      // Otherwise a provider may choose any coding, and some proxies do.
       'accept-encoding': 'identity',
     },
-    // Times are kept per attempt, from its own clock: a default of undici ends long calls after five minutes.
+    // Each attempt has its own deadlines; undici's default ends long calls after five minutes.
     headersTimeout: 0,
     bodyTimeout: 0,
   } as const
 }
 
-/** Goes by the proxies that the environment names, as curl reads them: lower case first. */
+/** Uses the proxies of the environment like curl: lower-case names first. */
 function createAgent(environment: NodeJS.ProcessEnv): Dispatcher {
   const proxyOf = (name: string) => environment[name.toLowerCase()] ?? environment[name] ?? ''
   const [httpProxy, httpsProxy] = [proxyOf('HTTP_PROXY'), proxyOf('HTTPS_PROXY')]
   const connect = connectDiscardingContinue(CONNECT_MS)
   if (httpProxy === '' && httpsProxy === '') return new Agent({ connect })
-  // A proxy takes plain requests as such: many refuse a tunnel to port 80.
+  // Many proxies reject a tunnel to port 80, so plain HTTP is sent without one.
   return new EnvHttpProxyAgent({
     connect,
     httpProxy,
@@ -121,7 +120,7 @@ function isReset(error: unknown): boolean {
   return code === 'ECONNRESET' || code === 'EPIPE'
 }
 
-/** OpenAI and Azure tell milliseconds in a header of their own; others tell fractions of a second. */
+/** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
 function waitMs(headers: Dispatcher.ResponseData['headers']): number | undefined {
   return (
     decimal(headers['retry-after-ms'], 1) ??

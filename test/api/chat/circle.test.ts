@@ -1,4 +1,4 @@
-/** The closed circle: chat requests of today are the rankings of tomorrow, to the token. */
+/** The closed circle: today's chat requests are in tomorrow's rankings, to the token. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import OpenAI from 'openai'
@@ -24,12 +24,12 @@ const DAY = '2026-03-10'
 const NEXT_NIGHT = '2026-03-11T02:00:00Z'
 
 it('requests of two apps are in the rankings of the next day, with the exact totals of the provider', async () => {
-  const told = { prompt: 0, completion: 0, requests: 0 }
+  const reported = { prompt: 0, completion: 0, requests: 0 }
   const usage = () => {
-    told.requests += 1
-    const one = { prompt_tokens: 100 + told.requests, completion_tokens: 7 * told.requests }
-    told.prompt += one.prompt_tokens
-    told.completion += one.completion_tokens
+    reported.requests += 1
+    const one = { prompt_tokens: 100 + reported.requests, completion_tokens: 7 * reported.requests }
+    reported.prompt += one.prompt_tokens
+    reported.completion += one.completion_tokens
     return one
   }
   await using upstream = await startUpstream({
@@ -63,24 +63,24 @@ it('requests of two apps are in the rankings of the next day, with the exact tot
   const diary = client('https://diary.example/', 'Diary', 'writing-assistant')
   const coder = client('https://coder.example', 'Coder', 'cli-agent,ide-extension')
 
-  const ask = { model: 'acme/small', messages: [...MESSAGES] }
+  const request = { model: 'acme/small', messages: [...MESSAGES] }
   const totals = new Map<string, { requests: number; tokens: number }>()
   const count = (app: string, tokens: number | undefined) => {
     const { requests, tokens: before } = totals.get(app) ?? { requests: 0, tokens: 0 }
     totals.set(app, { requests: requests + 1, tokens: before + (tokens ?? Number.NaN) })
   }
-  for (let request = 0; request < 5; request++) {
-    count('Coder', (await coder.chat.completions.create(ask)).usage?.total_tokens)
-    count('Coder', (await coder.chat.completions.stream(ask).totalUsage()).total_tokens)
+  for (let round = 0; round < 5; round++) {
+    count('Coder', (await coder.chat.completions.create(request)).usage?.total_tokens)
+    count('Coder', (await coder.chat.completions.stream(request).totalUsage()).total_tokens)
   }
-  count('Diary', (await diary.chat.completions.create(ask)).usage?.total_tokens)
-  await expect(diary.chat.completions.create({ ...ask, model: 'acme/broken' })).rejects.toThrow('502')
-  // Whoever is served by nobody gets no name into the dataset either.
+  count('Diary', (await diary.chat.completions.create(request)).usage?.total_tokens)
+  await expect(diary.chat.completions.create({ ...request, model: 'acme/broken' })).rejects.toThrow('502')
+  // An app without a served request is not in the dataset.
   const spam = client('https://spam.example', 'Buy cheap', 'game')
-  await expect(spam.chat.completions.create({ ...ask, model: 'acme/broken' })).rejects.toThrow('502')
-  await expect(spam.chat.completions.create({ ...ask, messages: [] })).rejects.toThrow('400')
+  await expect(spam.chat.completions.create({ ...request, model: 'acme/broken' })).rejects.toThrow('502')
+  await expect(spam.chat.completions.create({ ...request, messages: [] })).rejects.toThrow('400')
 
-  // New apps are written to the registry together, a moment later.
+  // New apps are written to the registry in batches, a moment later.
   const registry = join(api.dataDir, 'raw', 'apps', 'chat.ndjson')
   await until(() => existsSync(registry) && readFileSync(registry, 'utf8').includes('diary.example'))
   await publish(api.dataDir, NEXT_NIGHT)
@@ -104,7 +104,7 @@ it('requests of two apps are in the rankings of the next day, with the exact tot
     })),
   )
   const all = [...totals.values()].reduce((sum, { tokens }) => sum + tokens, 0)
-  expect(all).toBe(told.prompt + told.completion)
+  expect(all).toBe(reported.prompt + reported.completion)
   const tagged = await api.get('/datasets/app-rankings?subcategory=writing-assistant', api.key)
   expect(rankingsSchema.parse(await tagged.json()).data.map(({ app_name }) => app_name)).toEqual(['Diary'])
 })

@@ -1,4 +1,4 @@
-/** The clients that programs really use: the official packages, against shapes that break them when passed on raw. */
+/** The official client packages against replies that break them when passed on raw. */
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI, { InternalServerError, RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', 
 
 const THOUGHT = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
 
-/** Replies of providers that strict clients refuse as they are. */
+/** Replies of providers that strict clients reject. */
 const WHOLE: readonly (readonly [string, unknown])[] = [
   ['as OpenAI sends it', completion()],
   ['without system_fingerprint', { ...completion(), system_fingerprint: undefined }],
@@ -108,7 +108,7 @@ describe('openai', () => {
     expect((await runner.totalUsage()).total_tokens).toBeGreaterThanOrEqual(0)
   })
 
-  it('puts the tool calls of a stream together', async () => {
+  it('assembles the tool calls of a stream', async () => {
     const parts = [call, { ...call, id: 'call_2' }].map((one) => chunk({ tool_calls: [one] }))
     chat.script(stream(sse([...parts, chunk({}, 'tool_calls')])))
     const runner = openai.chat.completions.stream({ model: 'a/one', messages: [...MESSAGES] })
@@ -116,7 +116,7 @@ describe('openai', () => {
     expect(message.tool_calls?.map(({ id }) => id)).toEqual(['call_1', 'call_2'])
   })
 
-  it('does not send again what the providers refused', async () => {
+  it('does not resend a request that the providers rejected', async () => {
     let asked = 0
     chat.script((response, received) => {
       asked += 1

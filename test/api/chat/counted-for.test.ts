@@ -1,4 +1,4 @@
-/** Each reply says for which app it was counted, and each record which tokens were told (CONTRACT 6). */
+/** Each reply names the app it counts for, and each record has the reported tokens (CONTRACT 6). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
@@ -29,18 +29,18 @@ async function ask(behaviour: Behaviour, streams: boolean, headers: Readonly<Rec
   const response = await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: streams }, { headers })
   const text = await response.text()
   const record = recordSchema.parse(chat.records().at(-1))
-  return { told: response.headers.get('X-App-Id'), status: response.status, text, record }
+  return { appId: response.headers.get('X-App-Id'), status: response.status, text, record }
 }
 
 describe.each([{ streams: false }, { streams: true }])('with stream: $streams, a reply', ({ streams }) => {
-  it('names the app it was counted for, from its first request on', async () => {
+  it("names the app it counts for, from the app's first request on", async () => {
     const mine = { 'HTTP-Referer': `https://${streams ? 'streams' : 'asks'}.example` }
-    for (const { told, record } of [
+    for (const { appId, record } of [
       await ask(answers(), streams, mine),
       await ask(answers(), streams, mine),
     ]) {
       expect(record.app_id).toBeGreaterThan(0)
-      expect(told).toBe(String(record.app_id))
+      expect(appId).toBe(String(record.app_id))
     }
   })
 
@@ -48,38 +48,38 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams, a
     ['that was served', answers(), 200],
     ['that every provider refused', status(400), 400],
     ['that no provider served', status(500), 502],
-  ])('to a request without a name %s says 0', async (_name, behaviour, code) => {
+  ])('to a request without an app %s names app 0', async (_name, behaviour, code) => {
     const got = await ask(behaviour, streams)
-    expect(got).toMatchObject({ told: '0', status: code, record: { app_id: 0 } })
+    expect(got).toMatchObject({ appId: '0', status: code, record: { app_id: 0 } })
   })
 
   it('to a known app that no provider served names it too', async () => {
     const { record } = await ask(answers(), streams, NAMED)
-    expect((await ask(status(500), streams, NAMED)).told).toBe(String(record.app_id))
+    expect((await ask(status(500), streams, NAMED)).appId).toBe(String(record.app_id))
   })
 
   it.each([
     ['its address', NAMED, 'An app', 'address'],
     ['its title', LOCAL, 'A local app', 'title'],
-  ])('tells with router metadata the app that %s named', async (_name, headers, name, foundBy) => {
+  ])('describes with router metadata the app that %s named', async (_name, headers, name, foundBy) => {
     const { text, record } = await ask(answers(), streams, { ...headers, ...METADATA })
     expect(text).toContain(`"app":{"app_id":${record.app_id},"app_name":"${name}","found_by":"${foundBy}"}`)
   })
 
-  it('tells with router metadata that nothing named an app', async () => {
+  it('reports with router metadata that nothing named an app', async () => {
     const { text } = await ask(answers(), streams, METADATA)
     expect(text).toContain('"app":{"app_id":0,"found_by":"nothing"}')
   })
 
-  it('leaves a record with the parts of its tokens, and nulls where none were told', async () => {
+  it('has a record with the parts of its tokens, and nulls for unreported ones', async () => {
     const usage = {
       prompt_tokens: 7,
       completion_tokens: 3,
       prompt_tokens_details: { cached_tokens: 5 },
       completion_tokens_details: { reasoning_tokens: 2 },
     }
-    const telling = streams ? stream(sse(chunksOf(['Hello'], usage))) : json({ ...completion(), usage })
-    expect((await ask(telling, streams)).record).toMatchObject({ reasoning_tokens: 2, cached_tokens: 5 })
+    const reporting = streams ? stream(sse(chunksOf(['Hello'], usage))) : json({ ...completion(), usage })
+    expect((await ask(reporting, streams)).record).toMatchObject({ reasoning_tokens: 2, cached_tokens: 5 })
     expect((await ask(answers(), streams)).record).toMatchObject({
       reasoning_tokens: null,
       cached_tokens: null,
@@ -114,6 +114,6 @@ it.each([
   },
 )
 
-it('a body that cannot be read is counted for nobody, and says so', async () => {
+it('a request with an unreadable body counts for app 0, and its reply has X-App-Id 0', async () => {
   expect((await chat.api.post('{')).headers.get('X-App-Id')).toBe('0')
 })

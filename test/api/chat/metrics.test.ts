@@ -42,7 +42,7 @@ describe('createChatMetrics', () => {
     ])
   })
 
-  it('tells requests that nobody served, that name no app, and whose tokens are unknown', async () => {
+  it('counts unserved requests, requests without an app, and requests with unknown tokens', async () => {
     const { observer, samples } = watched()
     observer.requestFinished(failedRecord({ app_id: 0 }))
     observer.requestFinished(usageRecord({ prompt_tokens: null, completion_tokens: null }))
@@ -57,7 +57,7 @@ describe('createChatMetrics', () => {
     expect(await samples('chat_first_token_seconds_count')).toHaveLength(1)
   })
 
-  it('shows the share of served requests whose tokens are unknown, by provider', async () => {
+  it('shows the share of served requests with unknown tokens, by provider', async () => {
     const { observer, samples } = watched()
     const unknown = { prompt_tokens: null, completion_tokens: null }
     observer.requestFinished(failedRecord())
@@ -92,7 +92,7 @@ describe('createChatMetrics', () => {
   })
 })
 
-it('tells times apart from a cached first token to a long reasoning call', async () => {
+it('has buckets from a cached first token to a long reasoning call', async () => {
   const { observer, registry } = watched()
   observer.requestFinished(usageRecord())
   observer.attemptFinished({ ...CANDIDATE, outcome: 'served', ms: 1 })
@@ -109,7 +109,7 @@ it('tells times apart from a cached first token to a long reasoning call', async
 })
 
 describe('watchUsageLog', () => {
-  it('shows how many records wait at the moment', async () => {
+  it('shows how many records wait', async () => {
     const { registry, samples } = watched()
     let waiting = 3
     watchUsageLog(registry, { waiting: () => waiting })

@@ -29,20 +29,20 @@ const DAY = '2026-03-10'
 const clock = () => new Date(`${DAY}T12:00:00Z`)
 const ONE = { model: 'a/one', messages: MESSAGES }
 
-/** A behaviour that goes on when it is told to. */
+/** A behaviour that continues when it is released. */
 function held(
   begin: Behaviour,
   end: Behaviour,
 ): { behaviour: Behaviour; begun: Promise<void>; goOn: () => void } {
   const begun = Promise.withResolvers<void>()
-  const told = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   return {
     begun: begun.promise,
-    goOn: () => told.resolve(),
+    goOn: () => released.resolve(),
     behaviour: async (response, received) => {
       await begin(response, received)
       begun.resolve()
-      await told.promise
+      await released.promise
       await end(response, received)
     },
   }
@@ -75,13 +75,13 @@ async function start(behaviour: Behaviour, limits = {}, second: Behaviour = answ
 }
 
 describe('a caller that leaves', () => {
-  it('in the middle of a stream is recorded with the usage that comes later', async () => {
+  it('in the middle of a stream is recorded with the usage at its end', async () => {
     const { behaviour, goOn } = held(beginStream, endStream)
     await using api = await start(behaviour)
-    const leave = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    const caller = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
     await response.body?.getReader().read()
-    leave.abort()
+    caller.abort()
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({
@@ -100,10 +100,10 @@ describe('a caller that leaves', () => {
   ])('before %s is recorded with its usage all the same', async (_name, streams, end) => {
     const { behaviour, begun, goOn } = held(nothing, end)
     await using api = await start(behaviour)
-    const leave = new AbortController()
-    const asked = api.post({ ...ONE, stream: streams }, { signal: leave.signal }).catch(() => undefined)
+    const caller = new AbortController()
+    const asked = api.post({ ...ONE, stream: streams }, { signal: caller.signal }).catch(() => undefined)
     await begun
-    leave.abort()
+    caller.abort()
     await asked
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
@@ -116,13 +116,13 @@ describe('a caller that leaves', () => {
     })
   })
 
-  it('is not waited for without end', async () => {
+  it('has its reply read for a limited time', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drainMs: 50 })
-    const leave = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    const caller = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
     await response.body?.getReader().read()
-    leave.abort()
+    caller.abort()
     expect(await api.record()).toMatchObject({
       outcome: 'left',
       requests: 1,
@@ -132,23 +132,23 @@ describe('a caller that leaves', () => {
     await until(async () => (await api.upstream.connections()) === 0)
   })
 
-  it('is not waited for when too many are', async () => {
+  it('has its reply cut when too many others are still read', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drains: 0 })
-    const leave = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    const caller = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
     await response.body?.getReader().read()
-    leave.abort()
+    caller.abort()
     expect(await api.record()).toMatchObject({ outcome: 'left', prompt_tokens: null })
   })
 
   it('is not served by the next provider', async () => {
     const { behaviour, begun, goOn } = held(nothing, status(500))
     await using api = await start(behaviour)
-    const leave = new AbortController()
-    const asked = api.post(ONE, { signal: leave.signal }).catch(() => undefined)
+    const caller = new AbortController()
+    const asked = api.post(ONE, { signal: caller.signal }).catch(() => undefined)
     await begun
-    leave.abort()
+    caller.abort()
     await asked
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
@@ -156,21 +156,21 @@ describe('a caller that leaves', () => {
     expect(api.upstream.asked()).toEqual(['first'])
   })
 
-  it('says nothing of the health of a provider', async () => {
+  it('does not count against the health of a provider', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drains: 0 })
     for (let request = 0; request < 4; request++) {
-      const leave = new AbortController()
-      const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+      const caller = new AbortController()
+      const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
       await response.body?.getReader().read()
-      leave.abort()
+      caller.abort()
       await until(() => readRecords(api.dataDir, DAY).length === request + 1)
     }
     expect(api.upstream.asked()).toEqual(['first', 'first', 'first', 'first'])
   })
 })
 
-/** More than the buffers between a provider and a caller that does not read will hold, and no end. */
+/** An endless stream, larger than the buffers between a provider and a caller that does not read. */
 const flood: Behaviour = async (response) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const part = sse([chunk({ content: 'x'.repeat(60_000) })], false)
@@ -178,7 +178,7 @@ const flood: Behaviour = async (response) => {
   while (!response.destroyed) if (!response.write(part)) await Promise.race([once(response, 'drain'), closed])
 }
 
-/** Asks for a stream on a connection that is never read. */
+/** Requests a stream on a connection that is never read. */
 function askWithoutReading(chat: ScriptedChat): Socket {
   const { hostname, port, host } = new URL(chat.api.origin)
   const body = JSON.stringify({ ...ONE, stream: true })
@@ -192,7 +192,7 @@ function askWithoutReading(chat: ScriptedChat): Socket {
 }
 
 describe('a caller that does not read', () => {
-  it('is cut off when the time is over, which says nothing of the provider', async () => {
+  it('is cut off when the time is over, without blame for the provider', async () => {
     const timeouts = { total_ms: 500 }
     const chat = await startScriptedChat({ wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }) })
     chat.script(flood)
@@ -208,7 +208,7 @@ describe('a caller that does not read', () => {
     }
     await until(async () => (await chat.upstream.connections()) === 0)
     expect(await (await fetch(`${chat.api.origin}/metrics`)).text()).not.toMatch(/^chat_breaker_open\{.*1$/m)
-    // What is left of the reply is read, and then its end.
+    // The rest of the reply is read, and then its end.
     await Promise.all(sockets.map((socket) => once(socket.resume(), 'close')))
     await chat.stop()
   })
@@ -219,7 +219,7 @@ describe('a caller that does not read', () => {
     chat.script(stream(sse(chunksOf(words))))
     const socket = askWithoutReading(chat)
     await until(() => chat.upstream.received.length === 1)
-    // By then the service waits for it.
+    // By then the service is waiting for the caller.
     await sleep(500)
     socket.destroy()
     const [record] = await until(() => (chat.records().length === 1 ? chat.records() : undefined))
@@ -244,7 +244,7 @@ describe('a caller that does not read', () => {
 it('a caller that leaves while its key is looked up is recorded as one that left', async () => {
   const chat = await startScriptedChat()
   const looked = Promise.withResolvers<void>()
-  // The look-up waits for its turn.
+  // The look-up waits for this.
   const holding = chat.api.store.transaction(() => looked.promise)
   askWithoutReading(chat).end()
   await until(() => chat.api.lines.some((line) => line.includes('"aborted":true')))
@@ -270,7 +270,7 @@ describe('a service that stops', () => {
     expect(readRecords(api.dataDir, DAY)).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
   })
 
-  it('tells the callers whose streams it cannot wait for', async () => {
+  it('sends an error to callers with streams that take too long', async () => {
     const { behaviour, begun } = held(beginStream, nothing)
     await using upstream = await startUpstream({ 'a/one': behaviour })
     await using api = await startChat(
@@ -290,7 +290,7 @@ describe('a service that stops', () => {
     ])
   })
 
-  it('asks nobody else for what it ends', async () => {
+  it('tries no other provider for requests that it ends', async () => {
     const wire = (provider: { base_url: string; model: 'scripted' }) => ({
       'a/one': [provider],
       'a/two': [provider],
@@ -302,21 +302,21 @@ describe('a service that stops', () => {
     await chat.api.close()
     const response = await asked
     expect(response.status).toBe(502)
-    // Nobody refused the request: another process may serve it at once.
+    // Another process may serve it at once.
     expect(response.headers.get('Retry-After')).toBe('5')
     expect(chat.upstream.received).toHaveLength(1)
     await chat.stop()
   })
 
-  it('records those whose caller left, though the provider goes on and on', async () => {
+  it('records requests of callers that left, though the provider never ends', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using upstream = await startUpstream({ 'a/one': behaviour })
     const chat = { stopMs: 50 }
     await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock, chat })
-    const leave = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: leave.signal })
+    const caller = new AbortController()
+    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
     await response.body?.getReader().read()
-    leave.abort()
+    caller.abort()
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     await api.close()
     expect(readRecords(api.dataDir, DAY)).toMatchObject([

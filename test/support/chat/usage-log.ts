@@ -17,5 +17,5 @@ export async function openLog(dataDir: string, limits: Partial<typeof WRITER_LIM
     clock: () => now,
     limits: { ...WRITER_LIMITS, retryMs: 5, ...limits },
   })
-  return { ...usage, lines, messages, told: (text: string) => messages().filter(({ msg }) => msg === text) }
+  return { ...usage, lines, messages, logged: (text: string) => messages().filter(({ msg }) => msg === text) }
 }

@@ -49,7 +49,7 @@ describe('the identity of an app', () => {
     'https://',
     'https://a.example, https://b.example',
     `https://app.example/${'x'.repeat(300)}`,
-  ])('is none for %j, with a title too', (address) => {
+  ])('does not exist for %j, even with a title', (address) => {
     expect(identity(address)).toBeUndefined()
     expect(identity(address, 'Title')).toBeUndefined()
   })
@@ -66,18 +66,18 @@ describe('the identity of an app', () => {
     'http://workstation',
     'http://printer.local',
     'https://tool.corp.internal',
-  ])('of %s, which many have, is the title alone', (address) => {
+  ])('of the shared address %s is the title alone', (address) => {
     expect(identity(address)).toBeUndefined()
     expect(identity(address, ' ')).toBeUndefined()
     expect(identity(address, 'My Tool')).toBe('local:my tool')
   })
 
-  it('is none without the address, whatever else is sent', () => {
+  it('does not exist without the address, whatever else is sent', () => {
     expect(readAppClaim({ 'x-title': 'App', 'x-app-categories': 'game' })).toBeUndefined()
     expect(readAppClaim({})).toBeUndefined()
   })
 
-  it('takes any text without failing, and none of it leaves the form', () => {
+  it('has a valid form for any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl()), fc.string(), (address, title) => {
         const claim = readAppClaim({ 'http-referer': address, 'x-title': title })
@@ -97,7 +97,7 @@ describe('the title', () => {
     expect(readAppClaim({ 'http-referer': 'https://a.example', [name]: title })?.title).toBe(title)
   })
 
-  it('of the shortest header name counts, when it says anything', () => {
+  it('of the shortest header name counts, if it has a value', () => {
     const headers = { 'http-referer': 'https://a.example', 'x-b-title': 'long', 'x-title': ' ' }
     expect(readAppClaim(headers)?.title).toBe('long')
     expect(readAppClaim({ ...headers, 'x-title': 'short' })?.title).toBe('short')
@@ -139,7 +139,7 @@ describe('the title', () => {
   })
 })
 
-it('counts the first of several addresses and titles', () => {
+it('is read from the first of several addresses and titles', () => {
   const claim = readAppClaim({
     'http-referer': ['https://a.example', 'https://b.example'],
     'x-title': ['One', 'Two'],
@@ -173,15 +173,15 @@ describe('the categories', () => {
 })
 
 describe('appHeaders', () => {
-  it('keeps what the claim follows from, and nothing else', () => {
-    const telling = {
+  it('keeps only the headers that a claim is read from', () => {
+    const relevant = {
       'http-referer': 'https://a.example',
       'X-Title': 'A',
       'x-some-service-title': 'Another',
       'x-app-categories': 'game',
     }
-    const sent = { authorization: 'Bearer secret', title: 'none', 'x-subtitle': 'none', ...telling }
-    expect(appHeaders(sent)).toEqual(telling)
+    const sent = { authorization: 'Bearer secret', title: 'none', 'x-subtitle': 'none', ...relevant }
+    expect(appHeaders(sent)).toEqual(relevant)
     expect(readAppClaim(appHeaders(sent))).toEqual(readAppClaim(sent))
   })
 })

@@ -33,7 +33,7 @@ function headersOf(address: string, title?: string, categories?: string): Record
   }
 }
 
-/** Attribution as one process of the service has it: with a store of its own over the shared folder. */
+/** Attribution as in one process of the service: its own store over the shared folder. */
 async function open(dataDir: string, { now = NOON, visibility = 'public' }: Wanted = {}) {
   const { log, messages } = memoryLog()
   const store = await openStore({ DATA_DIR: dataDir }, now)
@@ -50,10 +50,9 @@ async function open(dataDir: string, { now = NOON, visibility = 'public' }: Want
     setTime: (later: Date) => (time = later),
     attribute: (address: string, title?: string, categories?: string) =>
       attribution.attribute(headersOf(address, title, categories))(true),
-    /** A request that no provider served. */
     attributeRefused: (address: string, title?: string, categories?: string) =>
       attribution.attribute(headersOf(address, title, categories))(false),
-    /** A request that has begun; what it gives tells how it ended. */
+    /** A request that has begun; call the result when it ends. */
     begin: (address: string, title?: string) => attribution.attribute(headersOf(address, title)),
     async close() {
       await attribution.close()
@@ -72,7 +71,7 @@ function registryRows(dataDir: string) {
 }
 
 describe('openAttribution', () => {
-  it('registers an app with its first request and knows it ever after', async () => {
+  it('registers an app with its first request and finds it in all later ones', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://www.app.example/', 'The App', 'game,roleplay')
@@ -102,7 +101,7 @@ describe('openAttribution', () => {
     await again.close()
   })
 
-  it('has an app in the file before anything is attributed to it', async () => {
+  it('writes an app to the file before any request counts for it', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const other = await open(dataDir)
@@ -130,7 +129,7 @@ describe('openAttribution', () => {
     expect(readdirSync(dataDir)).not.toContain('raw')
   })
 
-  it('registers no app, and adds to none, for a request that nobody served', async () => {
+  it('neither registers nor changes an app for a request that no provider served', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     expect(await service.attributeRefused('https://spam.example', 'Buy')).toBe(UNATTRIBUTED_APP_ID)
@@ -145,7 +144,7 @@ describe('openAttribution', () => {
     ])
   })
 
-  it('names an app without a title by its host: a path may tell of the people who use it', async () => {
+  it('names an app without a title by its host, since a path may hold personal data', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://app.example:8443/users/john.doe/')
@@ -155,7 +154,7 @@ describe('openAttribution', () => {
     expect(registryRows(dataDir).map(({ app_name }) => app_name)).toEqual(['app.example:8443', 'Titled'])
   })
 
-  it('takes the first title for the name, and no later one', async () => {
+  it('names an app by its first title, not by later ones', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://app.example')
@@ -167,7 +166,7 @@ describe('openAttribution', () => {
     ])
   })
 
-  it('adds up categories, to ten at most', async () => {
+  it('collects at most ten categories', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const pairs = [
@@ -195,7 +194,7 @@ describe('openAttribution', () => {
     ])
   })
 
-  it('registers new apps hidden where the setting says so', async () => {
+  it('registers new apps as hidden if the setting is hidden', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir, { visibility: 'hidden' })
     await service.attribute('https://app.example')
@@ -221,7 +220,7 @@ describe('openAttribution', () => {
     expect(registryRows(dataDir)).toHaveLength(40)
   })
 
-  it('bounds the new apps of a day, and lets known ones pass', async () => {
+  it('limits the new apps of a day, but not known ones', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const first = await service.attribute('https://app-0.example')
@@ -239,7 +238,7 @@ describe('openAttribution', () => {
     await service.close()
   })
 
-  it('takes titles of any characters and gives the pipeline a registry it can read', async () => {
+  it('writes titles of any characters in a form that the pipeline reads', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const text = fc.string({ unit: 'binary' })
@@ -268,8 +267,8 @@ describe('openAttribution', () => {
   })
 })
 
-describe('what an operator decided', () => {
-  it('outranks what requests say of the app later', async () => {
+describe('a decision of an operator', () => {
+  it('outranks later requests of the app', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const app_id = await service.attribute('https://app.example')
@@ -290,7 +289,7 @@ describe('what an operator decided', () => {
 })
 
 describe('when something fails', () => {
-  it('a store that goes away after a request began keeps no known app from it', async () => {
+  it('a request counts for a known app though the store fails after it began', async () => {
     const dataDir = folders.make()
     const before = await open(dataDir)
     const id = await before.attribute('https://app.example')
@@ -305,7 +304,7 @@ describe('when something fails', () => {
     await service.close()
   })
 
-  it('a request does not wait again for a store that was away when it began', async () => {
+  it('a request does not wait again for a store that was unavailable when it began', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     await service.store.script('ALTER TABLE apps RENAME TO gone')
@@ -316,7 +315,7 @@ describe('when something fails', () => {
     await service.close()
   })
 
-  it('a request is unattributed rather than refused, and known apps stay known', async () => {
+  it('a request is unattributed instead of rejected, and known apps stay known', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const id = await service.attribute('https://app.example')
@@ -324,8 +323,8 @@ describe('when something fails', () => {
     expect(await service.attribute('https://new.example')).toBe(UNATTRIBUTED_APP_ID)
     expect(await service.attribute('https://newer.example')).toBe(UNATTRIBUTED_APP_ID)
     expect(await service.attribute('https://app.example', 'A title')).toBe(id)
-    const told = service.errors().filter(({ msg }) => String(msg).startsWith('apps cannot be settled'))
-    expect(told).toHaveLength(1)
+    const failures = service.errors().filter(({ msg }) => String(msg).startsWith('apps cannot be registered'))
+    expect(failures).toHaveLength(1)
     await service.store.script('ALTER TABLE gone RENAME TO apps')
     expect(await service.attribute('https://new.example')).toBe(appIdOf('new.example'))
     await service.close()
@@ -367,7 +366,7 @@ describe('when something fails', () => {
     expect(names.toSorted()).toEqual(['A', 'b.example', 'c.example'])
   })
 
-  it('what a dead process registered reaches the file with the next start', async () => {
+  it('an app that a dead process registered is written to the file at the next start', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     await service.attribute('https://app.example')
@@ -384,9 +383,9 @@ describe('when something fails', () => {
   })
 })
 
-// What an app's own requests bring is in circle.test.ts; here their records are made by hand.
+// The apps' own requests are in circle.test.ts; here the records are made by hand.
 describe('the registry file', () => {
-  it('is one that a run takes: its apps are ranked, a local one too, and what belongs to no app is not', async () => {
+  it('is valid input of a run: its apps, also local ones, are ranked, and requests without an app are not', async () => {
     const dataDir = folders.make()
     const service = await open(dataDir)
     const usage = await openUsageLog(dataDir, { log: memoryLog().log, clock: () => NOON })

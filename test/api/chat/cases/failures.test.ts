@@ -1,14 +1,14 @@
-/** How providers fail: each behaviour by its name, whole and streamed, alone and with a backup. */
+/** How providers fail, each behaviour whole and streamed, alone and with a backup. */
 import { describeCases, does, type Outcome, type ProviderCase } from '../../../support/chat/provider-case.ts'
 import { anthropic, google, openai, vllm } from '../../../support/chat/provider-errors.ts'
 import { chunk, completion, json, sse, status, stream } from '../../../support/chat/upstream.ts'
 
-/** A failure of the provider's, or of what is ours with it: the next one is asked. */
+/** A failure of the provider, or of our account there: the next provider is tried. */
 const BROKEN: Outcome = { status: 502, type: 'provider_unavailable', retryAfter: '5', backup: true }
-/** What only this host refuses. */
+/** Only this host rejects it. */
 const UNSUPPORTED: Outcome = { status: 400, type: 'invalid_request', backup: true }
 const TOO_LONG: Outcome = { status: 400, type: 'context_length_exceeded', backup: true }
-/** What no other host would take. */
+/** Any other host would reject it too. */
 const REFUSED: Outcome = { status: 400, type: 'invalid_request', backup: false }
 const FILTERED: Outcome = { status: 400, type: 'content_policy_violation', backup: false }
 const limited = (seconds: number): Outcome => ({
@@ -148,7 +148,7 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
   'a redirect': answers(307, '', BROKEN, { location: '/secret' }),
 }
 
-/** These data in a 200: as the whole reply, and as all of a stream. */
+/** These data in a 200: as the whole reply, and as a whole stream. */
 const inside = (body: unknown, outcome: Outcome): ProviderCase => ({
   whole: json(body),
   streamed: stream(sse([body])),
@@ -188,7 +188,7 @@ const IN_200: Readonly<Record<string, ProviderCase>> = {
   },
 }
 
-/** A stream that says this after its first words: nothing has gone out, so another provider may still serve. */
+/** A stream that fails after these words: nothing was sent, so another provider may still serve. */
 const after = (text: string, outcome: Outcome): ProviderCase => ({
   whole: json({ error: { message: 'secret' } }),
   streamed: stream(sse([chunk({ content: 'Hel' })], false) + text),

@@ -1,4 +1,4 @@
-/** What providers send where they answer: each behaviour by its name, whole and streamed, alone and with a backup. */
+/** Replies of providers, each behaviour whole and streamed, alone and with a backup. */
 import { describeCases, sends, type ProviderCase } from '../../../support/chat/provider-case.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
@@ -31,7 +31,7 @@ const call = (inner: unknown, more: Members = {}) => ({
 })
 const rest = (inner: unknown, more: Members = {}) => ({ index: 0, function: inner, ...more })
 
-/** A case of tool calls: those of a whole message, and the parts of a stream, a chunk each. */
+/** A case of tool calls: in a whole message, and in a stream, a part per chunk. */
 function calls(
   sent: readonly unknown[],
   parts: readonly unknown[],

@@ -1,4 +1,4 @@
-/** Odd ways of HTTP, on bare sockets: each behaviour by its name, whole and streamed. */
+/** Odd HTTP on bare sockets, each behaviour whole and streamed. */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support
 import { portOf } from '../../../support/ports.ts'
 import { chunksOf, completion, sse } from '../../../support/chat/upstream.ts'
 
-/** What the socket says; `body` is the reply that was asked for. */
+/** What the socket sends; `body` is the requested reply. */
 type Speak = (socket: Socket, body: string) => void
 
 const HEAD = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'

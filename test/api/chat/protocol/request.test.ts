@@ -62,12 +62,12 @@ describe('readChatRequest', () => {
     }
   })
 
-  it('tells several faults at once, and not without end', () => {
+  it('lists several faults at once, up to a limit', () => {
     const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 1 })) }
     expect(() => readChatRequest(body)).toThrow(/messages\[4\][^;]*;[^;]*; and more$/)
   })
 
-  it('looks at no more of a long list than it tells', () => {
+  it('validates no more of a long list than it reports', () => {
     const looked = new Set<number>()
     const faulty = Array.from({ length: 1000 }, (_, index) => ({
       get role() {
@@ -80,7 +80,7 @@ describe('readChatRequest', () => {
   })
 
   it.each(['messages[0].content', 'messages[0].tool_calls', 'models', 'tools', 'stop'])(
-    'has few faults of a list of numbers as %s',
+    'reports few faults for a list of numbers as %s',
     (place) => {
       const list = Array.from({ length: 1000 }, () => 1)
       expect(chatRequestSchema.safeParse(bodyWith(place, list)).error?.issues.length).toBeLessThan(10)
@@ -110,7 +110,7 @@ describe('readChatRequest', () => {
       { role: 'assistant' },
       { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '42' }] },
       { role: 'function', name: 'f', content: null },
-      // What only some providers take.
+      // Shapes that only some providers take.
       {
         role: 'assistant',
         content: null,
@@ -122,7 +122,7 @@ describe('readChatRequest', () => {
     expect(readChatRequest({ ...fine, messages: all }).body['messages']).toEqual(all)
   })
 
-  it('takes nulls for what may be left out, and passes on what it does not know', () => {
+  it('takes nulls for optional fields, and passes on unknown ones', () => {
     const body = {
       ...fine,
       models: null,
@@ -134,18 +134,18 @@ describe('readChatRequest', () => {
     expect(readChatRequest(body)).toEqual({ models: ['a/one'], stream: false, body })
   })
 
-  it.each([-1, 0, 1])('takes %i as the most tokens: some servers mean no limit by it', (tokens) => {
+  it.each([-1, 0, 1])('takes %i as max_tokens, which means no limit to some servers', (tokens) => {
     const body = { ...fine, max_tokens: tokens, max_completion_tokens: tokens }
     expect(readChatRequest(body).body).toEqual(body)
   })
 
-  it('takes every seed that the OpenAI format has room for', () => {
+  it('takes every seed of the OpenAI format', () => {
     for (const seed of [2 ** 63, -(2 ** 63), 0]) {
       expect(readChatRequest({ ...fine, seed }).body['seed']).toBe(seed)
     }
   })
 
-  it('takes or refuses anything, and never breaks', () => {
+  it('accepts or rejects any JSON without breaking', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         try {

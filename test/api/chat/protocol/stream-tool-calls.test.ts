@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => chat.stop())
 
-/** The calls that a client puts together from the parts of a stream. */
+/** The calls that a client assembles from a stream. */
 function assemble(deltas: readonly unknown[]) {
   const partSchema = z.object({
     index: z.int(),
@@ -99,7 +99,7 @@ describe('tool calls of a stream', () => {
     expect(assemble(deltas).map(({ name }) => name)).toEqual(['f', 'g'])
   })
 
-  it('of a whole reply that becomes a stream stay apart', async () => {
+  it('of a whole reply that is sent as a stream stay apart', async () => {
     const message = { role: 'assistant', content: null, tool_calls: [bare('f', '{'), bare('g', '{}')] }
     const reply = completion(null, { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
     const { deltas } = await askForStream(chat, json(reply))

@@ -20,12 +20,12 @@ import {
   type Behaviour,
 } from '../../../support/chat/upstream.ts'
 
-/** The longest silence of a provider where a test waits for its end, and a pause of the client that is longer. */
+/** The provider's silence limit in tests that wait for its end, and a longer pause of the client. */
 const IDLE_MS = 1000
 const LONG_PAUSE_MS = 2500
-/** As IDLE_MS, for a stream that must not be cut: far longer than its pauses, whatever else the machine does. */
+/** As IDLE_MS, for a stream that must not be cut: far above its pauses, even on a busy machine. */
 const STEADY_MS = 3000
-/** Longer than any test may take: each model has one deadline alone, so that no other can stand in for it. */
+/** Longer than any test: each model has one deadline, so that no other deadline can end it. */
 const HOUR_MS = 3_600_000
 const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }
 
@@ -51,13 +51,13 @@ afterAll(() => chat.stop())
 const ask = (behaviour: Behaviour, asked?: Parameters<typeof askForStream>[2]) =>
   askForStream(chat, behaviour, asked)
 
-/** The reply to a request for a stream, while the provider does this. */
+/** The reply to a streamed request, while the provider behaves like this. */
 function post(behaviour: Behaviour, model = 'a/one'): Promise<Response> {
   chat.script(behaviour)
   return chat.api.post({ model, messages: MESSAGES, stream: true })
 }
 
-/** Characters of an event that is taken, as of an image, and of one that is not. */
+/** Characters of an accepted event, such as an image, and of a rejected one. */
 const LARGE = 12 * 1024 * 1024
 const BEYOND_MEASURE = 17 * 1024 * 1024
 
@@ -74,7 +74,7 @@ describe('a stream', () => {
     }
   })
 
-  it('tells usage and finish once, in the last chunk', async () => {
+  it('has usage and finish once, in the last chunk', async () => {
     const { chunks, record } = await ask(stream(sse(chunksOf(WORDS))))
     expect(chunks.filter(({ usage }) => usage !== undefined)).toHaveLength(1)
     expect(chunks.filter(({ choices }) => choices[0]?.finish_reason)).toHaveLength(1)
@@ -96,7 +96,7 @@ describe('a stream', () => {
     expect(last?.usage).toEqual(USAGE)
   })
 
-  it('of a provider that tells no usage leaves nulls in the record, and zeros with the client', async () => {
+  it('of a provider that reports no usage has nulls in the record, and zeros for the client', async () => {
     const { record, last, isWhole } = await ask(stream(sse(chunksOf(WORDS, null))))
     expect(isWhole).toBe(true)
     expect(record).toMatchObject({
@@ -108,7 +108,7 @@ describe('a stream', () => {
     expect(last?.usage).toEqual({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })
   })
 
-  it('asks for the usage where the provider can be asked', async () => {
+  it('requests the usage unless the provider rejects that option', async () => {
     await ask(answers())
     expect(chat.upstream.received.at(-1)?.body['stream_options']).toEqual({ include_usage: true })
     await ask(answers(), { more: { model: 'a/plain', stream_options: { include_usage: true } } })
@@ -143,7 +143,6 @@ describe('a stream', () => {
       await stream(text, { ending: 'stall' })(response, received)
     }
     await (await post(lingering, 'a/unhurried')).text()
-    // It is not kept for ever.
     await closed.promise
   })
 
@@ -155,7 +154,7 @@ describe('a stream', () => {
       const hasArrived = Promise.withResolvers<void>()
       const endingLate: Behaviour = async (response, received) => {
         connections.add(response.socket?.remotePort)
-        // Without a word of how long: a connection is not used again that closes within a second.
+        // Without a keep-alive time, undici does not reuse a connection that closes within a second.
         response.setHeader('Connection', 'keep-alive')
         await stream(text, { ending: 'stall' })(response, received)
         await hasArrived.promise
@@ -184,7 +183,7 @@ describe('a stream', () => {
     })
     expect(content).toBe('Hel')
     expect(isWhole).toBe(false)
-    // A part of the same reply, by which clients put the chunks together.
+    // A part of the same reply: clients assemble chunks by id.
     const [{ id, created, model, provider } = {}] = chunks
     expect(id).toBeTypeOf('string')
     expect(last).toMatchObject({ id, created, model, provider, object: 'chat.completion.chunk' })
@@ -195,7 +194,7 @@ describe('a stream', () => {
     expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
   })
 
-  it('that holds an error after its first token passes it on in our words, and is hung up on', async () => {
+  it('that holds an error after its first token passes on a message of ours, and is cut', async () => {
     const passedOn = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<unknown>()
     const failing: Behaviour = async (response) => {
@@ -217,7 +216,7 @@ describe('a stream', () => {
     await closed.promise
   })
 
-  it('that holds an error before its first token is hung up on', async () => {
+  it('that holds an error before its first token is cut', async () => {
     const closed = Promise.withResolvers<unknown>()
     const endless: Behaviour = async (response, received) => {
       closed.resolve(once(response, 'close'))
@@ -231,14 +230,14 @@ describe('a stream', () => {
   it.each([
     ['no reply', stall],
     ['no token', stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })],
-  ])('with %s in the time for its first token is not waited for', async (_name, behaviour) => {
+  ])('with %s in the time for its first token is abandoned', async (_name, behaviour) => {
     expect(await (await post(behaviour, 'a/prompt')).text()).toContain('did not answer in time')
   })
 
   it.each([
     ['that is cut', stream(sse([chunk({ role: 'assistant' })], false), { ending: 'cut' }), 'ended its reply'],
     ['of JSON that is no reply', json([]), 'sent a reply that cannot be used'],
-  ])('%s before its first token is told as what it is', async (_name, behaviour, sentence) => {
+  ])('%s before its first token is reported with its own message', async (_name, behaviour, sentence) => {
     expect(await (await post(behaviour)).text()).toContain(sentence)
   })
 
@@ -256,7 +255,7 @@ describe('a stream', () => {
     for (let cut = 0; cut < bytes.length; cut += 23) {
       const response = await post(stream(bytes.subarray(0, cut).toString(), { ending: 'cut' }))
       const text = await response.text()
-      // Past the event that ends the choice the answer is whole; before it nobody may believe so.
+      // After the end of the choice the answer is whole; before it no client may believe so.
       const isWhole = text.endsWith('data: [DONE]\n\n')
       if (cut < finish) expect(isWhole, `cut at ${cut}`).toBe(false)
       expect(isWhole || text.includes('"error":{"code":'), `cut at ${cut}`).toBe(true)
@@ -269,7 +268,7 @@ describe('a stream', () => {
   ])(
     'that is cut %s is not whole, though the provider gives each chunk an empty finish',
     async (_name, begun, hasBegun) => {
-      // A service of its own: a comment in the silence before the cut would take the status.
+      // A service of its own, since a comment in the silence before the cut would send the status.
       const other = await startScriptedChat({ wire: (provider) => ({ 'a/one': [provider] }) })
       other.script(stream(sse(begun, false), { ending: 'cut' }))
       const response = await other.api.post({ model: 'a/one', messages: MESSAGES, stream: true })
@@ -279,7 +278,7 @@ describe('a stream', () => {
     },
   )
 
-  it('with an event beyond all measure is cut', async () => {
+  it('with an event above the size limit is cut', async () => {
     const huge = chunk({ content: 'x'.repeat(BEYOND_MEASURE) })
     const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))
     expect(isWhole).toBe(false)
@@ -293,7 +292,7 @@ describe('a stream', () => {
     expect(isWhole).toBe(true)
   })
 
-  it('brings an image as one event', async () => {
+  it('passes on an image as one event', async () => {
     const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(LARGE)}` } }
     const { isWhole, deltas } = await ask(stream(sse([chunk({ images: [image] }), chunk({}, 'stop')])))
     expect(isWhole).toBe(true)
@@ -321,13 +320,13 @@ describe('a stream', () => {
     expect(headers.get('X-Accel-Buffering')).toBe('no')
   })
 
-  it('without a word is an answer when it was ended on purpose', async () => {
+  it('without content is an answer if it ended on purpose', async () => {
     const { isWhole, content } = await ask(stream(sse([chunk({ role: 'assistant' }), chunk({}, 'stop')])))
     expect(isWhole).toBe(true)
     expect(content).toBe('')
   })
 
-  it('keeps a waiting client awake with comments, and still has an error to tell', async () => {
+  it('keeps a waiting client connected with comments, and can still report an error', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const late: Behaviour = async (response, received) => {
       await promise
@@ -341,7 +340,7 @@ describe('a stream', () => {
     expect(text).not.toContain('[DONE]')
   })
 
-  it('comes to the client as it comes from the provider', async () => {
+  it('reaches the client as soon as the provider sends it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const response = await post(async (reply) => {
       reply.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -352,14 +351,14 @@ describe('a stream', () => {
     const reader = response.body?.getReader()
     const next = async () => Buffer.from((await reader?.read())?.value ?? []).toString()
     let text = ''
-    // A comment comes before it where the machine is slow.
+    // On a slow machine a comment comes before it.
     await until(async () => (text += await next()).includes('data: '))
     expect(text).toContain('first')
     resolve()
     await until(async () => (await reader?.read())?.done)
   })
 
-  it('has its app registered while it goes on, so that its end need not wait for that', async () => {
+  it('registers its app while it goes on, so that its end does not wait for that', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     chat.script(async (reply) => {
       reply.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -396,7 +395,7 @@ describe('a stream', () => {
     await sleep(LONG_PAUSE_MS)
     expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
     process.off('warning', note)
-    // Each time it is waited for, and nothing is left of it: Node warns of listeners that pile up.
+    // Each wait removes its listeners: Node warns of listeners that pile up.
     expect(warnings).not.toContain('MaxListenersExceededWarning')
   })
 

@@ -1,4 +1,4 @@
-/** What strict clients need beside content and tool calls: finishes, reasoning, usage, and what stands beside them. */
+/** What strict clients need beside content and tool calls: finishes, reasoning, usage, and further members. */
 import { describe, expect, it } from 'vitest'
 import { readStream, readWhole } from '../../../support/chat/chat-readers.ts'
 import { chunk, completion } from '../../../support/chat/upstream.ts'
@@ -16,8 +16,11 @@ describe('how a choice ended', () => {
     ['model_length', 'length', 'model_length'],
     ['SAFETY', 'content_filter', 'SAFETY'],
     ['tool_calls', 'stop', 'tool_calls'],
-  ])('%s is told as %s', (native, reason, kept) => {
-    const expected = { finish_reason: reason, ...(kept !== undefined && { native_finish_reason: kept }) }
+  ])('%s is passed on as %s', (native, reason, ownWord) => {
+    const expected = {
+      finish_reason: reason,
+      ...(ownWord !== undefined && { native_finish_reason: ownWord }),
+    }
     const whole = readWhole(
       completion('x', { choices: [{ message: { content: 'x' }, finish_reason: native }] }),
     )
@@ -31,17 +34,17 @@ describe('how a choice ended', () => {
     ['tool_calls', 'tool_calls', undefined],
     ['length', 'length', undefined],
     [null, 'tool_calls', undefined],
-  ])('with tool calls, %s is told as %s', (native, reason, kept) => {
+  ])('with tool calls, %s is passed on as %s', (native, reason, ownWord) => {
     const message = { content: null, tool_calls: [CALL] }
     const whole = readWhole(completion(null, { choices: [{ message, finish_reason: native }] })).choice
     const streamed = readStream([chunk({ tool_calls: [CALL] }), chunk({}, native)]).choice
     for (const choice of [whole, streamed]) {
       expect(choice).toMatchObject({ finish_reason: reason })
-      expect(choice['native_finish_reason']).toBe(kept)
+      expect(choice['native_finish_reason']).toBe(ownWord)
     }
   })
 
-  it('keeps the word that the provider itself calls native', () => {
+  it('keeps the word that the provider itself sends as native', () => {
     const more = { finish_reason: 'stop', native_finish_reason: 'STOP', matched_stop: 3 }
     const choices = [{ index: 0, delta: {}, ...more }]
     expect(readStream([chunk({ content: 'x' }), { ...chunk({}), choices }]).choice).toEqual({
@@ -59,8 +62,8 @@ it('an error beside the end of a broken choice is read with it, whole and stream
   expect(() => readStream([chunk({}, finish, more)])).toThrow(overloaded)
 })
 
-describe('what stands beside finish and usage', () => {
-  it('survives in a stream as it does whole', () => {
+describe('members beside finish and usage', () => {
+  it('are kept in a stream as in a whole reply', () => {
     const filters = { content_filter_results: { hate: { filtered: false } } }
     const { choice, top } = readStream([
       chunk({ content: 'x' }),
@@ -100,16 +103,16 @@ describe('reasoning', () => {
       { ...BOTH, reasoning_details: details },
     ],
     ['parts of the content', { content: [{ type: 'thinking', thinking: 'hm' }] }, { ...BOTH, content: '' }],
-  ])('told as %s reaches clients under both names', (_name, told, expected) => {
-    expect(readStream([chunk(told), chunk({ content: 'x' }), chunk({}, 'stop')]).deltas[0]).toEqual({
+  ])('sent as %s reaches clients under both names', (_name, sent, expected) => {
+    expect(readStream([chunk(sent), chunk({ content: 'x' }), chunk({}, 'stop')]).deltas[0]).toEqual({
       role: 'assistant',
       ...expected,
     })
-    const { message } = readWhole(completion('x', { choices: [{ message: { content: 'x', ...told } }] }))
+    const { message } = readWhole(completion('x', { choices: [{ message: { content: 'x', ...sent } }] }))
     expect(message).toMatchObject(expected)
   })
 
-  it('that is empty is no token', () => {
+  it('that is empty is not a token', () => {
     expect(readStream([chunk({ reasoning: '' })]).isWhole).toBe(false)
   })
 })

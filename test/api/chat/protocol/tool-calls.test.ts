@@ -71,7 +71,7 @@ describe('the tool calls of a stream', () => {
     const parts = [first({ name: 'now', arguments: text })]
     const call = { ...READ, name: 'now', arguments: '{}' }
     expect(streamOf(parts).calls).toEqual([call])
-    // Where nobody tells how the choice ended, [DONE] says that no more comes.
+    // If no finish says how the choice ended, [DONE] ends it.
     expect(readStream([chunk({ tool_calls: parts })]).calls).toEqual([call])
   })
 
@@ -90,7 +90,7 @@ describe('the tool calls of a stream', () => {
     ['in one part', ['{"p":1}{"q":2}']],
     ['in parts cut anywhere', ['{"p', '":1}{"q"', ':2}']],
     ['with a bracket in a text', ['{"p":"}{"}', ' {"q":"{"}']],
-  ])('of one index without ids are two where a whole value is followed by another, %s', (_name, texts) => {
+  ])('of one index without ids are two if a whole value is followed by another, %s', (_name, texts) => {
     const parts = [
       first({ name: 'glob', arguments: '' }),
       ...texts.map((text) => part({ name: '', arguments: text })),
@@ -102,7 +102,7 @@ describe('the tool calls of a stream', () => {
     expect(new Set(calls.map(({ id }) => id)).size).toBe(2)
   })
 
-  it('whose ids come again in turn are no new ones', () => {
+  it('with ids that alternate are not new ones', () => {
     const again = (id: string, text: string) => part({ arguments: text }, { id })
     const { calls } = streamOf([
       part({ name: 'f', arguments: '{"x"' }, { id: 'a' }),
@@ -113,7 +113,7 @@ describe('the tool calls of a stream', () => {
     expect(calls.map((call) => call.arguments)).toEqual(['{"x":1}', '{"y":2}'])
   })
 
-  it('keep what stands beside them, such as signatures of thoughts', () => {
+  it('keep members beside them, such as signatures of thoughts', () => {
     const signature = { extra_content: { google: { thought_signature: 'sig' } } }
     const { deltas } = readStream([
       chunk({ tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }] }),

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support/chat/chat.ts'
 import { answers, completion, json, stream, type Behaviour } from '../../../support/chat/upstream.ts'
 
-/** Longer than any test may take: nothing ends because its time is over. */
+/** Longer than any test: no deadline ends a request. */
 const HOUR_MS = 3_600_000
 
 let chat: ScriptedChat
@@ -40,7 +40,7 @@ describe('a whole reply', () => {
     })
   })
 
-  it('has what strict clients need, though the provider left it out', async () => {
+  it('has the members that strict clients need, even if the provider omits them', async () => {
     const { body } = await ask({ choices: [{ message: { content: 'Hello' } }] })
     expect(body).toEqual({
       id: expect.stringMatching(/^gen-/),
@@ -54,12 +54,12 @@ describe('a whole reply', () => {
     })
   })
 
-  it('has a finish where the provider names an empty one: what is whole is over', async () => {
+  it('has a finish if the provider sends an empty one, since a whole reply is over', async () => {
     const { body } = await ask({ choices: [{ message: { content: 'Hello' }, finish_reason: '' }] })
     expect(body).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
   })
 
-  it('has no nulls where strict clients take only absence, and keeps unknown fields', async () => {
+  it('omits nulls that strict clients reject, and keeps unknown fields', async () => {
     const { body } = await ask({
       ...completion(),
       service_tier: null,
@@ -97,19 +97,19 @@ describe('a whole reply', () => {
     expect(JSON.stringify(body)).not.toMatch(/"(?:service_tier|tool_calls|audio|logprobs|audio_tokens)"/)
   })
 
-  it('has an empty text where the provider sends no part of one', async () => {
+  it('has an empty text if the provider sends an empty list of parts', async () => {
     const { body } = await ask({ ...completion(), choices: [{ message: { content: [] } }] })
     expect(body).toMatchObject({ choices: [{ message: { content: '' } }] })
   })
 
-  it('keeps the reasoning that the provider tells beside the parts of its content', async () => {
+  it('keeps the reasoning that the provider sends beside the parts of its content', async () => {
     const thought = { type: 'thinking', thinking: 'in parts' }
     const message = { content: [thought, { type: 'text', text: 'Hello' }], reasoning: 'beside' }
     const { body } = await ask({ ...completion(), choices: [{ message }] })
     expect(body).toMatchObject({ choices: [{ message: { content: 'Hello', reasoning: 'beside' } }] })
   })
 
-  it('counts all tokens as the provider does, where it tells', async () => {
+  it('counts tokens as the provider reports them', async () => {
     const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 15 }
     expect((await ask({ ...completion(), usage })).body).toMatchObject({ usage })
   })
@@ -150,7 +150,7 @@ describe('a whole reply', () => {
     ['a count of words', { prompt_tokens: 'seven', completion_tokens: '3' }],
     ['one of two', { prompt_tokens: 7 }],
     ['beyond exact numbers', { prompt_tokens: 2 ** 53, completion_tokens: 3 }],
-  ])('with %s for usage leaves nulls in the record, never a zero', async (_name, usage) => {
+  ])('with %s for usage has nulls in the record, never a zero', async (_name, usage) => {
     const { record, status } = await ask({ ...completion(), usage })
     expect(status).toBe(200)
     expect(record).toMatchObject({
@@ -168,7 +168,7 @@ describe('a whole reply', () => {
   })
 })
 
-/** The most bytes that a reply may have. */
+/** The size limit of a reply in bytes. */
 const REPLY_BYTES = 64 * 1024 * 1024
 
 describe('a provider', () => {
@@ -180,26 +180,26 @@ describe('a provider', () => {
   it.each([
     ['as large as it may be is taken', REPLY_BYTES, 200],
     ['one byte larger is not', REPLY_BYTES + 1, 502],
-  ])('whose reply is %s', async (_name, bytes, code) => {
+  ])('that sends a reply %s', async (_name, bytes, code) => {
     const text = JSON.stringify(completion())
     const response = await post((reply) => void reply.end(text.padEnd(bytes)))
     expect(response.status).toBe(code)
     if (code !== 200) expect(await response.text()).toContain('sent a reply that cannot be used')
   })
 
-  it('whose reply begins with a byte order mark has answered', async () => {
+  it('that sends a byte order mark before its reply has answered', async () => {
     const response = await post((reply) => void reply.end(`\uFEFF${JSON.stringify(completion())}`))
     expect(response.status).toBe(200)
   })
 
-  it('whose reply breaks off is told as such', async () => {
+  it('that breaks off its reply is reported as such', async () => {
     const broken = stream(JSON.stringify(completion()).slice(0, -1), { ending: 'cut' })
     const response = await post(broken)
     expect(response.status).toBe(502)
     expect(await response.text()).toContain('ended its reply before it was whole')
   })
 
-  it('that refuses has refused, though the words for it break off', async () => {
+  it('that rejects a request has rejected it, even if the error body breaks off', async () => {
     const breaking: Behaviour = async (reply) => {
       reply.writeHead(400, { 'content-length': 100 }).write('{')
       await sleep(20)
@@ -208,7 +208,7 @@ describe('a provider', () => {
     expect(await (await post(breaking)).text()).toContain('refused the request')
   })
 
-  it('that refuses is not listened to without end', async () => {
+  it('that rejects a request has its error body read only up to a limit', async () => {
     const closed = Promise.withResolvers<unknown>()
     const endless: Behaviour = (reply) => {
       closed.resolve(once(reply, 'close'))
@@ -220,7 +220,7 @@ describe('a provider', () => {
 })
 
 describe('the request to the provider', () => {
-  it('is the one that was sent, with the name the provider has for the model and without the fallbacks', async () => {
+  it("is the caller's, with the provider's model name and without the fallbacks", async () => {
     const tools = [
       { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
     ]
@@ -244,7 +244,7 @@ describe('the request to the provider', () => {
     expect(chat.upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
   })
 
-  it('has whole numbers as they were sent, however long', async () => {
+  it('keeps whole numbers of any length', async () => {
     const sent = `{"model":"a/one","seed":9223372036854775807,"messages":[{"role":"user","content":"12345678901234567890"}],
       "tools":[{"type":"function","function":{"name":"f","parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}}}]}`
     let raw = ''

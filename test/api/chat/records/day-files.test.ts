@@ -1,4 +1,4 @@
-/** The files of days, whose folders others may clear away while they are empty. */
+/** The files of days, while others may remove their empty folders. */
 import {
   existsSync,
   globSync,
@@ -20,10 +20,10 @@ afterAll(() => folders.removeAll())
 
 const DAYS = 300
 
-it('are made though their empty folders vanish again and again', async () => {
+it('are created though their empty folders vanish repeatedly', async () => {
   const root = folders.make()
   const files = createDayFiles(root, () => new Date('2026-03-10T12:00:00Z'))
-  // Takes the folder away once, unless the file comes first.
+  // Removes the folder once, unless the file exists first.
   const clear = async (day: number, { signal }: AbortController) => {
     const folder = join(root, `date=${addDays('2026-03-10', -day)}`)
     const gone = () =>
@@ -52,7 +52,7 @@ function openFilesIn(folder: string): string[] {
     try {
       return [readlinkSync(join(OPEN_FILES, descriptor))]
     } catch {
-      // The one that listed them.
+      // Without the one that listed them.
       return []
     }
   })

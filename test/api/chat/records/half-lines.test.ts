@@ -1,4 +1,4 @@
-/** Lines that a death of the process or a full disk cut in half: nothing that was acknowledged is lost with them. */
+/** Lines cut in half by a killed process or a full disk: no acknowledged record is lost with them. */
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 describe('a process that was killed', () => {
-  it('has lost nothing that it acknowledged, and its half line stops no run', async () => {
+  it('loses no acknowledged record, and its half line stops no run', async () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
     const { child, acknowledged, ended } = startRecording(dataDir)
@@ -34,7 +34,7 @@ describe('a process that was killed', () => {
 
     const usage = await openLog(dataDir, {}, new Date(Date.now() + 120_000))
     expect(readFileSync(join(folder, `_torn-${name}`), 'utf8')).toBe(half)
-    expect(usage.told('half a usage record moved aside')).toHaveLength(1)
+    expect(usage.logged('half a usage record moved aside')).toHaveLength(1)
     await usage.close()
 
     const written = requestIds(readRecords(dataDir, DAY))
@@ -64,7 +64,7 @@ describe('a process that was killed', () => {
     if (aside !== undefined) expect(readFileSync(join(folder, `_torn-${name}`), 'utf8')).toBe(aside)
   })
 
-  it('is not cut off where it lives after all, and goes on with its line', async () => {
+  it('that lives after all keeps its half line and completes it', async () => {
     const dataDir = folders.make()
     const name = 'chat-20260310T000000Z-4711-0123abcd.ndjson'
     writeRaw(dataDir, `usage/date=${DAY}/${name}`, '{"a":1}\n{"b":"')
@@ -74,13 +74,12 @@ describe('a process that was killed', () => {
     const { log, messages } = memoryLog()
     const over = new AbortController()
     const sealing = sealTornTails(folder, quiet, log).finally(() => over.abort())
-    // In each turn of the event loop: the sealing takes several between its first look at the size and its last.
+    // In each turn of the event loop, since the sealing takes several between its first look and its last.
     let length = 0
     for (; !over.signal.aborted; length++) {
       appendFileSync(path, 'x')
       await setImmediate()
     }
-    // It is to be looked at again.
     expect(await sealing).toBe(true)
     appendFileSync(path, '"}\n')
     expect(readFileSync(path, 'utf8')).toBe(`{"a":1}\n{"b":"${'x'.repeat(length)}"}\n`)
@@ -88,7 +87,7 @@ describe('a process that was killed', () => {
     expect(messages()).toEqual([])
   })
 
-  it('is sealed though files beside it cannot be read, or are gone', async () => {
+  it('is sealed though files beside it are unreadable or gone', async () => {
     const dataDir = folders.make()
     const nameOf = (process: number) => `chat-20260310T000000Z-${process}-0123abcd.ndjson`
     const folder = join(dataDir, 'raw', 'usage', `date=${DAY}`)
@@ -97,13 +96,11 @@ describe('a process that was killed', () => {
     writeFileSync(join(folder, nameOf(3)), '{"a":1}\n{"b')
     const usage = await openLog(dataDir, {}, new Date(Date.now() + 120_000))
     expect(readFileSync(join(folder, nameOf(3)), 'utf8')).toBe('{"a":1}\n')
-    expect(usage.told('a usage file cannot be looked over')).toMatchObject([
-      { file: join(folder, nameOf(1)) },
-    ])
+    expect(usage.logged('a usage file cannot be checked')).toMatchObject([{ file: join(folder, nameOf(1)) }])
     await usage.close()
   })
 
-  it('leaves alone what is young and what is not ours', async () => {
+  it('leaves recent files and files of others alone', async () => {
     const dataDir = folders.make()
     const young = `usage/date=${DAY}/chat-20260310T000000Z-1-0123abcd.ndjson`
     const foreign = `usage/date=${DAY}/chat.ndjson`
@@ -119,9 +116,9 @@ describe('a process that was killed', () => {
 })
 
 describe.runIf(hasProgram('prlimit'))('a disk that is full in the middle of a line', () => {
-  it('leaves no half line, and every record is written once there is room', async () => {
+  it('leaves no half line, and every record is written once there is space', async () => {
     const dataDir = folders.make()
-    // A larger file is refused, as on a full disk: the write that meets the limit comes back short.
+    // A larger file is refused, as on a full disk: the write that meets the limit is short.
     const { child, acknowledged, ended } = startRecording(dataDir, {
       behind: ['prlimit', '--fsize=100001:unlimited'],
     })

@@ -1,4 +1,4 @@
-/** The records of chat as the pipeline counts them. */
+/** The records of chat, counted by the pipeline. */
 import { afterAll, expect, it } from 'vitest'
 import { fact, queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
@@ -11,7 +11,7 @@ const NEXT_RUN = '2026-03-12T02:00:00Z'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('takes the records as they are: unserved requests, unknown tokens, requests that name no app', async () => {
+it('counts records of unserved requests, of unknown tokens and without an app', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   writeRaw(
@@ -19,7 +19,7 @@ it('takes the records as they are: unserved requests, unknown tokens, requests t
     `usage/date=${DAY}/other.csv`,
     `ts,app_id,prompt_tokens,completion_tokens\n${DAY},8,1,2\n`,
   )
-  // What is left of a file whose only line was torn.
+  // The rest of a file with one torn line.
   writeRaw(dataDir, `usage/date=${DAY}/chat-20260310T000000Z-1-0123abcd.ndjson`, '')
   const usage = await openLog(dataDir)
   const repeated = usageRecord()
@@ -51,7 +51,7 @@ it('takes the records as they are: unserved requests, unknown tokens, requests t
   ])
 })
 
-it('lists no app whose requests were never served', async () => {
+it('lists no app without a served request', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const usage = await openLog(dataDir)
@@ -74,7 +74,7 @@ it('counts a day again when a late record arrives', async () => {
   expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])
 })
 
-it('tells the share of served requests whose tokens are unknown, by provider', async () => {
+it('reports the share of served requests with unknown tokens, by provider', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const usage = await openLog(dataDir)

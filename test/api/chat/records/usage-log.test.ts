@@ -19,7 +19,7 @@ const NEXT_DAY = '2026-03-11'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A folder where the day's folder cannot be made, since a file has its name. */
+/** A folder where the day's folder cannot be created, since a file has its name. */
 function blockDay(dataDir: string, day: string): string {
   writeRaw(dataDir, `usage/date=${day}`, '')
   return join(dataDir, 'raw', 'usage', `date=${day}`)
@@ -51,7 +51,7 @@ describe('openUsageLog', () => {
     await usage.close()
   })
 
-  it('puts each record into the folder of its own ts, whatever the clock says', async () => {
+  it('writes each record into the folder of its own ts, whatever the clock says', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir, {}, new Date(`${NEXT_DAY}T00:00:05Z`))
     const before = usageRecord({ ts: `${DAY}T23:59:59.999Z` })
@@ -67,7 +67,7 @@ describe('openUsageLog', () => {
     await usage.close()
   })
 
-  it('goes through many days with one file each', async () => {
+  it('writes one file per day over many days', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     const days = ['2026-03-10', '2026-03-11', '2026-03-12', '2026-03-13', '2026-03-10', '2026-03-13']
@@ -77,7 +77,7 @@ describe('openUsageLog', () => {
     expect(days.slice(0, 4).map((day) => usageFiles(dataDir, day).length)).toEqual([1, 1, 1, 1])
   })
 
-  it('of two processes (here: two writers) has a file each', async () => {
+  it('of two processes (here: two writers) writes a file each', async () => {
     const dataDir = folders.make()
     const [one, two] = [await openLog(dataDir), await openLog(dataDir)]
     await Promise.all([one.record(usageRecord()), two.record(usageRecord())])
@@ -86,7 +86,7 @@ describe('openUsageLog', () => {
     expect(readRecords(dataDir, DAY)).toHaveLength(2)
   })
 
-  it('writes what was handed in when close() was called', async () => {
+  it('writes the records of the time before close()', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     const written = Array.from({ length: 500 }, () => usage.record(usageRecord()))
@@ -97,7 +97,7 @@ describe('openUsageLog', () => {
 })
 
 describe('when a record cannot be written', () => {
-  it('nobody waits for it, it is told once, and all is written as soon as that is possible', async () => {
+  it('no request waits for it, the log has it once, and all is written as soon as possible', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     const obstacle = blockDay(dataDir, DAY)
@@ -110,14 +110,14 @@ describe('when a record cannot be written', () => {
 
     rmSync(obstacle)
     await until(() => usage.waiting() === 0)
-    await until(() => usage.told('usage records are written again').length === 1)
+    await until(() => usage.logged('usage records are written again').length === 1)
     expect(requestIds(readRecords(dataDir, DAY)).toSorted()).toEqual(requestIds(records).toSorted())
     expect(usage.messages().filter(({ level }) => level === 'error')).toHaveLength(1)
     await usage.close()
-    expect(usage.told(LAST_RESORT)).toEqual([])
+    expect(usage.logged(LAST_RESORT)).toEqual([])
   })
 
-  it('a folder that was removed is made again, with what was not acknowledged', async () => {
+  it('a removed folder is created again, with the unacknowledged records', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     await usage.record(usageRecord({ request_id: 'gone with the folder' }))
@@ -128,7 +128,7 @@ describe('when a record cannot be written', () => {
     await usage.close()
   })
 
-  it('a folder that was moved away takes no further records', async () => {
+  it('a folder that was moved away gets no further records', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     await usage.record(usageRecord({ request_id: 'first' }))
@@ -152,25 +152,25 @@ describe('when a record cannot be written', () => {
     rmSync(other)
     await usage.close()
     expect(readRecords(dataDir, NEXT_DAY)).toEqual([kept])
-    expect(usage.told(LAST_RESORT).map((line) => line['usage_record'])).toEqual(lost)
+    expect(usage.logged(LAST_RESORT).map((line) => line['usage_record'])).toEqual(lost)
     rmSync(obstacle)
   })
 
-  it('what memory may not hold goes into the log at once', async () => {
+  it('records beyond the memory limit are logged at once', async () => {
     const dataDir = folders.make()
     const size = Buffer.byteLength(`${JSON.stringify(usageRecord())}\n`)
     const usage = await openLog(dataDir, { waitingBytes: 2 * size })
     const obstacle = blockDay(dataDir, DAY)
     const records = Array.from({ length: 5 }, () => usageRecord())
     for (const record of records) await usage.record(record)
-    expect(usage.told(LAST_RESORT).map((line) => line['usage_record'])).toEqual(records.slice(2))
+    expect(usage.logged(LAST_RESORT).map((line) => line['usage_record'])).toEqual(records.slice(2))
     rmSync(obstacle)
     await until(() => usage.waiting() === 0)
     await usage.close()
     expect(readRecords(dataDir, DAY)).toEqual(records.slice(0, 2))
   })
 
-  it('the day and the memory are as before once all is written, however often that happens', () => {
+  it('a repeated failure starts with an empty memory once all was written', () => {
     const { log, messages } = memoryLog()
     const line = JSON.stringify(usageRecord())
     const waiting = createWaitingRecords(log, Buffer.byteLength(line))

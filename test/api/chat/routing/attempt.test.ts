@@ -8,7 +8,7 @@ const CANDIDATE = { model: 'a/one', provider: 'acme' }
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** An attempt at a provider that has TOTAL_MS, of a request that has `leftMs`. */
+/** An attempt at a provider with TOTAL_MS, for a request with `leftMs` left. */
 function begin(leftMs = 10 * TOTAL_MS) {
   const upstream = {
     name: 'acme',
@@ -22,7 +22,7 @@ function begin(leftMs = 10 * TOTAL_MS) {
   const attempt = new Attempt({ ...CANDIDATE, upstream }, { candidate: CANDIDATE, openings: 0 }, leftMs)
   return {
     attempt,
-    /** What ended it; undefined as long as it goes on. */
+    /** Its failure; undefined while it goes on. */
     ending: (): unknown => attempt.signal.reason,
   }
 }
@@ -31,7 +31,7 @@ it.each([
   ['has more time left', TOTAL_MS + 1, TOTAL_MS, 'timeout'],
   ['has just as much time left', TOTAL_MS, TOTAL_MS, 'timeout'],
   ['has less time left', TOTAL_MS - 1, TOTAL_MS - 1, 'outOfTime'],
-])('gives a provider the time that is its own where the request %s', (_name, leftMs, ms, kind) => {
+])('gives a provider its own time if the request %s', (_name, leftMs, ms, kind) => {
   const { ending } = begin(leftMs)
   vi.advanceTimersByTime(ms - 1)
   expect(ending()).toBeUndefined()
@@ -39,13 +39,13 @@ it.each([
   expect(ending()).toMatchObject({ kind })
 })
 
-it('counts silence from what came last', () => {
+it('counts silence from the last part', () => {
   const { attempt, ending } = begin()
   attempt.expectWithin(100)
   vi.advanceTimersByTime(99)
   attempt.progressed()
   vi.advanceTimersByTime(99)
-  // From the first token on, another time.
+  // After the first token another limit applies.
   attempt.expectWithin(50)
   vi.advanceTimersByTime(49)
   expect(ending()).toBeUndefined()
@@ -53,7 +53,7 @@ it('counts silence from what came last', () => {
   expect(ending()).toMatchObject({ kind: 'timeout' })
 })
 
-it('lets a stream be silent that nobody reads, and blames no provider for the time that this took', () => {
+it('lets a stream that nobody reads be silent, and does not blame the provider for that time', () => {
   const { attempt, ending } = begin()
   attempt.expectWithin(100)
   attempt.suspend()
@@ -63,7 +63,7 @@ it('lets a stream be silent that nobody reads, and blames no provider for the ti
   expect(ending()).toMatchObject({ kind: 'notRead' })
 })
 
-it('is over with its end, whose record tells the status and the time', () => {
+it('is over with its end, and its record has the status and the time', () => {
   const { attempt, ending } = begin()
   attempt.expectWithin(100)
   attempt.answered(200)
@@ -84,6 +84,6 @@ it.each([
   expect(attempt.end(failure)).toMatchObject({ status, error_type: failure.errorType })
 })
 
-it('records no status where no reply began', () => {
+it('records no status without a reply', () => {
   expect(begin().attempt.end(new AttemptFailure('connection')).status).toBeNull()
 })

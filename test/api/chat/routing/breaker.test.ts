@@ -70,7 +70,7 @@ it('counts failures in a row from the last attempt that served', () => {
   expect(first()).toBe(A)
 })
 
-it('begins anew once it has closed', () => {
+it('counts from zero once it has closed', () => {
   const { attempt, first, pass } = start()
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   attempt('failed', 1)
@@ -84,7 +84,7 @@ it('is closed by one attempt that serves, made by one request at a time', () => 
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   pass(BREAKER_RULES.openMs)
   const failing = breakers.began(A)
-  // Of a request that has nobody else to ask.
+  // A request with no other candidate.
   breakers.began(A)
   breakers.ended(failing, 'failed')
   expect(first()).toBe(B)
@@ -97,7 +97,7 @@ it('is closed by one attempt that serves, made by one request at a time', () => 
   expect(changes).toEqual(['alpha m/a opens', 'alpha m/a closes'])
 })
 
-it('is not moved by attempts that began before it opened', () => {
+it('ignores attempts that began before it opened', () => {
   const { breakers, attempt, first, pass, changes } = start()
   const [served, failed, left] = [breakers.began(A), breakers.began(A), breakers.began(A)]
   for (let failure = 0; failure < 3; failure++) attempt('failed')
@@ -136,20 +136,20 @@ it('opens at once for as long as the provider says, within reason', () => {
   expect(first()).toBe(A)
 })
 
-it('takes a refused request, or a caller that left, for no sign of anything', () => {
+it('ignores a rejected request and a caller that left', () => {
   const { attempt, first } = start()
   for (let request = 0; request < 10; request++) attempt('neutral')
   expect(first()).toBe(A)
 })
 
-it('knows each provider of each model by itself', () => {
+it('judges each provider of each model separately', () => {
   const { breakers, attempt } = start()
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   expect(breakers.order([A, B])).toEqual([B, A])
   expect(breakers.order([OTHER, { ...OTHER, provider: 'beta' }])[0]).toBe(OTHER)
 })
 
-it('leaves the models in the order in which the caller named them', () => {
+it("keeps the models in the caller's order", () => {
   const { breakers, attempt } = start()
   for (let failure = 0; failure < 3; failure++) attempt('failed')
   expect(breakers.order([A, OTHER])).toEqual([A, OTHER])
@@ -157,7 +157,7 @@ it('leaves the models in the order in which the caller named them', () => {
   expect(breakers.order([OTHER, A, B])).toEqual([OTHER, B, A])
 })
 
-it('an attempt of a candidate that was forgotten meanwhile says nothing', () => {
+it('an attempt of a candidate that was dropped meanwhile has no effect', () => {
   const { breakers, attempt, changes } = start()
   for (let count = 0; count < 3; count++) attempt('failed')
   const trials = Array.from({ length: 3 }, () => breakers.began(A))

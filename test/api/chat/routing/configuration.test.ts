@@ -31,7 +31,7 @@ const withModel = (changes: Readonly<Record<string, unknown>>) =>
 describe('readConfiguration', () => {
   it.each([
     ['a file that is not there', () => join(folders.make(), 'none.json'), 'ENOENT'],
-    ['a file that is no JSON', () => write('{"models": {'), 'no JSON'],
+    ['a file that is no JSON', () => write('{"models": {'), 'not JSON'],
     ['a file without models', () => write({}), 'models'],
     ['a misspelt key', () => write({ models: {}, modles: {} }), 'modles'],
     ['a model without author', () => write({ models: { one: { providers: [ACME] } } }), 'author/slug'],
@@ -71,14 +71,14 @@ describe('readConfiguration', () => {
     await expect(read).rejects.toThrow(path)
   })
 
-  it('tells all faults at once', async () => {
+  it('reports all faults at once', async () => {
     const path = write({
       models: { one: { providers: [ACME] }, 'a/two': { providers: [{ ...ACME, model: 7 }] } },
     })
     await expect(readConfiguration(path, {})).rejects.toThrow(/author\/slug[^]*model/)
   })
 
-  it('takes the smallest form', async () => {
+  it('takes the smallest configuration', async () => {
     const { models } = await readConfiguration(withProvider({ api_key_env: 'ACME_KEY' }), {
       ACME_KEY: ' sk-1 ',
     })
@@ -98,7 +98,7 @@ describe('readConfiguration', () => {
   })
 
   it.each([{}, { ACME_KEY: '' }, { ACME_KEY: 'a\nb' }])(
-    'leaves out a provider whose key cannot be had, with a warning: %j',
+    'leaves out a provider without a usable key, with a warning: %j',
     async (environment) => {
       const { models, warnings } = await readConfiguration(
         withProvider({ api_key_env: 'ACME_KEY' }),
@@ -118,7 +118,7 @@ describe('readConfiguration', () => {
 const ONE = { model: 'a/one', messages: MESSAGES }
 
 describe('a service', () => {
-  it('without a configuration starts, lists no model, and says what to set', async () => {
+  it('without a configuration starts, lists no model, and names the setting', async () => {
     const dataDir = folders.make()
     await using api = await startApi(dataDir)
     const key = await api.makeKey('inference')
@@ -140,12 +140,12 @@ describe('a service', () => {
     expect(error.metadata).toEqual({ error_type: 'provider_unavailable' })
   })
 
-  it('does not start with a faulty one, and says why', async () => {
+  it('does not start with an invalid one, and reports why', async () => {
     const dataDir = folders.make()
     const program = startProgram('server.ts', [], { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: write('{') })
     const { code, stderr } = await program.ended
     expect(code).toBe(2)
-    expect(stderr).toContain('no JSON')
+    expect(stderr).toContain('not JSON')
     expect(stderr).not.toContain('    at ')
   })
 
@@ -157,11 +157,17 @@ describe('a service', () => {
     })
   })
 
-  it('shows what the configuration tells of a model, in the forms of both clients', async () => {
+  it('shows the configured details of a model, in the forms of both clients', async () => {
     const providers = [{ ...ACME, base_url: 'http://127.0.0.1:9' }]
     const pricing = { prompt: '0.0000025', completion: '0.00001' }
-    const told = { name: 'One', context_length: 128_000, max_completion_tokens: 16_384, pricing, providers }
-    const MODELS_FILE = write({ models: { 'a/one': told, 'a/two:free': { providers } } })
+    const details = {
+      name: 'One',
+      context_length: 128_000,
+      max_completion_tokens: 16_384,
+      pricing,
+      providers,
+    }
+    const MODELS_FILE = write({ models: { 'a/one': details, 'a/two:free': { providers } } })
     await using api = await startApi(folders.make(), { environment: { MODELS_FILE } })
     const openai = new OpenAI({ baseURL: api.base, apiKey: 'x', maxRetries: 0 })
     const openrouter = new OpenRouter({ serverURL: api.base, apiKey: 'x', retryConfig: { strategy: 'none' } })
@@ -196,7 +202,7 @@ describe('a service', () => {
     await expect(openai.models.retrieve('a/none')).rejects.toThrow('Unknown model: "a/none"')
   })
 
-  it('answers 503 where no provider of the model has its key', async () => {
+  it('answers 503 if no provider of the model has its key', async () => {
     await using api = await startChat(folders, {
       'a/one': [{ base_url: 'http://127.0.0.1:9', api_key_env: 'NO_SUCH_KEY' }],
     })
@@ -227,7 +233,7 @@ describe('a service', () => {
     expect(envelopeSchema.parse(await refused.json()).error.message).toContain('at most 2')
   })
 
-  it('takes ten of them unless it says otherwise', async () => {
+  it('takes ten of them by default', async () => {
     await using upstream = await startUpstream({ 'a/one': answers() })
     await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] })
     const models = Array.from({ length: 10 }, () => 'a/one')
@@ -239,7 +245,7 @@ describe('a service', () => {
     )
   })
 
-  it('reads the file again on SIGHUP, and keeps what it has when the file is faulty', async () => {
+  it('reads the file again on SIGHUP, and keeps the old one if the file is invalid', async () => {
     await using upstream = await startUpstream({ 'a/one': answers() })
     const dataDir = folders.make()
     const wiring = { 'a/one': [{ base_url: upstream.url }] }

@@ -24,7 +24,7 @@ import { readRecords } from '../../../support/chat/usage-records.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** Providers that are never done. They alone are given little time: the others may be slow on a busy machine. */
+/** Providers that never answer. They alone get little time, since the others may be slow on a busy machine. */
 const SILENT_STREAM = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
 const COMMENTS_ALONE = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
 const NEVER_DONE: readonly Behaviour[] = [stall, SILENT_STREAM, COMMENTS_ALONE]
@@ -33,7 +33,7 @@ const SHORT = { first_token_ms: 1000, idle_ms: 1000, total_ms: 2000 }
 const DAY = '2026-03-10'
 const clock = () => new Date(`${DAY}T12:00:00Z`)
 
-/** A service over two providers of a/one and one of a/two; what they are asked is what their models are called. */
+/** A service over two providers of a/one and one of a/two; the model name decides the provider's behaviour. */
 async function startThree(first: Behaviour, second: Behaviour = answers(), other: Behaviour = answers()) {
   const upstream = await startUpstream({ first, second, other })
   const provider = (name: string, model: string, behaviour: Behaviour) => ({
@@ -68,7 +68,7 @@ const noHttp: Behaviour = (response) => void response.socket?.end('no HTTP at al
 
 const ERROR_IN_REPLY = json({ error: { message: 'secret words', code: 'server_error' } })
 
-/** Failures of a provider, for which the next one is asked. */
+/** Failures of a provider, after which the next one is tried. */
 const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, string])[] = [
   ['a reset connection', reset, null, 'provider_unavailable'],
   ['no reply in time', stall, null, 'timeout'],
@@ -89,7 +89,7 @@ const PROVIDER_FAILURES: readonly (readonly [string, Behaviour, number | null, s
   ['a reply without choices', json({ ...completion(), choices: [] }), 200, 'provider_unavailable'],
 ]
 
-/** Refusals that another provider of the model need not share. */
+/** Refusals that another provider of the model may not share. */
 const HOST_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
   ['a 413', status(413), 413, 'payload_too_large'],
   [
@@ -106,7 +106,7 @@ const HOST_FAILURES: readonly (readonly [string, Behaviour, number, string])[] =
   ],
 ]
 
-/** Refusals of the request itself, which the other providers of the model would only repeat. */
+/** Refusals of the request itself, which every provider of the model would repeat. */
 const MODEL_FAILURES: readonly (readonly [string, Behaviour, number, string])[] = [
   ...[400, 422].map((code) => [`a ${code}`, status(code), code, 'invalid_request'] as const),
   [
@@ -126,7 +126,6 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
   const textOf = async (response: Response) => {
     const text = await response.text()
     if (!streams) return text
-    // A stream that serves says the same words.
     return text.includes('"content":"Hel"') && text.endsWith('data: [DONE]\n\n') ? 'Hello' : text
   }
 
@@ -158,7 +157,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
   )
 
   it.each([...MODEL_FAILURES, ['content held back', FILTERED, 200, 'content_policy_violation'] as const])(
-    '%s: the next model serves, the other provider of this one is not asked',
+    '%s: the next model serves, the other provider of this one is not tried',
     async (_name, failing, code, errorType) => {
       await using api = await startThree(failing)
       const response = await api.post({ ...BOTH, stream: streams })
@@ -181,14 +180,14 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
   it.each([
     ['tool_calls', [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }]],
     ['function_call', { name: 'f', arguments: '{}' }],
-  ])('a call among %s is an answer, though a filter ended it', async (key, call) => {
+  ])('a call among %s is an answer, even if a filter ended it', async (key, call) => {
     const choice = { index: 0, message: { content: null, [key]: call }, finish_reason: 'content_filter' }
     await using api = await startThree(json({ ...completion(), choices: [choice] }))
     expect(await (await api.post({ ...BOTH, stream: streams })).text()).toContain(key)
     expect(api.upstream.asked()).toEqual(['first'])
   })
 
-  it('content held back is the answer when no other model may be asked', async () => {
+  it('content held back is the answer if no other model is left', async () => {
     await using api = await startThree(FILTERED)
     const response = await api.post({ ...ONE, stream: streams })
     expect(response.status).toBe(200)
@@ -209,7 +208,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
       400,
       'context_length_exceeded',
     ],
-  ] as const)('%s: the caller learns it', async (_name, failing, code, errorType) => {
+  ] as const)('%s: the caller gets the error', async (_name, failing, code, errorType) => {
     await using api = await startThree(failing, failing, failing)
     const response = await api.post({ ...BOTH, stream: streams })
     expect(response.status).toBe(code)
@@ -250,13 +249,13 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     ['is reset', reset],
     ['is closed', hangUp],
     ['carries no HTTP', noHttp],
-  ])('a new connection that %s is a failure: the provider is not asked again', async (_name, failing) => {
+  ])('a new connection that %s is a failure: the provider is not tried again', async (_name, failing) => {
     await using api = await startThree(failing)
     expect((await api.post({ ...ONE, stream: streams })).status).toBe(200)
     expect(api.upstream.asked()).toEqual(['first', 'second'])
   })
 
-  it('the request as a whole has an end, whatever is left to try', async () => {
+  it('the request as a whole has a time limit, whatever is left to try', async () => {
     const upstream = await startUpstream({ first: stall })
     const provider = { base_url: upstream.url, model: 'first' }
     await using api = await startChat(
@@ -275,7 +274,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
   })
 })
 
-it('the next provider has what the one before it has left of the time', async () => {
+it('the next provider has the time that the previous one left', async () => {
   const slow =
     (then: Behaviour): Behaviour =>
     async (response, received) => {
@@ -292,7 +291,7 @@ it('the next provider has what the one before it has left of the time', async ()
   expect((await api.post(ONE)).ok).toBe(false)
 })
 
-it('a provider that was given what was left of the time is not asked last for it', async () => {
+it('a provider that had only the rest of the time is not tried last for it', async () => {
   const upstream = await startUpstream({ first: stall })
   const provider = { base_url: upstream.url, model: 'first', name: 'alpha' }
   const modelLimits = { total_ms: 100 }
@@ -305,7 +304,7 @@ it('a provider that was given what was left of the time is not asked last for it
   await upstream.close()
 })
 
-it('a provider that takes longer than it may itself is asked last', async () => {
+it('a provider that exceeds its own time limit is tried last', async () => {
   await using upstream = await startUpstream({ slow: stall, good: answers() })
   const slow = { name: 'alpha', base_url: upstream.url, model: 'slow', timeouts: { total_ms: 100 } }
   const good = { name: 'beta', base_url: upstream.url, model: 'good' }
@@ -314,7 +313,7 @@ it('a provider that takes longer than it may itself is asked last', async () => 
   expect(upstream.asked()).toEqual(['slow', 'good', 'slow', 'good', 'slow', 'good', 'good'])
 })
 
-it.each([201, 204, 302])('a %i is told as a reply that cannot be used', async (code) => {
+it.each([201, 204, 302])('a %i is reported as a reply that cannot be used', async (code) => {
   await using api = await startThree((response) => void response.writeHead(code).end())
   api.upstream.behaviours['second'] = status(401)
   const response = await api.post(ONE)
@@ -325,13 +324,13 @@ it.each([201, 204, 302])('a %i is told as a reply that cannot be used', async (c
   )
 })
 
-it('a request whose time is over before a provider is asked is told so', () => {
+it('a request that arrives after its time limit is reported as such', () => {
   const error = noProviderAvailable([])
   expect(error).toMatchObject({ status: 408, headers: {}, metadata: { error_type: 'timeout' } })
   expect(error.message).toContain('limits.total_ms')
 })
 
-it('a provider where nobody listens is followed by the next', async () => {
+it('the next provider is tried if nobody listens at the address', async () => {
   await using upstream = await startUpstream({ good: answers() })
   const nobody = `http://127.0.0.1:${await freePort()}/v1`
   const wiring = {
@@ -368,7 +367,7 @@ it.each<[string, unknown, Record<string, string>, string]>([
     '41',
   ],
   ['words', { error: { message: 'Rate limit reached. Please try again in 1m12.4s.' } }, {}, '73'],
-])('a Retry-After told as %s is passed on in whole seconds', async (_name, body, headers, seconds) => {
+])('a Retry-After sent as %s is passed on in whole seconds', async (_name, body, headers, seconds) => {
   const busy = status(429, body, headers)
   await using api = await startThree(busy, busy)
   const response = await api.post(ONE)
@@ -376,7 +375,7 @@ it.each<[string, unknown, Record<string, string>, string]>([
   expect(response.headers.get('Retry-After')).toBe(seconds)
 })
 
-it('a quota that is used up is no rate limit: nobody is told to come back', async () => {
+it('a used-up quota is not a rate limit: there is no Retry-After', async () => {
   const usedUp = status(429, { error: { code: 'insufficient_quota' } }, { 'retry-after': '20' })
   await using api = await startThree(usedUp, usedUp)
   const response = await api.post(ONE)
@@ -385,7 +384,7 @@ it('a quota that is used up is no rate limit: nobody is told to come back', asyn
   expect(response.headers.get('X-Should-Retry')).toBe('false')
 })
 
-it('what one provider refuses and another one cannot take for now may be sent again', async () => {
+it('a request that one provider rejects and another cannot take now may be retried', async () => {
   await using api = await startThree(status(400, { error: { code: 'unsupported_value' } }), status(503))
   const response = await api.post(ONE)
   expect(response.status).toBe(502)
@@ -399,7 +398,7 @@ it('a Retry-After is passed on as an hour at most', async () => {
   expect((await api.post(ONE)).headers.get('Retry-After')).toBe('3600')
 })
 
-it('a stream that ends, errs or says nothing before its first token is replaced by the next provider', async () => {
+it('a stream that ends, fails or is silent before its first token is replaced by the next provider', async () => {
   const starts: readonly Behaviour[] = [
     stream(''),
     stream(sse([])),
@@ -420,7 +419,7 @@ it('a stream that ends, errs or says nothing before its first token is replaced 
   }
 })
 
-it('a provider that keeps failing is asked last, and first again when it recovers', async () => {
+it('a provider that keeps failing is tried last, and first again when it recovers', async () => {
   const behaviours = { bad: status(500), good: answers() }
   await using upstream = await startUpstream(behaviours)
   const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
@@ -431,7 +430,7 @@ it('a provider that keeps failing is asked last, and first again when it recover
   expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'good', 'good'])
 })
 
-it('a provider that wants to be left alone is asked last from then on', async () => {
+it('a provider that sends Retry-After is tried last from then on', async () => {
   const behaviours = { busy: status(429, {}, { 'retry-after': '3600' }), good: answers() }
   await using upstream = await startUpstream(behaviours)
   const provider = (name: string, model: string) => ({ name, base_url: upstream.url, model })
@@ -445,7 +444,7 @@ it('a provider that wants to be left alone is asked last from then on', async ()
 it.each([
   ['keeps failing', status(500)],
   ['wants to be left alone', status(429, {}, { 'retry-after': '3600' })],
-])('a model whose only provider %s is still asked before its fallbacks', async (_name, failing) => {
+])('a model with an only provider that %s is tried before its fallbacks', async (_name, failing) => {
   await using upstream = await startUpstream({ bad: failing, good: answers() })
   const provider = (model: string) => ({ base_url: upstream.url, model })
   await using api = await startChat(folders, { 'a/one': [provider('bad')], 'a/two': [provider('good')] })
@@ -453,7 +452,7 @@ it.each([
   expect(upstream.asked()).toEqual(['bad', 'good', 'bad', 'good', 'bad', 'good', 'bad', 'good'])
 })
 
-it('a header of the caller tells which attempts were made', async () => {
+it('a header of the caller adds the attempts to the reply', async () => {
   await using api = await startThree(status(500))
   const init = { headers: { 'X-Router-Metadata': 'enabled' } }
   const attempts = [
@@ -467,7 +466,7 @@ it('a header of the caller tells which attempts were made', async () => {
   expect(await refused.json()).toMatchObject({ router_metadata: { attempts: [] } })
 })
 
-it('a provider that is configured no longer is not shown as one that fails', async () => {
+it('a removed provider is not shown as failing', async () => {
   await using upstream = await startUpstream({ bad: status(500), good: answers() })
   const provider = (model: string) => ({ name: model, base_url: upstream.url, model })
   await using api = await startChat(folders, { 'a/one': [provider('bad'), provider('good')] })

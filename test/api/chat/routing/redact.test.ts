@@ -22,7 +22,7 @@ it.each([
     'No such project: 0123456789abcdef0123456789abcdef',
     'No such project: [key]',
   ],
-])('%s does not get into the log', (_name, message, clean) => {
+])('%s is removed from the log', (_name, message, clean) => {
   expect(redact(message, HEADERS)).toBe(clean)
 })
 

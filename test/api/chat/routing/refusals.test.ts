@@ -5,7 +5,7 @@ import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../../support
 import { answers } from '../../../support/chat/upstream.ts'
 
 const fine = JSON.stringify({ model: 'a/one', messages: MESSAGES })
-/** A value of so many levels, in a form that is long in being written again. */
+/** A value with this many levels, which takes long to serialize. */
 const nested = (levels: number) => `${'{"0":'.repeat(levels)}1${'}'.repeat(levels)}`
 let chat: ScriptedChat
 
@@ -37,7 +37,7 @@ it.each([
   ],
   ['a wrong request', 400, 'invalid_request', '{}', {}],
   ['an unknown model', 400, 'invalid_request', fine.replace('a/one', 'a/two'), {}],
-] as const)('%s is refused in the one shape, and no provider is asked', async (...refused) => {
+] as const)('%s is rejected in the error envelope, and no provider is called', async (...refused) => {
   const [name, code, errorType, body, more] = refused
   const before = chat.records().length
   const isKnown = code !== 401
@@ -53,7 +53,7 @@ it.each([
   expect(error).toMatchObject({ code, metadata: { error_type: errorType } })
   expect(user_id === null).toBe(name === 'no key')
   expect(chat.upstream.received).toEqual([])
-  // Whoever is known leaves a record, which counts for nobody.
+  // A request with a valid key has a record, which counts for app 0.
   const records = chat.records().slice(before)
   expect(records).toMatchObject(
     isKnown ? [{ requests: 0, status: code, outcome: 'failed', attempts: [] }] : [],
@@ -74,7 +74,7 @@ it.each([
     {},
     'nested too deeply: at most 500 lists and objects',
   ],
-])('a body that cannot be taken is told what is wrong', async (body, more, message) => {
+])('the error for an invalid body says what is wrong', async (body, more, message) => {
   const known = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
   const { error } = envelopeSchema.parse(await (await post(body, { ...known, ...more })).json())
   expect(error.message).toContain(message)
@@ -86,7 +86,7 @@ it('a body that is nested as deeply as allowed is passed on', async () => {
   expect((await post(body, known)).status).toBe(200)
 })
 
-it('another method is refused with those that are allowed', async () => {
+it('another method is rejected with the allowed ones', async () => {
   const response = await chat.api.get('/chat/completions', chat.api.key)
   expect(response.status).toBe(405)
   expect(response.headers.get('Allow')).toBe('POST, OPTIONS')

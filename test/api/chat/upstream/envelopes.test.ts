@@ -1,4 +1,4 @@
-/** The forms in which providers wrap replies and errors: whole and streamed, alone and with another provider behind. */
+/** The forms of providers' replies and errors: whole and streamed, alone and with a backup. */
 import { once } from 'node:events'
 import { createServer as createTcpServer } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
@@ -49,7 +49,7 @@ const WHOLE = JSON.stringify(completion('Hello'))
 const EVENTS = sse(chunksOf(['Hello']))
 const textFor = (wantsStream: boolean | undefined) => (wantsStream === true ? EVENTS : WHOLE)
 
-/** The reply that was asked for, with this status, these headers and these bytes. */
+/** The requested reply with this status, these headers and these bytes. */
 const wrapped =
   (
     headers: Readonly<Record<string, string>>,
@@ -143,7 +143,7 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     const alone = await ask(failing, 'a/one', streams)
     expect(alone.status).toBeGreaterThanOrEqual(400)
     expect(alone.text).not.toContain('secret')
-    // An error in our words may name the request itself as the fault, which ends the model.
+    // An error in our words may blame the request itself, which ends the model.
     const backed = await ask(failing, 'a/backed', streams)
     if (alone.status !== 400) expect(backed.text).toContain('backup')
   })
@@ -167,7 +167,7 @@ describe('an error after the first token of a stream', () => {
     ['as the end of a choice', sse([chunk({}, 'error')], false)],
     ['as the end of a choice, in another word', sse([chunk({}, 'insufficient_system_resource')], false)],
     ['in data that is no JSON', 'data: secret\n\n'],
-  ])('%s is told, and a later [DONE] does not heal it', async (_name, error) => {
+  ])('%s is reported, and a later [DONE] does not undo it', async (_name, error) => {
     const passedOn = Promise.withResolvers<void>()
     const failing: Behaviour = async (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(begun)
@@ -187,13 +187,13 @@ describe('an error after the first token of a stream', () => {
     expect(record).toMatchObject({ outcome: 'cut', requests: 1 })
   })
 
-  it('that comes together with it is followed by the next provider, since nothing went out', async () => {
+  it('in the same read moves on to the next provider, since nothing was sent', async () => {
     const failing = stream(`${begun}data: {"message":"secret"}\n\ndata: [DONE]\n\n`)
     expect((await ask(failing, 'a/backed', true)).text).toContain('backup')
   })
 })
 
-describe('a stream of which every choice is over', () => {
+describe('a stream with every choice over', () => {
   const over = [chunk({ content: 'Hello' }), chunk({}, 'stop')]
   const usage = { ...chunk({}), choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } }
 
@@ -206,7 +206,7 @@ describe('a stream of which every choice is over', () => {
     expect(chat.records().at(-1)).toMatchObject({ outcome: 'completed', prompt_tokens: tokens })
   })
 
-  it('ends though comments go on and on', async () => {
+  it('ends though comments go on without end', async () => {
     const beating: Behaviour = async (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(sse([...over, usage], false))
       const timer = setInterval(() => response.write(': still here\n\n'), 100)
@@ -216,7 +216,7 @@ describe('a stream of which every choice is over', () => {
     expect(isWhole((await ask(beating, 'a/one', true)).text)).toBe(true)
   })
 
-  it('goes on as long as one of those that were asked for has not begun', async () => {
+  it('goes on as long as one of the requested choices has not begun', async () => {
     const second = (delta: unknown, finish: string | null) => ({
       ...chunk({}),
       choices: [{ index: 1, delta, finish_reason: finish }],
@@ -246,23 +246,23 @@ describe('signs of life before the first token', () => {
       response.end(then)
     }
 
-  it('count, so that a provider that is slow and alive is waited for', async () => {
+  it('extend the time, so that a slow provider may still answer', async () => {
     expect(isWhole((await ask(beating(6, EVENTS), 'a/alive', true)).text)).toBe(true)
   })
 
-  it('count up to a bound of their own', async () => {
+  it('extend the time up to a limit of their own', async () => {
     const { status, text } = await ask(beating(100, EVENTS), 'a/bounded', true)
     expect(status).toBe(408)
     expect(text).toContain('did not answer in time')
   })
 
-  it('are none where nothing comes', async () => {
+  it('are needed: without any the time ends', async () => {
     expect((await ask(stall, 'a/alive', true)).status).toBe(408)
   })
 })
 
 it.each([{ streams: false }, { streams: true }])(
-  'an unasked-for 100 Continue is passed over, with stream: $streams',
+  'an unrequested 100 Continue is ignored, with stream: $streams',
   async ({ streams }) => {
     const body = textFor(streams)
     const server = createTcpServer((socket) => {

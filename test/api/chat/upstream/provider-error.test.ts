@@ -455,7 +455,7 @@ describe('failureOf', () => {
     expect(failureOf(status, body).kind).toBe(kind)
   })
 
-  it('takes the status that a reply of 200 names inside', () => {
+  it('takes the status inside a reply of 200', () => {
     expect(failureOf(200, { error: { code: '429' } }).status).toBe(429)
     expect(failureOf(200, { error: { code: 429.5 } }).status).toBe(200)
   })
@@ -492,7 +492,7 @@ describe('failureOf', () => {
     expect(failureOf(429, { error: { message: 'slow', retry_after: seconds } }).retryAfterSeconds).toBe(4)
   })
 
-  it('believes the headers more than the body', () => {
+  it('prefers the headers to the body', () => {
     expect(failureOf(429, google({ details: [{ retryDelay: '37s' }] }), 1500).retryAfterSeconds).toBe(2)
   })
 })

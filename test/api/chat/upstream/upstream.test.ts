@@ -23,7 +23,7 @@ const targetAt = (url: string) => ({
   drop: [],
 })
 
-/** A provider that does with each request what `script` says next, and the way to it. Its time passes by `pass`. */
+/** A provider that follows `script`, one step per request, and an upstream to it. `pass` advances its time. */
 async function start(script: readonly Behaviour[]) {
   let now = 1_000_000
   const ports: (number | undefined)[] = []
@@ -36,13 +36,13 @@ async function start(script: readonly Behaviour[]) {
   closings.push(() => upstream.close(), provider.close)
   const target = targetAt(`${provider.url}/chat/completions`)
   return {
-    /** The connections of all requests so far, by their ports. */
+    /** The connections of all requests so far, by port. */
     ports,
     pass: (ms: number) => void (now += ms),
     post: async (): Promise<unknown> => {
       const reply = await upstream.post(target, '{"model":"scripted"}', new AbortController().signal)
       const body = JSON.parse(await text(reply.body))
-      // A connection may be used again in the next turn of the event loop.
+      // A connection may be reused in the next turn of the event loop.
       await setImmediate()
       return body
     },
@@ -107,7 +107,7 @@ it('a used connection on which a reply had begun is not replaced', async () => {
   expect(ports).toEqual([ports[0], ports[0]])
 })
 
-it('connections that broke together are replaced each for its request', async () => {
+it('connections that broke together are each replaced for their request', async () => {
   const both = Promise.withResolvers<void>()
   let asked = 0
   const together: Behaviour = async (response, received) => {
@@ -128,7 +128,7 @@ it('connections that broke together are replaced each for its request', async ()
 })
 
 describe('a proxy that the environment names', () => {
-  /** Answers plain requests itself, and refuses tunnels; `asked` has what came. */
+  /** Answers plain requests itself, and rejects tunnels; `asked` holds the requests. */
   async function startProxy() {
     const asked: string[] = []
     const server = createServer((request, response) => {
@@ -158,14 +158,14 @@ describe('a proxy that the environment names', () => {
     expect(asked).toEqual(['http://models.example/v1/chat/completions'])
   })
 
-  it('is asked for a tunnel to addresses of https', async () => {
+  it('gets tunnel requests for https addresses', async () => {
     const { asked, url } = await startProxy()
     const posted = post('https://models.example/v1/chat/completions', { HTTPS_PROXY: url })
     await expect(posted).rejects.toMatchObject({ kind: 'connection' })
     expect(asked).toEqual(['CONNECT models.example:443'])
   })
 
-  it('is passed by for the hosts of NO_PROXY', async () => {
+  it('is bypassed for the hosts of NO_PROXY', async () => {
     const { asked, url } = await startProxy()
     const provider = await startUpstream({ scripted: serve })
     closings.push(provider.close)

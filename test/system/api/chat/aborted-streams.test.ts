@@ -1,4 +1,4 @@
-/** What thousands of streams leave behind whose clients go away. */
+/** Thousands of streams with clients that disconnect leave nothing behind. */
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { afterAll, expect, it } from 'vitest'
@@ -15,10 +15,10 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 const ABORTED = 10_000
-/** As many as are read on at once, and all code has run. */
+/** As many as are read on at once, with all code compiled. */
 const WARM_UP = 1000
 const AT_ONCE = 50
-/** What a stream may leave behind, in bytes: less than the smallest object that stands for one. */
+/** The limit per stream in bytes, below the smallest object that represents one. */
 const KEPT_PER_STREAM = 500
 
 it(`${ABORTED} streams that their clients abort leave memory and sockets flat`, async () => {
@@ -63,7 +63,7 @@ it(`${ABORTED} streams that their clients abort leave memory and sockets flat`, 
   await abortMany(ABORTED - WARM_UP)
   const grown = (await liveHeapBytes(inspector)) - bytesBefore
   expect(grown).toBeLessThan((ABORTED - WARM_UP) * KEPT_PER_STREAM)
-  // Some of the last ones are still being read on.
+  // Some of the last ones are still read.
   const atMost = socketsBefore + CHAT_LIMITS.drains + AT_ONCE
   await until(async () => (await openSockets()) <= atMost)
   program.child.kill('SIGTERM')

@@ -1,4 +1,4 @@
-/** Nothing is lost and nothing counted twice, whatever fails: what the provider told is what the pipeline counts. */
+/** Whatever fails, the pipeline counts exactly the tokens that the provider reported, once. */
 import { Agent, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ import { readRecords } from '../../../support/chat/usage-records.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** The gate asks for 5000; fewer requests keep the daily run of the tests short. */
+/** The gate needs 5000; fewer requests keep the daily run of the tests short. */
 const REQUESTS = 5000
 const AT_ONCE = 20
 const DAY_MS = 86_400_000
@@ -38,8 +38,7 @@ const SEED = Number(process.env['CHAT_SEED'] ?? Math.floor(Math.random() * 2 ** 
 const askedSchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) })
 
 /**
- * A provider with random faults. Each request has a number of prompt tokens of its own, so that a record tells
- * which request it is of.
+ * A provider with random faults. Each request has a unique number of prompt tokens, which identifies it in its record.
  */
 function startFaulty(random: () => number) {
   const told = new Set<number>()
@@ -91,7 +90,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
   const key = await makeKey(environment)
   const agent = new Agent({ keepAlive: true })
 
-  /** One request; its client may leave at any moment. True when it was answered to its end. */
+  /** Sends one request; its client may leave at any moment. True if it was answered to its end. */
   async function ask(number: number): Promise<boolean> {
     const leaves = random() < 0.1
     const sent = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
@@ -128,7 +127,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
     const workers = Array.from({ length: AT_ONCE }, () => worker(last))
     if (signal !== undefined) {
       await until(() => next > last - REQUESTS / 10)
-      // Under way in the service is also what its client no longer waits for.
+      // The service also reads replies of clients that left.
       if (signal === 'SIGKILL')
         for (let number = next - 1; number > next - 5 * AT_ONCE; number--) atKill.add(number)
       program.child.kill(signal)
@@ -149,7 +148,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
     .filter((tokens) => typeof tokens === 'number')
   expect(new Set(counted).size).toBe(counted.length)
   const lost = [...told].filter((number) => !counted.includes(number))
-  // Only what was under way when the process was killed may be missing, and nothing that was answered whole.
+  // Only requests in progress at the kill may be missing, and none that was answered whole.
   expect(lost.filter((number) => !atKill.has(number) || answered.has(number))).toEqual([])
   expect(counted.filter((number) => !told.has(number))).toEqual([])
   expect(counted.length).toBeGreaterThan(REQUESTS / 2)

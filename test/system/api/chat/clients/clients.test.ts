@@ -1,7 +1,7 @@
 /**
- * Eight clients that programs use, against the router over a scripted provider: plain, streamed, tools and errors. They
- * are not among the packages of the project; CHAT_CLIENTS names a folder into which the packages of
- * .ci/chat-clients/package.json were installed, as .ci/run does.
+ * Eight client packages against the router over a scripted provider: plain, streamed, tools and errors. They are not
+ * dependencies of the project; CHAT_CLIENTS names a folder with the installed packages of
+ * .ci/chat-clients/package.json, as .ci/run sets it.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -40,7 +40,8 @@ const either =
     (received.body.stream === true ? streamed : whole)(response, received)
 
 const thought = { reasoning_content: 'hm' }
-// Id and name in every part, no type, and a finish that tells of no call: each breaks one of the clients when passed on.
+// Id and name in every part, no type, and a finish that mentions no call: each breaks one of the clients when passed on
+// raw.
 const call = (more: string) => ({
   index: 0,
   id: 'call_1',
@@ -116,7 +117,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
       refusedStream: { failed: 400 },
       broken: { failed: 502, message: expect.stringContaining('No provider served the request') },
     })
-    // Each asked the provider once: nobody sends again what was refused.
+    // Each called the provider once: no client resends a rejected request.
     expect(upstream.received.length - before).toBe(8)
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Runs one client in a process of its own: `node program.js CLIENT BASE KEY`, with CHAT_CLIENTS naming the folder of
- * the packages. Prints what the client made of each model, as JSON. No client sends a request again by itself.
+ * Runs one client in its own process: `node program.js CLIENT BASE KEY`; CHAT_CLIENTS names the folder of the packages.
+ * Prints each model's result as JSON. No client retries.
  */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -111,13 +111,13 @@ function langchain() {
 
 function mistral() {
   const { Mistral } = load('@mistralai/mistralai')
-  // It adds the version to the address itself.
+  // The client appends the version to the address.
   const { chat } = new Mistral({ serverURL: base.replace(/\/v1$/, ''), apiKey: key })
   return {
     plain: async (model) => (await chat.complete({ model, messages })).choices[0].message.content,
     streamed: async (model) =>
       await textOf(await chat.stream({ model, messages }), ({ data: { choices } }) => {
-        // Of the format's error it reads nothing else.
+        // The client reads only this member of the error.
         if (choices[0]?.finishReason === 'error') throw new Error('The stream failed')
         return choices[0]?.delta.content
       }),
@@ -224,7 +224,7 @@ const CLIENTS = {
   '@huggingface/inference': huggingface,
 }
 
-/** The HTTP status that an error of a client tells, wherever it does. */
+/** The HTTP status of a client's error. */
 function statusOf(error) {
   const told = [error, error.cause, error.httpResponse, error.lastError].filter(Boolean)
   return told.map((one) => one.status ?? one.statusCode).find((status) => status !== undefined) ?? null
@@ -239,7 +239,7 @@ const attempt = (work) =>
     }),
   )
 
-// Mistral's client reads the parts of a call only where each has the name, which other clients refuse or add up.
+// Mistral's client needs the name in every part of a call, which other clients reject or append.
 const streamedModel = client === '@mistralai/mistralai' ? 'a/undivided' : 'a/tools'
 
 const { plain, streamed, tools, streamedTools } = CLIENTS[client]()
@@ -254,5 +254,5 @@ const results = {
   cutStream: await attempt(streamed('a/cut')),
 }
 process.stdout.write(JSON.stringify(results))
-// Some keep connections open.
+// Some clients keep connections open.
 process.exit(0)
