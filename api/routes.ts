@@ -1,7 +1,6 @@
 /** The route table: everything the service answers, as data. */
 import type { Registry } from 'prom-client'
-import { createApplyLimits } from './accounts/limits/apply-limits.ts'
-import { createRateLimiter } from './accounts/limits/rate-limiter.ts'
+import { createApplyLimits, createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
 import type { Chat } from './chat/chat.ts'
 import { chatRoutes } from './chat/routes.ts'

@@ -1,6 +1,6 @@
 /** What the dataset answers (CONTRACT 4). */
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import type { ApplyLimits } from '../accounts/limits/apply-limits.ts'
+import type { ApplyLimits } from '../accounts/limits/rate-limiter.ts'
 import type { Clock } from '../http/call.ts'
 import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import type { Route } from '../http/route.ts'

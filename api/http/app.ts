@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
 import { authenticate } from '../accounts/keys/authenticate.ts'
-import { fullQuotas } from '../accounts/limits/policies.ts'
-import { quotaHeaders } from '../accounts/limits/quota-headers.ts'
+import { quotaHeaders, quotasOf } from '../accounts/limits/policies.ts'
 import type { CallLocals, Clock, Handler, Reply } from './call.ts'
 import { CORS_HEADERS, isApiPath, sendPreflight } from './cors.ts'
 import { DEFAULT_HEADERS } from './default-headers.ts'
@@ -115,7 +114,7 @@ function answerPath(
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
     // Replies that end before anything is counted, such as a 401, state the full quota.
-    if (isLimited) reply.set(quotaHeaders(fullQuotas(clock())))
+    if (isLimited) reply.set(quotaHeaders(quotasOf([], clock().getTime())))
     const route = byMethod.get(request.method)
     if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
     const { access, typedErrors, handle } = route

@@ -1,6 +1,7 @@
-/** The two rate limits (CONTRACT 4.5), and what follows from how much of them is used. Times are ms since 1970. */
+/** The two rate limits (CONTRACT 4.5), what is left of them, and how replies state it. Times are ms since 1970. */
 import { millisecondsInDay, millisecondsInMinute } from 'date-fns/constants'
-import type { Caller } from '../../http/call.ts'
+import type { Caller, Headers } from '../../http/call.ts'
+import { ApiError } from '../../http/errors.ts'
 
 export interface Policy {
   readonly name: string
@@ -10,7 +11,7 @@ export interface Policy {
   /** Per what the limit holds, for documents. */
   readonly sentence: string
   /** Whose requests are counted together. */
-  readonly subject: (caller: Caller) => string
+  readonly subject: Exclude<keyof Caller, 'kind'>
   /** End of a window whose first request comes at `now`. */
   readonly windowEnd: (now: number) => number
 }
@@ -22,7 +23,7 @@ export const POLICIES: readonly Policy[] = [
     limit: 30,
     windowSeconds: 60,
     sentence: 'per minute and key',
-    subject: (caller) => caller.keyId,
+    subject: 'keyId',
     windowEnd: (now) => now + millisecondsInMinute,
   },
   {
@@ -30,23 +31,18 @@ export const POLICIES: readonly Policy[] = [
     limit: 500,
     windowSeconds: 86_400,
     sentence: 'per UTC day and account',
-    subject: (caller) => caller.accountId,
+    subject: 'accountId',
     windowEnd: (now) => (Math.floor(now / millisecondsInDay) + 1) * millisecondsInDay,
   },
 ]
 
-/** Counts requests against the limits; `now` is the time of the request. */
-export interface RateLimiter {
-  /** Counts one request, unless a limit is used up: a refused request counts against none. */
-  consume(caller: Caller, now: Date): Promise<Decision>
-  /** How the limits stand for a request that does not count, such as a HEAD. */
-  peek(caller: Caller, now: Date): Promise<Decision>
-}
-
-/** The answer to one request: what is left, and the policy that refuses it, if one does. */
-export interface Decision {
-  readonly quotas: readonly Quota[]
-  readonly exhausted: Quota | undefined
+/** Requests of one subject that were counted together. */
+export interface Window {
+  /** Name of the policy. */
+  readonly policy: string
+  /** ISO 8601. */
+  readonly window_ends: string
+  readonly used: number
 }
 
 /** What is left of one policy. */
@@ -57,42 +53,45 @@ export interface Quota {
   readonly resetSeconds: number
 }
 
-/** Requests of one subject that were counted together. */
-export interface Window {
-  readonly ends: number
-  readonly used: number
+/** What is left of each policy, given the windows that are open: of a caller that is not known, none. */
+export function quotasOf(windows: readonly Window[], now: number): readonly Quota[] {
+  return POLICIES.map((policy) => {
+    const window = windows.find((each) => each.policy === policy.name)
+    const ends = window === undefined ? policy.windowEnd(now) : Date.parse(window.window_ends)
+    return {
+      policy,
+      remaining: Math.max(0, policy.limit - (window?.used ?? 0)),
+      resetSeconds: Math.ceil((ends - now) / 1000),
+    }
+  })
 }
 
-/**
- * The latest end of a window that is still open. One that ends later was begun by a clock that was wrong and has been
- * set back since: it would shut callers out for as long. The clocks of several machines may differ by less than a
- * window.
- */
-export function latestEnd({ windowEnd, windowSeconds }: Policy, now: number): number {
-  return windowEnd(now + windowSeconds * 1000)
-}
+const POLICY_FIELD = POLICIES.map(
+  (policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
+).join(', ')
 
-/** What is left, given the open window of each policy; undefined where there is none. */
-export function decide(windows: readonly (Window | undefined)[], now: number): Decision {
-  const quotas = POLICIES.map((policy, index) => quotaOf(policy, windows[index], now))
-  return { quotas, exhausted: longestWait(quotas.filter(({ remaining }) => remaining === 0)) }
-}
-
-/** The quotas of a caller that has used nothing, or is not known. */
-export function fullQuotas(now: Date): readonly Quota[] {
-  return decide([], now.getTime()).quotas
-}
-
-function quotaOf(policy: Policy, window: Window | undefined, now: number): Quota {
-  const { ends, used } = window ?? { ends: policy.windowEnd(now), used: 0 }
+/** The fields of draft-ietf-httpapi-ratelimit-headers: the policies, and what is left of them. */
+export function quotaHeaders(quotas: readonly Quota[]): Headers {
   return {
-    policy,
-    remaining: Math.max(0, policy.limit - used),
-    resetSeconds: Math.ceil((ends - now) / 1000),
+    'RateLimit-Policy': POLICY_FIELD,
+    RateLimit: quotas
+      .map((quota) => `"${quota.policy.name}";r=${quota.remaining};t=${quota.resetSeconds}`)
+      .join(', '),
   }
 }
 
-// With both limits used up, waiting for the nearer end would only earn the other refusal.
-function longestWait(quotas: readonly Quota[]): Quota | undefined {
-  return quotas.toSorted((a, b) => b.resetSeconds - a.resetSeconds)[0]
+/** The refusal of a request past this limit; it names the limit and when to come back. */
+export function tooManyRequests({ policy, resetSeconds }: Quota): ApiError {
+  const message =
+    `Rate limit "${policy.name}" is used up: ${policy.limit} requests in ${policy.windowSeconds} seconds; ` +
+    `retry in ${resetSeconds} seconds`
+  return new ApiError(429, message, {
+    headers: { 'Retry-After': String(resetSeconds) },
+    metadata: {
+      policy: policy.name,
+      limit: policy.limit,
+      window_seconds: policy.windowSeconds,
+      retry_after: resetSeconds,
+    },
+  })
 }

@@ -3,9 +3,32 @@
  * agree (CONTRACT 4.5).
  */
 import { z } from 'zod'
-import type { Caller } from '../../http/call.ts'
+import type { Caller, Clock, Reply } from '../../http/call.ts'
 import type { RequestStore } from '../../store/request-store.ts'
-import { decide, latestEnd, POLICIES, type Decision, type Policy, type RateLimiter } from './policies.ts'
+import type { Value } from '../../store/store.ts'
+import {
+  POLICIES,
+  quotaHeaders,
+  quotasOf,
+  tooManyRequests,
+  type Policy,
+  type Quota,
+  type Window,
+} from './policies.ts'
+
+/** Counts requests against the limits; `now` is the time of the request. */
+export interface RateLimiter {
+  /** Counts one request, unless a limit is used up: a refused request counts against none. */
+  consume(caller: Caller, now: Date): Promise<Decision>
+  /** How the limits stand for a request that does not count, such as a HEAD. */
+  peek(caller: Caller, now: Date): Promise<Decision>
+}
+
+/** The answer to one request: what is left, and the quota that refuses it, if one does. */
+export interface Decision {
+  readonly quotas: readonly Quota[]
+  readonly exhausted: Quota | undefined
+}
 
 /** The places of a policy's values in COUNT, after the time of the request. */
 const PLACES = POLICIES.map(({ name, limit }, index) => {
@@ -44,20 +67,35 @@ const SUBJECTS = POLICIES.map(
 const PEEK = `
   SELECT policy, window_ends, used FROM quotas WHERE window_ends > $1 AND (${SUBJECTS.join(' OR ')})`
 
-const windowsSchema = z.array(
+const windowsSchema: z.ZodType<readonly Window[]> = z.array(
   z.object({ policy: z.string(), window_ends: z.iso.datetime(), used: z.number() }),
 )
-type StoredWindow = z.infer<typeof windowsSchema>[number]
 
 /** The rate limiter over a store. */
 export function createRateLimiter(store: RequestStore): RateLimiter {
+  const ask = async (sql: string, values: readonly Value[]) =>
+    windowsSchema.parse(await store.query(sql, values))
+
+  async function peek(caller: Caller, now: Date): Promise<Decision> {
+    const subjects = POLICIES.flatMap((policy) => [caller[policy.subject], latestEnd(policy, now)])
+    return decide(await ask(PEEK, [now.toISOString(), ...subjects]), now)
+  }
+
   return {
-    peek: (caller, now) => peekAll(store, caller, now),
+    peek,
     async consume(caller, now) {
+      const places = POLICIES.flatMap((policy) => [
+        caller[policy.subject],
+        new Date(policy.windowEnd(now.getTime())).toISOString(),
+        latestEnd(policy, now),
+      ])
       for (;;) {
-        const counted = await countAll(store, caller, now)
-        if (counted !== undefined) return counted
-        const decision = await peekAll(store, caller, now)
+        const windows = await ask(COUNT, [now.toISOString(), ...places])
+        // What is left may be nothing: the last place was just taken.
+        if (windows.length === POLICIES.length)
+          return { quotas: quotasOf(windows, now.getTime()), exhausted: undefined }
+        await giveBack(store, caller, windows)
+        const decision = await peek(caller, now)
         // Otherwise there is room again: others have given back what they had counted.
         if (decision.exhausted !== undefined) return decision
       }
@@ -65,55 +103,49 @@ export function createRateLimiter(store: RequestStore): RateLimiter {
   }
 }
 
-// Undefined when a limit is used up.
-async function countAll(store: RequestStore, caller: Caller, now: Date): Promise<Decision | undefined> {
-  const places = POLICIES.flatMap((policy) => [
-    policy.subject(caller),
-    timeText(policy.windowEnd(now.getTime())),
-    latestEndText(policy, now),
-  ])
-  const windows = windowsSchema.parse(await store.query(COUNT, [now.toISOString(), ...places]))
-  // The last place may just have been taken.
-  if (windows.length === POLICIES.length) return { ...decisionOn(windows, now), exhausted: undefined }
-  // Others write at the same time: one of them may have used up a limit since the statement looked. A process that
-  // dies before it gives back what it counted leaves one request too many there, until the window ends.
-  for (const policy of POLICIES) {
-    const window = windowOf(windows, policy)
-    if (window !== undefined) await giveBack(store, policy, caller, window)
+/**
+ * The latest end of a window that is still open. One that ends later was begun by a clock that was wrong and has been
+ * set back since: it would shut callers out for as long. The clocks of several machines may differ by less than a
+ * window.
+ */
+function latestEnd({ windowEnd, windowSeconds }: Policy, now: Date): string {
+  return new Date(windowEnd(now.getTime() + windowSeconds * 1000)).toISOString()
+}
+
+// Others write at the same time: one of them may have used up a limit since the statement looked. A process that
+// dies before it gives back what it counted leaves one request too many there, until the window ends.
+async function giveBack(store: RequestStore, caller: Caller, windows: readonly Window[]): Promise<void> {
+  for (const { name, subject } of POLICIES) {
+    const window = windows.find(({ policy }) => policy === name)
+    if (window !== undefined) await store.query(GIVE_BACK, [name, caller[subject], window.window_ends])
   }
-  return undefined
 }
 
-async function giveBack(
-  store: RequestStore,
-  policy: Policy,
-  caller: Caller,
-  window: StoredWindow,
-): Promise<void> {
-  await store.query(GIVE_BACK, [policy.name, policy.subject(caller), window.window_ends])
+/** How the limits stand, given the windows that are open. */
+export function decide(windows: readonly Window[], now: Date): Decision {
+  const quotas = quotasOf(windows, now.getTime())
+  // With both limits used up, waiting for the nearer end would only earn the other refusal.
+  const [exhausted] = quotas
+    .filter(({ remaining }) => remaining === 0)
+    .toSorted((one, other) => other.resetSeconds - one.resetSeconds)
+  return { quotas, exhausted }
 }
 
-async function peekAll(store: RequestStore, caller: Caller, now: Date): Promise<Decision> {
-  const subjects = POLICIES.flatMap((policy) => [policy.subject(caller), latestEndText(policy, now)])
-  return decisionOn(windowsSchema.parse(await store.query(PEEK, [now.toISOString(), ...subjects])), now)
-}
+/**
+ * Applies the rate limits of its caller to one request: counts it, unless it is free, and states the limits in the
+ * reply's headers. A free request passes also when a limit is used up (CONTRACT 4.5).
+ * @throws {ApiError} 429 when a limit is used up.
+ */
+export type ApplyLimits = (reply: Reply, cost: 'counted' | 'free') => Promise<void>
 
-function decisionOn(stored: readonly StoredWindow[], now: Date): Decision {
-  const windows = POLICIES.map((policy) => {
-    const window = windowOf(stored, policy)
-    return window && { ends: Date.parse(window.window_ends), used: window.used }
-  })
-  return decide(windows, now.getTime())
-}
-
-function windowOf(windows: readonly StoredWindow[], { name }: Policy): StoredWindow | undefined {
-  return windows.find((window) => window.policy === name)
-}
-
-function latestEndText(policy: Policy, now: Date): string {
-  return timeText(latestEnd(policy, now.getTime()))
-}
-
-function timeText(time: number): string {
-  return new Date(time).toISOString()
+/** Call the result once per request, after authentication. */
+export function createApplyLimits(limiter: RateLimiter, clock: Clock): ApplyLimits {
+  return async (reply, cost) => {
+    const { caller } = reply.locals
+    if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
+    const isCounted = cost === 'counted'
+    const { quotas, exhausted } = await limiter[isCounted ? 'consume' : 'peek'](caller, clock())
+    reply.set(quotaHeaders(quotas))
+    if (isCounted && exhausted !== undefined) throw tooManyRequests(exhausted)
+  }
 }

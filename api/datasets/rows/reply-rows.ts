@@ -1,6 +1,6 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, conditional requests, formats, `as_of`. */
 import type { Request } from 'express'
-import type { ApplyLimits } from '../../accounts/limits/apply-limits.ts'
+import type { ApplyLimits } from '../../accounts/limits/rate-limiter.ts'
 import type { Handler, Reply } from '../../http/call.ts'
 import { isNotModified } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'

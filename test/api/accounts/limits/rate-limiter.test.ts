@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { decide, fullQuotas, type Decision } from '../../../../api/accounts/limits/policies.ts'
-import { createRateLimiter } from '../../../../api/accounts/limits/rate-limiter.ts'
+import { quotasOf } from '../../../../api/accounts/limits/policies.ts'
+import { createRateLimiter, decide, type Decision } from '../../../../api/accounts/limits/rate-limiter.ts'
 import type { Caller } from '../../../../api/http/call.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
@@ -43,8 +43,8 @@ async function useDay(
 
 stores.describeOnce('a limit that was lowered meanwhile', () => {
   it('is used up where more was used', () => {
-    const ends = after(NOON, 30).getTime()
-    const decision = decide([{ ends, used: 31 }, undefined], NOON.getTime())
+    const window_ends = after(NOON, 30).toISOString()
+    const decision = decide([{ policy: 'per-minute', window_ends, used: 31 }], NOON)
     expect(left(decision)).toEqual([0, 500])
     expect(decision.exhausted?.policy.name).toBe('per-minute')
   })
@@ -199,7 +199,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     it('counts nothing and sees what is left', async () => {
       await using limiter = await openLimiter(await fresh())
       expect(await limiter.peek(caller('key'), NOON)).toEqual({
-        quotas: fullQuotas(NOON),
+        quotas: quotasOf([], NOON.getTime()),
         exhausted: undefined,
       })
       for (let taken = 0; taken < 30; taken += 1) await limiter.consume(caller('key'), NOON)

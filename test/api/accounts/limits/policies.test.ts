@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { quotaHeaders, tooManyRequests } from '../../../../api/accounts/limits/quota-headers.ts'
-import { fullQuotas } from '../../../../api/accounts/limits/policies.ts'
+import { quotaHeaders, quotasOf, tooManyRequests } from '../../../../api/accounts/limits/policies.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 
 describe('quotaHeaders', () => {
   it('states policies and quotas in the form of the IETF draft', () => {
-    expect(quotaHeaders(fullQuotas(NOON))).toEqual({
+    expect(quotaHeaders(quotasOf([], NOON.getTime()))).toEqual({
       'RateLimit-Policy': '"per-minute";q=30;w=60, "per-day";q=500;w=86400',
       RateLimit: '"per-minute";r=30;t=60, "per-day";r=500;t=43200',
     })
@@ -15,7 +14,7 @@ describe('quotaHeaders', () => {
 
 describe('tooManyRequests', () => {
   it('says which limit, and the same moment in header and metadata', () => {
-    const [perMinute] = fullQuotas(NOON)
+    const [perMinute] = quotasOf([], NOON.getTime())
     if (perMinute === undefined) throw new TypeError('There is no policy')
     const fault = tooManyRequests({ ...perMinute, remaining: 0, resetSeconds: 41 })
     expect(fault.status).toBe(429)
