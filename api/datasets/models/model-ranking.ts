@@ -8,8 +8,7 @@ import {
 } from '../../http/protocol/query-parameters.ts'
 import { MODEL_RANKING_PATH } from '../../paths.ts'
 import { PARAMETERS, reversedDates } from '../rankings/parameters.ts'
-import { requireWindow } from '../rankings/query.ts'
-import type { DateWindow } from '../rankings/window.ts'
+import { resolveWindow, type DateWindow } from '../rankings/window.ts'
 import type { Question, RowsRequest } from '../rows/question.ts'
 import { readModels } from './read-models.ts'
 
@@ -35,7 +34,7 @@ export function parseModelRanking(text: string): RowsRequest {
     asOf: parameters.as_of,
     format: parameters.format,
     hasMark: parameters.bom !== undefined,
-    resolve: ({ dataThrough }) => modelsQuestion(requireWindow(parameters, dataThrough)),
+    resolve: ({ dataThrough }) => modelsQuestion(resolveWindow(parameters, dataThrough)),
   }
 }
 

@@ -1,4 +1,5 @@
 import { addDays, daysBetween, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
+import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
 export const DEFAULT_WINDOW_DAYS = 30
@@ -9,18 +10,29 @@ export interface DateWindow {
   readonly end: string
 }
 
+/** What a request says of its window: its days, or how many there are up to the end. */
+interface AskedWindow {
+  readonly start_date?: string | undefined
+  readonly end_date?: string | undefined
+  readonly days?: number | undefined
+}
+
 /**
- * Resolves what was asked to the window that is answered (CONTRACT 4.1): the end is clamped back to
- * `dataThrough`, the last completed day of the data, and the start forward to the floor. The start may come
- * out after the end; the caller refuses that.
+ * The window that is answered (CONTRACT 4.1): the end is clamped back to `dataThrough`, the last completed day of the data,
+ * and the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql); a 304 and a HEAD must
+ * not cost a query, and older snapshots have other macros.
+ * @throws {ApiError} 400 when the window would start after it ends.
  */
 export function resolveWindow(
-  asked: { readonly start_date?: string; readonly end_date?: string },
+  { start_date, end_date, days = DEFAULT_WINDOW_DAYS }: AskedWindow,
   dataThrough: string,
 ): DateWindow {
-  const end = earlier(asked.end_date ?? dataThrough, dataThrough)
-  const start = asked.start_date ?? windowUpTo(end, DEFAULT_WINDOW_DAYS).start
-  return { start: start < FLOOR_DATE ? FLOOR_DATE : start, end }
+  // Days in this form sort as text.
+  const end = end_date === undefined || end_date > dataThrough ? dataThrough : end_date
+  const asked = start_date ?? windowUpTo(end, days).start
+  const start = asked < FLOOR_DATE ? FLOOR_DATE : asked
+  if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
+  return { start, end }
 }
 
 /** The window of so many days that ends with this one. */
@@ -41,9 +53,4 @@ export function windowBefore(window: DateWindow): DateWindow {
 /** What growth is measured against: the three windows of equal length just before (CONTRACT 4.2). */
 export function baselineOf(window: DateWindow): DateWindow {
   return { start: addDays(window.start, -3 * daysOf(window)), end: addDays(window.start, -1) }
-}
-
-// Days in this form sort as text.
-function earlier(day: string, other: string): string {
-  return day < other ? day : other
 }

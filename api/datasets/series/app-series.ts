@@ -2,8 +2,7 @@
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SERIES_COLUMNS } from '../../../pipeline/contract/dataset.ts'
 import { SERIES_PATH } from '../../paths.ts'
-import { requireWindow } from '../rankings/query.ts'
-import { daysOf, type DateWindow } from '../rankings/window.ts'
+import { daysOf, resolveWindow, type DateWindow } from '../rankings/window.ts'
 import type { Question, RowsRequest } from '../rows/question.ts'
 import { parseSeriesParameters, SERIES_PARAMETERS } from './parameters.ts'
 import { readSeries } from './read-series.ts'
@@ -22,7 +21,7 @@ export function parseSeries(text: string): RowsRequest {
     format: parameters.format,
     hasMark: parameters.bom !== undefined,
     resolve: ({ dataThrough }) =>
-      seriesQuestion({ apps, limit, offset }, requireWindow(parameters, dataThrough)),
+      seriesQuestion({ apps, limit, offset }, resolveWindow(parameters, dataThrough)),
   }
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { OTHER_MODELS } from '../../../pipeline/contract/dataset.ts'
 import type { Format } from '../../datasets/formats/formats.ts'
 import { modelsQuestion } from '../../datasets/models/model-ranking.ts'
-import { DEFAULT_WINDOW_DAYS, type DateWindow } from '../../datasets/rankings/window.ts'
+import { DEFAULT_WINDOW_DAYS, resolveWindow, type DateWindow } from '../../datasets/rankings/window.ts'
 import { pinnedAddress } from '../../datasets/rows/links.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { MODELS_PAGE_PATH } from '../../paths.ts'
@@ -22,7 +22,7 @@ import { WINDOWS } from '../ranking/page-query.ts'
 import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { readDays, readModelDays, readModelTotals, type ModelTotal } from './model-data.ts'
-import { askedModels, windowOf, type AskedModels } from './parameters.ts'
+import { askedModels, type AskedModels } from './parameters.ts'
 
 /** Models that the chart tells apart; all other usage is one band. */
 const CHARTED = 6
@@ -35,7 +35,7 @@ export const modelsView: View<AskedModels> = {
   contentType: HTML,
   read: askedModels,
   async make({ snapshot }, asked) {
-    const window = windowOf(asked, snapshot.dataThrough)
+    const window = resolveWindow(asked.parameters, snapshot.dataThrough)
     const totals = await readModelTotals(snapshot, window)
     const used = totals.reduce((sum, { tokens }) => sum + tokens, 0n)
     const figure = used === 0n ? empty(window) : await chartOf(snapshot, totals, window)

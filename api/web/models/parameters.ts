@@ -1,8 +1,6 @@
 /** What may be asked of the page of models. */
 import type { Request } from 'express'
 import { PARAMETERS, reversedDates } from '../../datasets/rankings/parameters.ts'
-import { requireWindow } from '../../datasets/rankings/query.ts'
-import { resolveWindow, windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
 import {
   badRequest,
   invalid,
@@ -36,15 +34,4 @@ export function askedModels(request: Request): AskedModels {
     faults.push(invalid('days', String(parameters.days), DAYS.allowed))
   if (faults.length > 0) throw badRequest(faults)
   return { parameters }
-}
-
-/**
- * The window that is shown.
- * @throws {ApiError} 400 when it would start after it ends.
- */
-export function windowOf({ parameters }: AskedModels, dataThrough: string): DateWindow {
-  const { days } = parameters
-  if (days === undefined) return requireWindow(parameters, dataThrough)
-  const { end } = resolveWindow(parameters, dataThrough)
-  return requireWindow({ ...parameters, start_date: windowUpTo(end, days).start }, dataThrough)
 }

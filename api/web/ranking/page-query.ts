@@ -1,6 +1,6 @@
 /** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
 import { z } from 'zod'
-import { baselineOf, DEFAULT_WINDOW_DAYS, resolveWindow, windowUpTo } from '../../datasets/rankings/window.ts'
+import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo } from '../../datasets/rankings/window.ts'
 import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
 import { resolveQuery } from '../../datasets/rankings/query.ts'
 import {
@@ -82,17 +82,7 @@ export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dat
  */
 export function resolvePage(asked: PageParameters, snapshot: Dated): PageRanking {
   return {
-    ...resolveQuery(withWindow(asked, snapshot), snapshot.dataThrough),
+    ...resolveQuery({ ...asked.parameters, days: daysOfWindow(asked, snapshot) }, snapshot.dataThrough),
     measure: asked.by ?? MEASURES[0],
   }
-}
-
-/** The same parameters with the window as dates. */
-function withWindow(asked: PageParameters, snapshot: Dated): Parameters {
-  const { parameters } = asked
-  const { dataThrough } = snapshot
-  const days = daysOfWindow(asked, snapshot)
-  if (days === undefined) return parameters
-  const { end } = resolveWindow(parameters, dataThrough)
-  return { ...parameters, start_date: windowUpTo(end, days).start }
 }

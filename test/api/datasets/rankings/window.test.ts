@@ -43,13 +43,26 @@ describe('resolveWindow', () => {
       ['2026-11-19', '2026-11-19'],
     ],
     ['a leap day', { end_date: '2028-03-29' }, '2028-12-31', ['2028-02-29', '2028-03-29']],
+    ['7 days', { days: 7 }, '2026-11-19', ['2026-11-13', '2026-11-19']],
     [
-      'a start after the data as it is',
-      { start_date: '2026-12-01' },
+      '7 days before a given end',
+      { days: 7, end_date: '2026-03-01' },
       '2026-11-19',
-      ['2026-12-01', '2026-11-19'],
+      ['2026-02-23', '2026-03-01'],
+    ],
+    [
+      '7 days clamped to the floor',
+      { days: 7, end_date: '2025-01-03' },
+      '2026-11-19',
+      ['2025-01-01', '2025-01-03'],
     ],
   ])('gives %s', (_what, asked, dataThrough, [start, end]) => {
     expect(resolveWindow(asked, dataThrough)).toEqual({ start, end })
+  })
+
+  it('refuses a start after the data with a message that names both days', () => {
+    expect(() => resolveWindow({ start_date: '2026-12-01' }, '2026-11-19')).toThrow(
+      /"start_date" .*sent "2026-12-01", allowed: a date not after the end, 2026-11-19/,
+    )
   })
 })
