@@ -1,6 +1,6 @@
 /** The calendar of the dataset: UTC days and their ranges, and the times and identifiers of snapshots. */
 import { UTCDate } from '@date-fns/utc'
-// By function: the package's index is read for more than a second at every start.
+// Single modules: loading the package's index takes more than a second.
 import { addDays as plusDays } from 'date-fns/addDays'
 import { millisecondsInDay } from 'date-fns/constants'
 import { isValid } from 'date-fns/isValid'
@@ -15,26 +15,26 @@ const SNAPSHOT_ID = /^\d{8}T\d{6}Z$/
 
 /** A calendar day in UTC, `YYYY-MM-DD`. */
 export function utcDay(time: Date): string {
-  // Asked for with each request; a formatter of dates takes ten times as long.
+  // On the path of every request; a date formatter takes ten times as long.
   return time.toISOString().slice(0, 'YYYY-MM-DD'.length)
 }
 
-/** The day that lies `days` after `day` (before, when negative), both `YYYY-MM-DD`. */
+/** The day `days` after `day` (before, if negative); `YYYY-MM-DD`. */
 export function addDays(day: string, days: number): string {
   return utcDay(plusDays(new UTCDate(day), days))
 }
 
-/** How many days after `from` the day `to` is, both `YYYY-MM-DD`. */
+/** Number of days from `from` to `to`; `YYYY-MM-DD`. */
 export function daysBetween(from: string, to: string): number {
   return (Date.parse(to) - Date.parse(from)) / millisecondsInDay
 }
 
-/** The most recent UTC day that is over at `now`: what a run at `now` may publish up to (CONTRACT 7). */
+/** The last completed UTC day at `now`: a run publishes up to this day (CONTRACT 7). */
 export function lastCompletedDay(now: Date): string {
   return addDays(utcDay(now), -1)
 }
 
-/** Time in the dataset's one precision: ISO 8601 UTC, whole seconds, `2026-11-20T02:00:00Z`. */
+/** A time in ISO 8601 UTC and whole seconds, the dataset's one precision: `2026-11-20T02:00:00Z`. */
 export function wholeSeconds(time: Date): string {
   return lightFormat(new UTCDate(time), "yyyy-MM-dd'T'HH:mm:ss'Z'")
 }
@@ -44,7 +44,7 @@ export function snapshotId(asOf: Date): string {
   return lightFormat(new UTCDate(asOf), "yyyyMMdd'T'HHmmss'Z'")
 }
 
-/** The time a snapshot was computed, from its identifier; undefined for any other text. */
+/** The time in a snapshot's identifier; undefined for any other text. */
 export function asOfFromId(id: string): Date | undefined {
   const time = SNAPSHOT_ID.test(id) ? parseISO(id) : undefined
   return isValid(time) ? time : undefined
@@ -56,7 +56,7 @@ export const daySchema = z.iso.date()
 /** Days from `from` to `to`, both inclusive, `YYYY-MM-DD`. */
 export type DayRange = { readonly from: string; readonly to: string }
 
-/** Days in order as ranges, those that follow each other as one. */
+/** Merges ordered days into ranges of consecutive days. */
 export function rangesOf(days: readonly string[]): DayRange[] {
   const ranges: DayRange[] = []
   for (const day of days) {
@@ -72,7 +72,7 @@ export function describeRange({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`
 }
 
-/** The days of a range, so many at a time; none where it ends before it begins. */
+/** Splits a range into chunks of days; none if it ends before it begins. */
 export function piecesOf({ from, to }: DayRange, length: number): DayRange[] {
   const pieces: DayRange[] = []
   for (let first = from; first <= to; first = addDays(first, length)) {

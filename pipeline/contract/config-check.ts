@@ -1,15 +1,15 @@
-/** What the checks of the configuration share, those of the pipeline and of the API: settings, folders and hosts. */
+/** Checks of the configuration that the pipeline and the API share: settings, folders and hosts. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 
-/** What a check found, a sentence each. */
+/** The result of a check, a sentence per finding. */
 export const configCheckSchema = z.strictObject({
-  /** With one of these a program does not start. */
+  /** A program does not start with a fault. */
   faults: z.array(z.string()),
-  /** A program starts all the same, and works without what is named. */
+  /** A program starts and works without the thing named. */
   warnings: z.array(z.string()),
 })
 export type ConfigCheck = z.infer<typeof configCheckSchema>
@@ -17,7 +17,7 @@ export type ConfigCheck = z.infer<typeof configCheckSchema>
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * What is wrong with the settings: a sentence for each setting at fault, by its name.
+ * The faults of the settings, a sentence per setting, which begins with its name.
  * An empty variable counts as not set.
  */
 export function settingFaults(
@@ -33,7 +33,7 @@ export function settingFaults(
   return new Map(faults)
 }
 
-/** The environment without these variables, so that what is right can be looked at all the same. */
+/** The environment without these variables, so that the remaining settings can be checked. */
 export function withoutSettings(environment: Environment, names: Iterable<string>): Environment {
   const left = new Set(names)
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)))
@@ -42,8 +42,8 @@ export function withoutSettings(environment: Environment, names: Iterable<string
 const READ_AND_WRITE = constants.R_OK | constants.W_OK
 
 /**
- * What keeps DATA_DIR, or what is in it, from being read and written, a sentence each.
- * @param inside files and folders in it, each of which may be missing.
+ * Why DATA_DIR or its contents cannot be read or written, a sentence per reason.
+ * @param inside files and folders in it; any may be missing.
  */
 export function dataFolderFaults(dataDir: string, inside: readonly string[]): string[] {
   const reasons = [
@@ -67,7 +67,7 @@ function access(path: string): void {
 }
 
 function accessFolder(path: string): void {
-  if (!statSync(path).isDirectory()) throw new Error(`${path} is no folder`)
+  if (!statSync(path).isDirectory()) throw new Error(`${path} is not a folder`)
   accessSync(path, READ_AND_WRITE | constants.X_OK)
 }
 
@@ -80,14 +80,14 @@ function reasonAgainst(work: () => void): string | undefined {
   }
 }
 
-/** A host that answers at all does so within this time. */
+/** Time limit for a connection. */
 const CONNECT_MS = 2000
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
-/** The warning about a setting whose address takes no connection; none where it does. Nothing is sent. */
+/** Warning if nothing accepts a connection at the address of a setting. Nothing is sent. */
 export async function hostWarnings(name: string, address: string): Promise<string[]> {
   const { hostname, port, protocol } = new URL(address)
-  // An IPv6 address stands in brackets in a URL alone.
+  // URLs put an IPv6 address in brackets; sockets do not accept them.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const target = { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 443) }
   const socket = connect(target)

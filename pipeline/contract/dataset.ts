@@ -9,11 +9,11 @@ export const DATASET_VERSION = 'v1'
 export const SORTS = ['popular', 'trending'] as const
 export type Sort = (typeof SORTS)[number]
 
-/** What the table coverage says of a day. */
+/** Values of coverage's column status. */
 export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] as const
 export type CoverageStatus = (typeof COVERAGE_STATUSES)[number]
 
-/** app_id of requests that name no app: they are counted and never ranked, and no app may be registered under it. */
+/** app_id of requests that name no app: they are counted but never ranked, and no app may be registered under it. */
 export const UNATTRIBUTED_APP_ID = 0
 
 /** Licence of the published data and the address of its text. */
@@ -22,19 +22,19 @@ export const LICENCE = {
   url: 'https://creativecommons.org/licenses/by/4.0/',
 } as const
 
-/** To be said wherever the data is offered (CONTRACT 1). */
+/** Stated wherever the data is offered (CONTRACT 1). */
 export const COMPARABILITY_NOTE =
   "Token counts come from each upstream provider's own tokenizer, so tokens of apps whose traffic flows " +
   'through different providers are not strictly comparable.'
 
 /**
- * How a text begins that spreadsheets take for a formula, as a regular expression: with a sign, in its East Asian width
- * too, or with a control character, which they may skip. App names come from strangers, so in CSV such a text gets an
- * apostrophe before it, which makes it text again and is not shown.
+ * Beginnings of texts that spreadsheets read as a formula, as a regular expression: a sign, also in its East Asian width,
+ * or a control character, which they may skip. App names come from strangers, so CSV puts an apostrophe before such a text:
+ * spreadsheets then show it as text, without the apostrophe.
  */
 export const SPREADSHEET_FORMULA = String.raw`^[=+\-@＝＋－＠\x00-\x1f]`
 
-/** One row of the rankings as the API hands it out (CONTRACT 4.3); strict clients refuse further keys. */
+/** One row of the rankings in the API (CONTRACT 4.3); strict clients reject further keys. */
 export const rankingRowSchema = z.strictObject({
   app_id: z.bigint(),
   app_name: z.string(),
@@ -45,15 +45,15 @@ export const rankingRowSchema = z.strictObject({
 export type RankingRow = z.infer<typeof rankingRowSchema>
 
 /**
- * What a column of published rows holds: a text, a whole number below 2^63 (a bigint), or one of up to 38 digits (its
- * text).
+ * Type of a column of published rows: a text, a whole number below 2^63 (a bigint), or a whole number of up to 38 digits
+ * (its text).
  */
 export type ColumnType = 'text' | 'integer' | 'decimal'
 
 /** Columns by name, in the order of every format. */
 export type Columns = Readonly<Record<string, ColumnType>>
 
-/** The columns of a ranking row: every format is made from them. */
+/** The columns of a ranking row, for every format. */
 export const RANKING_COLUMNS = {
   app_id: 'integer',
   app_name: 'text',
@@ -64,7 +64,7 @@ export const RANKING_COLUMNS = {
   readonly [Name in keyof RankingRow]: RankingRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
 }
 
-/** One row of the series of an app by day (CONTRACT 4.6); days without usage have one too. */
+/** One row of an app's daily series (CONTRACT 4.6), also for days without usage. */
 export const seriesRowSchema = z.strictObject({
   day: daySchema,
   app_id: z.bigint(),
@@ -73,12 +73,12 @@ export const seriesRowSchema = z.strictObject({
   prompt_tokens: z.string().regex(/^\d+$/),
   completion_tokens: z.string().regex(/^\d+$/),
   total_tokens: z.string().regex(/^\d+$/),
-  /** What the table coverage says of the day: a missing day is not a day without usage. */
+  /** The status in the table coverage: a missing day is not a day without usage. */
   coverage: z.enum(COVERAGE_STATUSES),
 })
 export type SeriesRow = z.infer<typeof seriesRowSchema>
 
-/** The columns of such a row. */
+/** The columns of a daily row. */
 export const SERIES_COLUMNS = {
   day: 'text',
   app_id: 'integer',
@@ -92,10 +92,10 @@ export const SERIES_COLUMNS = {
   readonly [Name in keyof SeriesRow]: SeriesRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
 }
 
-/** The `model_permaslug` of the row for all usage beyond the ranked models of a day; no model can have it. */
+/** The `model_permaslug` of all usage beyond the ranked models of a day; no model can have this name. */
 export const OTHER_MODELS = 'other'
 
-/** One row of the daily model ranking (CONTRACT 4.6); strict clients refuse further keys. */
+/** One row of the daily model ranking (CONTRACT 4.6); strict clients reject further keys. */
 export const modelRowSchema = z.strictObject({
   date: daySchema,
   /** `author/slug`, or OTHER_MODELS. */
@@ -104,7 +104,7 @@ export const modelRowSchema = z.strictObject({
 })
 export type ModelRow = z.infer<typeof modelRowSchema>
 
-/** The columns of such a row. */
+/** The columns of a daily model row. */
 export const MODEL_COLUMNS = {
   date: 'text',
   model_permaslug: 'text',

@@ -10,14 +10,14 @@ export const LAST_RUN_FILE = 'last-run.json'
 const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** `late`: at its hour the run could not begin or was killed, and the schedule tries again. */
+/** `late`: a scheduled run could not begin or was killed, and the schedule tries again. */
 export const outcomeSchema = z.enum([...OUTCOMES, 'late'])
 
 const lastRunSchema = z.object({
-  /** By the clock, also where the run was of another time. */
+  /** Clock time, also for a run with --as-of. */
   finished_at: z.string(),
   outcome: outcomeSchema,
-  /** What is published since then; null where nothing was. */
+  /** The current snapshot after the run; null if there is none. */
   snapshot: z.string().nullable(),
   /** Why it failed, was blocked or is late. */
   message: z.string().nullable(),
@@ -25,8 +25,8 @@ const lastRunSchema = z.object({
 export type LastRun = z.infer<typeof lastRunSchema>
 
 /**
- * The last run; undefined where there was none.
- * @throws when what is left of it cannot be read.
+ * The last run; undefined if there was none.
+ * @throws if the file cannot be read.
  */
 export function readLastRun(dataDir: string): LastRun | undefined {
   const path = join(dataDir, LAST_RUN_FILE)

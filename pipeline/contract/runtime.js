@@ -1,10 +1,9 @@
 /**
- * Stops a program on a machine that cannot run it, with one line that says what is missing. The first import of every
- * entry. Plain JavaScript, since npm scripts run it by itself before: an older Node.js reads no TypeScript.
- */
+ * Stops a program on a machine that cannot run it, with one line about what is missing. Every entry imports this file
+ * first. npm scripts also run it alone before: an older Node.js reads no TypeScript, hence plain JavaScript.
 import { readFileSync } from 'node:fs'
 
-/** With fewer, DuckDB and the sockets of a few clients end the process by a crash. */
+/** With fewer, DuckDB and the sockets of a few clients crash the process. */
 const LEAST_OPEN_FILES = 64
 
 const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -27,7 +26,7 @@ function findFault() {
   return undefined
 }
 
-/** How many files this process may have open. */
+/** Limit of open files of this process. */
 function openFiles() {
   process.report.excludeNetwork = true
   const limit = process.report.getReport().userLimits?.open_files.soft

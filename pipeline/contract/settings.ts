@@ -7,23 +7,23 @@ import { wrap } from './terminal.ts'
 export const DEFAULT_PORT = 3000
 
 /**
- * Where the service is reached on its own machine, unless PUBLIC_URL says how the public reaches it.
- * @param port the setting PORT as it is set; 0, which stands for any free port, tells as little as none.
+ * Default of PUBLIC_URL: the service on its own machine.
+ * @param port the setting PORT; 0 means any free port and counts as not set.
  */
 export function localUrl(port = ''): string {
   return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : DEFAULT_PORT}`
 }
 
-/** Hour at which the nightly run starts unless NIGHTLY_SCHEDULE says otherwise: 02:00 UTC (cron form). */
+/** Start of the nightly run if NIGHTLY_SCHEDULE is not set: 02:00 UTC (cron form). */
 const DEFAULT_SCHEDULE = '0 2 * * *'
 
-/** NIGHTLY_SCHEDULE, which the pipeline keeps and the API tells. */
+/** NIGHTLY_SCHEDULE: the schedule follows it, and the API reports the next run from it. */
 export const scheduleSchema = z
   .string()
   .refine((expression) => validate(expression), `Expected a cron expression such as "${DEFAULT_SCHEDULE}"`)
   .default(DEFAULT_SCHEDULE)
 
-/** The address of a program that takes notices. */
+/** The URL of a receiver of notices. */
 export const webAddressSchema = z.url({
   protocol: /^https?$/,
   error: 'Expected an address that begins with https:// or http://',
@@ -31,14 +31,14 @@ export const webAddressSchema = z.url({
 
 const ORIGIN_EXPECTED = 'Expected an origin such as https://example.com, without a path'
 
-/** PUBLIC_URL, without a slash at its end: every path of the service begins right behind it. */
+/** PUBLIC_URL, without a final slash, so that paths can be appended. */
 export const publicUrlSchema = z
   .url({ protocol: /^https?$/, error: ORIGIN_EXPECTED })
   .transform((url) => new URL(url))
   .refine(({ href, origin }) => href === `${origin}/`, ORIGIN_EXPECTED)
   .transform(({ origin }) => origin)
 
-/** What a table of settings says in a program's help: a line for each, with its default where it has one. */
+/** A table of settings as text for a program's help: a line per setting, with its default. */
 export function settingsHelp(
   settings: Readonly<Record<string, z.ZodType<string | number | undefined>>>,
 ): string {

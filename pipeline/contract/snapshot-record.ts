@@ -1,4 +1,4 @@
-/** The record of a published snapshot: what it was, for as long as anybody may cite it (CONTRACT 4.6). */
+/** The permanent record of a published snapshot, which keeps citations checkable (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ const descriptorSchema = z.object({
   resources: z.array(z.object({ path: z.string(), rows: z.int().nonnegative().optional() })),
 })
 
-/** Facts, row counts and checksums of a snapshot. They never change; `pruned_at` is added when its files are removed. */
+/** Facts, row counts and checksums of a snapshot. They never change; `pruned_at` is added once its files are removed. */
 export const snapshotRecordSchema = z.object({
   id: z.string(),
   as_of: timeSchema,
@@ -36,23 +36,25 @@ export const snapshotRecordSchema = z.object({
   attribution: z.string().describe('The line to print when the data is reused.'),
   total_requests: z.string().optional().describe('Requests of all days; missing in older snapshots.'),
   total_tokens: z.string().optional().describe('Tokens of all days; missing in older snapshots.'),
-  rows: z.record(z.string(), z.int().nonnegative()).describe('Rows of each table that is handed out.'),
+  rows: z
+    .record(z.string(), z.int().nonnegative())
+    .describe('Rows of each table that is published as files.'),
   files: z.array(z.object({ name: z.string(), bytes: z.int().nonnegative(), sha256: z.string() })),
   pruned_at: timeSchema.optional(),
 })
 export type SnapshotRecord = z.infer<typeof snapshotRecordSchema>
 
-/** A published file as the record has it. */
+/** A published file in the record. */
 export type PublishedFile = SnapshotRecord['files'][number]
 
-/** Where the record of a snapshot lies. */
+/** Path of a snapshot's record. */
 export function recordPath(snapshotsFolder: string, id: string): string {
   return join(snapshotsFolder, RECORDS_FOLDER, `${id}.json`)
 }
 
 /**
- * The record of a snapshot; undefined where there is none.
- * @throws when it cannot be read.
+ * The record of a snapshot; undefined if there is none.
+ * @throws if it cannot be read.
  */
 export function readRecord(snapshotsFolder: string, id: string): SnapshotRecord | undefined {
   const path = recordPath(snapshotsFolder, id)
@@ -60,20 +62,20 @@ export function readRecord(snapshotsFolder: string, id: string): SnapshotRecord 
   return snapshotRecordSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
 }
 
-/** What is wrong with a published file by its size alone, as words after its name; undefined where nothing is. */
+/** The fault of a published file that its size shows, as words after its name; undefined if there is none. */
 export function sizeFault(folder: string, { name, bytes }: PublishedFile): string | undefined {
   const found = statSync(join(folder, name), { throwIfNoEntry: false })?.size
   if (found === bytes) return undefined
   return found === undefined ? 'is missing' : `has ${found} bytes, but ${bytes} were published`
 }
 
-/** The file of checksums, which cannot name its own. */
+/** The checksum file, which cannot list itself. */
 export const SUMS_FILE = 'SHA256SUMS'
 const SUMS_LINE = /^([0-9a-f]{64}) {2}(\S+)$/
 
 /**
- * The record of a snapshot from the files that describe it in its folder.
- * @throws when they are missing or damaged.
+ * Makes the record of a snapshot from the descriptive files in its folder.
+ * @throws if they are missing or damaged.
  */
 export function describeFolder(folder: string): SnapshotRecord {
   const text = readFileSync(join(folder, 'datapackage.json'), 'utf8')
@@ -82,7 +84,7 @@ export function describeFolder(folder: string): SnapshotRecord {
   return { ...facts, version: schema, rows: rowsOf(resources), files: readSums(folder) }
 }
 
-/** Rows of each table: those of its one file, the same in every format, or of the Parquet files of all months. */
+/** Rows of each table: of its one file (every format has the same rows), or of all monthly Parquet files. */
 function rowsOf(resources: z.infer<typeof descriptorSchema>['resources']): Record<string, number> {
   const rows: Record<string, number> = {}
   for (const { path, rows: count } of resources) {
@@ -95,8 +97,8 @@ function rowsOf(resources: z.infer<typeof descriptorSchema>['resources']): Recor
 }
 
 /**
- * The files of a snapshot by its checksums, each with the size that it has; 0 bytes if it is missing.
- * @throws when there are no checksums.
+ * The files in a snapshot's checksums, with their present size; 0 if one is missing.
+ * @throws if there are no checksums.
  */
 export function readSums(folder: string): PublishedFile[] {
   const sums = readFileSync(join(folder, SUMS_FILE), 'utf8')

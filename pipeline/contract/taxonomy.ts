@@ -1,10 +1,10 @@
 /** The categories of apps and their subcategories (CONTRACT 4.4). */
 
-/** Category groups (CONTRACT 4.4). */
+/** Category groups. */
 export const CATEGORIES = ['coding', 'creative', 'productivity', 'entertainment'] as const
 export type Category = (typeof CATEGORIES)[number]
 
-/** The subcategories inside each group; a subcategory belongs to exactly one (CONTRACT 4.4). */
+/** The subcategories of each group; a subcategory belongs to exactly one. */
 export const TAXONOMY = {
   coding: ['cli-agent', 'ide-extension', 'cloud-agent', 'programming-app', 'native-app-builder'],
   creative: ['creative-writing', 'video-gen', 'image-gen', 'audio-gen'],
@@ -16,7 +16,6 @@ export type Subcategory = (typeof TAXONOMY)[Category][number]
 
 export const SUBCATEGORIES: readonly Subcategory[] = Object.values(TAXONOMY).flat()
 
-/** The subcategories inside a group. */
 export function subcategoriesOf(category: Category): readonly Subcategory[] {
   return TAXONOMY[category]
 }

@@ -1,13 +1,13 @@
-/** What every program of the project says: data on stdout, messages on stderr (CONTRACT 9). */
+/** Output of all programs: data on stdout, messages on stderr (CONTRACT 9). */
 
 /** Exit code for wrong usage, wrong settings, and crashes (CONTRACT 9). */
 export const EXIT_USAGE = 2
 
-// A message that nobody can read any more stops no work.
+// A message without a reader stops no work.
 process.stderr.on('error', () => undefined)
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // The reader has had enough, as `head` does.
+  // The reader has closed the pipe, as `head` does.
   if (error.code === 'EPIPE') return
   note(`Cannot write to stdout: ${error.message}`)
   process.exitCode = EXIT_USAGE
@@ -25,27 +25,27 @@ export function note(text: string): void {
 
 const CONTROL_CHARACTERS = /(?![\t\n])\p{Cc}/gu
 
-/** Text without the control characters that a terminal would obey; tabs and line ends stay. */
+/** Text without control characters, which a terminal would obey; tabs and line ends stay. */
 export function printable(text: string): string {
   return text.replaceAll(CONTROL_CHARACTERS, '\uFFFD')
 }
 
-/** A count with its noun: `1 day`, `0 days`, `2 days`. For nouns whose plural ends in `s`. */
+/** A count with its noun: `1 day`, `0 days`, `2 days`. Only for plurals in `s`. */
 export function pluralize(count: number | bigint | string, noun: string): string {
   return `${count} ${noun}${String(count) === '1' ? '' : 's'}`
 }
 
 const GROUPED = new Intl.NumberFormat('en')
 
-/** A whole number with its digits in groups: `48,278,728`. */
+/** A whole number with grouped digits: `48,278,728`. */
 export function grouped(value: bigint | number | string): string {
   return GROUPED.format(BigInt(value))
 }
 
-/** Columns of a help text: what fits a usual terminal. */
+/** Width of a help text. */
 const HELP_COLUMNS = 100
 
-/** The text in lines of at most 100 columns, each after `indent`. */
+/** Wraps a text into lines of at most 100 columns, each after `indent`. */
 export function wrap(text: string, indent = ''): string {
   const lines: string[] = []
   let line = indent

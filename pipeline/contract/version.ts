@@ -1,4 +1,4 @@
-/** The version of this program and of the runtime that it is tested with, as package.json states them. */
+/** The versions of this program and of its runtime, from package.json. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
@@ -8,7 +8,6 @@ const manifest = manifestSchema.parse(
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
 )
 
-/** The version of this program, such as `1.0.0`. */
 export const VERSION = manifest.version
 
 /** The version of Node.js that is installed with the packages. */

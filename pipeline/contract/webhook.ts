@@ -1,14 +1,14 @@
-/** How notices leave: requests to the programs that an operator named. */
+/** Sends notices over HTTP to the URLs of an operator. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Sends one request; rejects when it was not taken. */
+/** Sends one request; rejects if the receiver did not accept it. */
 export type Send = (url: string, body?: unknown) => Promise<void>
 
 const ATTEMPTS = 3
 const TIMEOUT_MS = 10_000
 const FIRST_PAUSE_MS = 1_000
 
-/** POSTs a body as JSON, or asks with GET where there is none; tries three times. */
+/** POSTs a body as JSON, or sends a GET without a body; tries three times. */
 export const sendOverHttp: Send = async (url, body) => {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -29,7 +29,7 @@ async function sendOnce(url: string, body: unknown): Promise<void> {
       body: JSON.stringify(body),
     }),
   })
-  // The body is of no interest; left open it would hold the process up.
+  // An unread body would keep the process alive.
   await response.body?.cancel()
   if (!response.ok) throw new Error(`HTTP status ${response.status}`)
 }

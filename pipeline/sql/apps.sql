@@ -1,7 +1,7 @@
--- What `npm run apps` asks of the registry, and how it stages a decision.
+-- The queries of `npm run apps`, and the statements that stage a decision.
 
 -- name: list
--- The winning row of each app whose id, name or address fits; an address is in the rows that chat requests made.
+-- The winning row of each app with $text in its id, name or address; only chat requests' rows have addresses.
 WITH addresses AS (
   SELECT r.app_id, max_by(s.referer, r.updated_at) AS referer
   FROM registry_rows AS r
@@ -29,7 +29,7 @@ WHERE r.wins
 ORDER BY r.app_id;
 
 -- name: history
--- Every row about an app, oldest first: decisions have an action and a reason, delivered rows have neither.
+-- Every row of an app, oldest first: decisions have an action and a reason, delivered rows have neither.
 SELECT
   strftime(r.updated_at, '%Y-%m-%dT%H:%M:%S.%gZ') AS updated_at,
   s.action,
@@ -45,7 +45,7 @@ WHERE CAST(r.app_id AS VARCHAR) = $id
 ORDER BY r.updated_at, r.file, r.row;
 
 -- name: winners
--- The winning registry rows of these apps, whatever may be wrong with them.
+-- The winning registry rows of these apps, valid or not.
 SELECT
   CAST(r.app_id AS VARCHAR) AS app_id,
   r.app_name,
@@ -58,7 +58,7 @@ WHERE r.wins AND list_contains(CAST($ids AS VARCHAR[]), CAST(r.app_id AS VARCHAR
 ORDER BY r.app_id;
 
 -- name: propose
--- A decision as if its file were there already.
+-- Stages a decision before its file exists.
 INSERT INTO staged (
   file, row, lines, app_id, app_name, visibility, subcategories, alias_of, updated_at, action, reason
 )
@@ -83,7 +83,7 @@ WHERE s.file = $file
 ORDER BY s.row;
 
 -- name: unattributed
--- Served chat requests that named no app, by the account that sent them, most tokens first.
+-- Served chat requests without an app, by account, most tokens first.
 SELECT
   account_id,
   CAST(count(*) AS VARCHAR) AS requests,

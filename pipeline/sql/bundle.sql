@@ -1,7 +1,7 @@
--- What the files beside the DuckDB file are described by.
+-- The description of a snapshot for the files beside the DuckDB file.
 
 -- name: meta
--- What the snapshot says about itself; times and days as text.
+-- The row of meta; times and days as text.
 SELECT
   strftime(m.as_of AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of,
   CAST(m.data_through AS VARCHAR) AS data_through,
@@ -19,7 +19,7 @@ SELECT
 FROM snapshot.meta AS m;
 
 -- name: columns
--- The public tables and their columns, with the comments that explain them.
+-- The public tables and their columns, with their comments.
 SELECT
   c.table_name,
   coalesce(t.comment, '') AS table_comment,
@@ -33,8 +33,8 @@ WHERE c.database_name = 'snapshot' AND c.schema_name = 'main'
 ORDER BY c.table_name, c.column_index;
 
 -- name: months
--- The months from the first day of the data to the last, each with its days, and a text that tells its rows from others.
--- It is asked of the other tables by day too, each by its name.
+-- The months from the first day of the data to the last: their days, and a fingerprint of their rows. It is run for each
+-- table by day, with that table's name.
 WITH months AS (
   SELECT
     strftime(t.first_day, '%Y-%m') AS month,

@@ -1,4 +1,4 @@
--- The totals of each day of app_daily, which several checks read.
+-- The totals of each day of app_daily, shared by several checks.
 CREATE OR REPLACE TEMP TABLE day_totals AS
 SELECT
   d.day,

@@ -1,7 +1,7 @@
--- What `nightly -- diff` says of two snapshots, attached as before and after.
+-- The queries of `nightly -- diff` over two snapshots, attached as before and after.
 
 -- name: totals
--- What each of the two snapshots holds.
+-- The contents of both snapshots.
 WITH sides AS (
   SELECT 'before' AS side, m.data_through, (SELECT count(*) FROM before.apps) AS apps FROM before.meta AS m
   UNION ALL
@@ -27,8 +27,7 @@ GROUP BY s.side, s.data_through, s.apps
 ORDER BY s.side DESC;
 
 -- name: days
--- Days whose published figures differ, those whose totals are the same among them; a day that only one side has counts as 0
--- on the other.
+-- Days with different figures, even if their totals are equal; a day that only one side has counts as 0 on the other.
 WITH before_days AS (
   SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
   FROM before.app_daily AS d
@@ -54,7 +53,7 @@ apps AS (
     IS DISTINCT FROM (a.requests, a.prompt_tokens, a.completion_tokens)
   GROUP BY 1
 ),
--- Through JSON, since older snapshots have no column cause.
+-- Through JSON, since older snapshots lack the column cause.
 causes AS (
   SELECT r.day, list_sort(list(DISTINCT json_extract_string(to_json(r), '$.cause'))) AS causes
   FROM after.restatements AS r
@@ -74,7 +73,7 @@ LEFT JOIN causes AS c ON c.day = p.day
 ORDER BY p.day DESC;
 
 -- name: apps
--- Apps that came, went or changed their name.
+-- Apps that are new, gone or renamed.
 SELECT
   CASE WHEN b.app_id IS NULL THEN 'new' WHEN a.app_id IS NULL THEN 'gone' ELSE 'renamed' END AS change,
   CAST(coalesce(b.app_id, a.app_id) AS VARCHAR) AS app_id,
@@ -85,7 +84,7 @@ WHERE b.app_name IS DISTINCT FROM a.app_name
 ORDER BY change, coalesce(b.app_id, a.app_id);
 
 -- name: ranks
--- Apps whose rank moved in the 30-day lists of all apps, the best ranks first.
+-- Apps with another rank in the 30-day lists of all apps, best ranks first.
 WITH before_ranks AS (
   SELECT r.sort, r.app_id, r.app_name, r.rank
   FROM before.rankings AS r

@@ -1,7 +1,7 @@
--- What the gates ask of the new snapshot and of the one before, attached as previous.
+-- The queries of the gates over the new snapshot and the previous one, which is attached as previous.
 
 -- name: previous
--- What the snapshot before says of its days: which one is the last, and which ones between its ends have no usage.
+-- The last day of the previous snapshot, and its days without usage before that.
 SELECT
   CAST(m.data_through AS VARCHAR) AS published_through,
   coalesce(list(CAST(c.day AS VARCHAR) ORDER BY c.day) FILTER (c.day IS NOT NULL), []) AS gaps
@@ -10,11 +10,10 @@ LEFT JOIN previous.coverage AS c ON c.status = 'missing' AND c.day >= m.first_da
 GROUP BY m.data_through;
 
 -- name: volume
--- What the days that this snapshot brings have, beside the same weekday in the eight weeks before each: twice the
--- median, so that it is a whole number, and how many of these weekdays have data. A day that fills a gap is brought
--- as well, while history that grows backwards is not judged. A day that was published already is judged again only
--- when it is the newest and its figures changed.
-WITH brought AS (
+-- Volume of each new day, beside the same weekday in the eight weeks before: twice the median (a whole number), and the
+-- number of weekdays with data. Days that fill a gap are new; days before the previous history are not. The newest day
+-- is compared again if its figures changed.
+WITH new_days AS (
   SELECT c.day, c.total_tokens, c.total_requests
   FROM snapshot.coverage AS c, snapshot.meta AS m
   WHERE c.status <> 'missing'
@@ -34,18 +33,18 @@ weekdays AS (
     b.day,
     list_sort(list(CAST(e.total_tokens AS HUGEINT))) AS tokens,
     list_sort(list(CAST(e.total_requests AS HUGEINT))) AS requests
-  FROM brought AS b
+  FROM new_days AS b
   JOIN snapshot.coverage AS e
     ON e.day BETWEEN b.day - 56 AND b.day - 7 AND (b.day - e.day) % 7 = 0 AND e.status <> 'missing'
   GROUP BY b.day
 ),
 measures AS (
   SELECT b.day, 'tokens' AS measure, CAST(b.total_tokens AS HUGEINT) AS measured, coalesce(w.tokens, []) AS earlier
-  FROM brought AS b
+  FROM new_days AS b
   LEFT JOIN weekdays AS w ON w.day = b.day
   UNION ALL
   SELECT b.day, 'requests', CAST(b.total_requests AS HUGEINT), coalesce(w.requests, [])
-  FROM brought AS b
+  FROM new_days AS b
   LEFT JOIN weekdays AS w ON w.day = b.day
 )
 SELECT
@@ -61,8 +60,8 @@ FROM measures AS m
 ORDER BY m.day, m.measure DESC;
 
 -- name: conflicts
--- New days on which more than one row in a thousand says something else of a request than another row. $published_through is
--- the last day of the snapshot before, $gaps the days that it lacks in between.
+-- New days on which more than one row in a thousand contradicts another row of the same request. $published_through is the
+-- last day of the previous snapshot, $gaps its missing days.
 SELECT
   CAST(d.day AS VARCHAR) AS day,
   CAST(d.rows_conflicting AS VARCHAR) AS rows_conflicting,
@@ -78,8 +77,8 @@ WHERE d.day BETWEEN getvariable('floor') AND getvariable('last_day')
 ORDER BY d.day;
 
 -- name: rows
--- How many app-days the snapshot before has, and how many of them are gone although their app is still public:
--- what the registry takes out is no loss. Only a restated day can have lost any.
+-- App-days of the previous snapshot, and how many of them are gone although their app is still public: removal by the
+-- registry is no loss. Only a restated day can have lost any.
 WITH restated AS (
   SELECT r.day FROM snapshot.restatements AS r WHERE r.as_of = getvariable('as_of')
 ),
@@ -95,8 +94,7 @@ SELECT
     AS rows_lost;
 
 -- name: days
--- Days that the snapshot before covers and this one does not, be it that their files are gone or that the data
--- now ends before them.
+-- Days that the previous snapshot covers and this one does not: their files are gone, or the data ends earlier.
 SELECT CAST(p.day AS VARCHAR) AS day
 FROM previous.coverage AS p
 LEFT JOIN snapshot.coverage AS c ON c.day = p.day
@@ -104,8 +102,8 @@ WHERE p.status <> 'missing' AND coalesce(c.status, 'missing') = 'missing'
 ORDER BY p.day;
 
 -- name: apps
--- Apps of the snapshot before that have no row left in the registry. To hide an app, or to make it an alias, is a
--- row of its own; an app without any row was lost.
+-- Apps of the previous snapshot without any row in the registry. An app is hidden, or made an alias, by a row of its own; an
+-- app without rows was lost.
 SELECT CAST(p.app_id AS VARCHAR) AS app_id, p.app_name
 FROM previous.apps AS p
 ANTI JOIN warehouse.registry AS r ON r.app_id = p.app_id

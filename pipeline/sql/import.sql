@@ -1,7 +1,7 @@
--- What an import asks of its staged rows.
+-- The queries of an import over its staged rows.
 
 -- name: days
--- What the staged rows hold, by day. A broken count is nothing here: the next run judges it.
+-- Figures of the staged rows by day. A broken count adds nothing here: the next run validates it.
 SELECT
   CAST(CAST(utc_from_text(s.ts) AS DATE) AS VARCHAR) AS day,
   count(*) AS rows,
@@ -19,7 +19,7 @@ GROUP BY 1
 ORDER BY 1;
 
 -- name: unplaced
--- Rows of the staged files that have no day to go to.
+-- Rows of the staged files without a valid day.
 WITH unplaced AS (
   SELECT
     s.file,
@@ -40,12 +40,12 @@ SELECT
 FROM unplaced AS u;
 
 -- name: present
--- In which columns the staged rows name their app.
+-- The columns in which staged rows name their app.
 SELECT count(s.app_id) > 0 AS has_id, count(s.app) > 0 AS has_app
 FROM staged AS s;
 
 -- name: apps
--- The apps that the staged rows name, those with the most rows first.
+-- The apps that staged rows name, those with the most rows first.
 SELECT s.app, count(*) AS rows
 FROM staged AS s
 WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL
@@ -53,7 +53,7 @@ GROUP BY s.app
 ORDER BY rows DESC, s.app;
 
 -- name: new-apps
--- Which of the apps in `named_apps` the registry does not have, under whatever id.
+-- The apps in `named_apps` that the registry has under no id.
 SELECT n.text
 FROM named_apps AS n
 WHERE n.is_first
@@ -62,7 +62,7 @@ WHERE n.is_first
 ORDER BY n.text;
 
 -- name: first-rows
--- The first rows as they were understood.
+-- The first rows, decoded.
 SELECT
   s.ts, s.app_id, s.app, s.prompt_tokens, s.completion_tokens, s.requests, s.request_id, s.model, s.provider,
   s.account_id, s.reasoning_tokens, s.cached_tokens

@@ -1,4 +1,4 @@
--- The daily ranking of models. The first name inside a macro tells the remedy, as in ranking.sql.
+-- The daily ranking of models. The first name inside a macro states the remedy, as in ranking.sql.
 CREATE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
 SELECT
   m.day,

@@ -1,7 +1,7 @@
--- The ranking rule. It stands here and nowhere else: the API, the table rankings and analysts all ask these macros. The
--- schema fast gets it from this text as well, with its own name for main.
+-- The only text of the ranking rule: the API, the table rankings and analysts use these macros. The schema fast gets a
+-- second copy of this text, with its own name instead of main.
 
--- A misspelt filter is an error, never an empty list.
+-- A misspelt filter is an error, not an empty list.
 CREATE MACRO main.filtered_apps(wanted_category, wanted_subcategory) AS TABLE
 WITH tags AS (
   SELECT c.subcategory
@@ -21,8 +21,8 @@ WHERE CASE
 END;
 COMMENT ON MACRO TABLE main.filtered_apps IS 'The apps a filter lets through: all of them, a category group, or a subcategory (which must belong to the category when both are given).';
 
--- DuckDB looks up the names inside a macro in the current database. So the macros of an attached database fail at the first
--- name, which is this one and therefore tells the remedy.
+-- DuckDB looks up the names inside a macro in the current database, so the macros of an attached database fail at the first
+-- name. That is this one: it states the remedy.
 CREATE MACRO main."volumes: USE the attached database first"(first_day, last_day) AS TABLE
 SELECT
   d.app_id,
@@ -62,7 +62,7 @@ WHERE v.total_requests > 0
 ORDER BY rank;
 COMMENT ON MACRO TABLE main.popular_by_requests IS 'As popular, by requests instead of tokens. Ties: lower app_id first.';
 
--- Excess is compared as three times the window against the sum of the three periods before it, in integers.
+-- Compares in integers: three times the window with the sum of the three periods before it.
 CREATE MACRO main.trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
 WITH growth AS (
   SELECT

@@ -1,5 +1,5 @@
--- The public tables and views of a snapshot; window.sql and ranking.sql have the macros. Everything here is readable by DuckDB 1.1 and newer
--- (storage version v1.0.0); no HUGEINT, since Parquet would turn it into DOUBLE and lose digits.
+-- The public tables and views of a snapshot, readable by DuckDB 1.1 and newer (storage version v1.0.0). The macros are in
+-- window.sql and ranking.sql. No HUGEINT: Parquet would turn it into DOUBLE and lose digits.
 
 CREATE TABLE meta (
   as_of TIMESTAMPTZ NOT NULL,
@@ -25,7 +25,7 @@ COMMENT ON COLUMN meta.publisher IS 'Who publishes the dataset.';
 COMMENT ON COLUMN meta.attribution IS 'The line to print when the data is reused.';
 COMMENT ON COLUMN meta.sources IS 'Credit lines of the sources the data was made from; NULL when there are none.';
 COMMENT ON COLUMN meta.comparability IS 'What to keep in mind when token counts are compared.';
-COMMENT ON COLUMN meta.input_fingerprint IS 'Fingerprint of the input; the same input is never published twice in a row.';
+COMMENT ON COLUMN meta.input_fingerprint IS 'Fingerprint of the input; the same input is not published twice in a row.';
 
 CREATE TABLE categories (
   category VARCHAR NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE app_daily (
   prompt_tokens BIGINT NOT NULL,
   completion_tokens BIGINT NOT NULL
 );
-COMMENT ON TABLE app_daily IS 'Usage per UTC day and public app, aliases merged in. No row means no usage that day; see coverage for days that are missing.';
+COMMENT ON TABLE app_daily IS 'Usage per UTC day and public app, aliases merged in. No row means no usage that day; coverage lists missing days.';
 COMMENT ON COLUMN app_daily.day IS 'UTC day.';
 COMMENT ON COLUMN app_daily.app_id IS 'The app, see apps.';
 COMMENT ON COLUMN app_daily.requests IS 'Requests of the day.';
@@ -94,7 +94,7 @@ COMMENT ON COLUMN rankings.end_date IS 'Last UTC day of the window, inclusive.';
 COMMENT ON COLUMN rankings.sort IS 'popular (total tokens) or trending (excess over the average of the three preceding windows).';
 COMMENT ON COLUMN rankings.category IS 'Filter: category group; NULL in the list of all apps.';
 COMMENT ON COLUMN rankings.subcategory IS 'Filter: subcategory; NULL in the lists of all apps and of a whole group.';
-COMMENT ON COLUMN rankings.rank IS 'Rank from 1 inside the list.';
+COMMENT ON COLUMN rankings.rank IS 'Rank inside the list, from 1.';
 COMMENT ON COLUMN rankings.app_id IS 'The app, see apps.';
 COMMENT ON COLUMN rankings.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN rankings.total_requests IS 'Requests inside the window.';
@@ -106,7 +106,7 @@ CREATE TABLE coverage (
   total_requests BIGINT NOT NULL,
   total_tokens DECIMAL(38, 0) NOT NULL
 );
-COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is never mistaken for zero.';
+COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is not mistaken for zero.';
 COMMENT ON COLUMN coverage.day IS 'UTC day.';
 COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were rejected; it may be restated as well); restated (its figures changed after it was first published, see restatements); missing (no usage was delivered).';
 COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day; 0 where it is missing.';
@@ -127,14 +127,14 @@ COMMENT ON TABLE restatements IS 'Days whose published figures changed after the
 COMMENT ON COLUMN restatements.as_of IS 'The snapshot that first showed the new figures.';
 COMMENT ON COLUMN restatements.previous_as_of IS 'The snapshot before it, the last to show the old figures.';
 COMMENT ON COLUMN restatements.day IS 'UTC day that changed.';
-COMMENT ON COLUMN restatements.cause IS 'figures (usage was counted anew), visibility (an app was hidden or shown), alias (usage counts for another app), added or removed (an app came into the registry or left it). Older snapshots do not say; their rows have figures.';
+COMMENT ON COLUMN restatements.cause IS 'figures (usage was counted anew), visibility (an app was hidden or shown), alias (usage counts for another app), added or removed (an app came into the registry or left it). Older snapshots have no causes; their rows have figures.';
 COMMENT ON COLUMN restatements.apps_changed IS 'Public apps whose figures of the day changed, came or went by this cause.';
 COMMENT ON COLUMN restatements.requests_before IS 'Published requests of the day before.';
 COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day after.';
 COMMENT ON COLUMN restatements.tokens_before IS 'Published tokens of the day before.';
 COMMENT ON COLUMN restatements.tokens_after IS 'Published tokens of the day after.';
 
--- For the questions asked most; the macros answer for any other window.
+-- The most common queries; the macros answer for any other window.
 
 CREATE VIEW latest_popular AS
 SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens

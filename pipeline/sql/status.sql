@@ -1,4 +1,4 @@
--- What the current snapshot holds, in short.
+-- Summary of the current snapshot.
 SELECT
   strftime(m.as_of AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of,
   CAST(m.first_day AS VARCHAR) AS first_day,

@@ -1,7 +1,7 @@
--- The private warehouse: every app, per day, with the ledger of what was read and what was rejected.
--- It can be rebuilt from raw/ at any time; nothing of it is public.
+-- The private warehouse: usage of every app per day, with ledger and quarantine. It can be rebuilt from raw/ at any time;
+-- nothing in it is public.
 
--- One row per day that was counted. The same fingerprint means the same files, so the day is not read again.
+-- One row per counted day. The same fingerprint means the same files, so the day is not read again.
 CREATE TABLE IF NOT EXISTS days (
   day DATE NOT NULL,
   fingerprint VARCHAR NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS days (
   tokens_rejected HUGEINT NOT NULL,
   tokens_duplicate HUGEINT NOT NULL
 );
--- Of the duplicates, the rows that differ from the one that counts in app or tokens.
+-- Duplicates that differ in app or tokens from the row that counts.
 ALTER TABLE days ADD COLUMN IF NOT EXISTS rows_conflicting BIGINT DEFAULT 0;
 
 CREATE TABLE IF NOT EXISTS usage_daily (
@@ -26,8 +26,8 @@ CREATE TABLE IF NOT EXISTS usage_daily (
   completion_tokens BIGINT NOT NULL
 );
 
--- The part of usage_daily whose requests tell their model, or tokens that are a part of the two counts. What is missing
--- here beside usage_daily is of unknown models.
+-- The part of usage_daily with a known model, or with tokens that are part of the two counts. The rest of usage_daily has no
+-- known model.
 CREATE TABLE IF NOT EXISTS usage_by_model (
   day DATE NOT NULL,
   app_id BIGINT NOT NULL,
@@ -39,8 +39,7 @@ CREATE TABLE IF NOT EXISTS usage_by_model (
   cached_tokens BIGINT NOT NULL
 );
 
--- Who served: requests by provider, those whose tokens are unknown among them, and the rows without tokens of requests that
--- nobody served.
+-- Usage by provider: requests, requests with unknown tokens, and rows of requests that no provider served.
 CREATE TABLE IF NOT EXISTS usage_by_provider (
   day DATE NOT NULL,
   provider VARCHAR,
@@ -49,7 +48,7 @@ CREATE TABLE IF NOT EXISTS usage_by_provider (
   rows_failed BIGINT NOT NULL
 );
 
--- Rejected rows as they were read. `row` is the line in a text file, the row number (from 1) in a binary one.
+-- Rejected rows, unchanged. `row` is the line in a text file, the row number (from 1) in a binary one.
 CREATE TABLE IF NOT EXISTS quarantine (
   day DATE NOT NULL,
   file VARCHAR NOT NULL,
@@ -59,14 +58,14 @@ CREATE TABLE IF NOT EXISTS quarantine (
   rows BIGINT NOT NULL
 );
 
--- Apps that usage names by an address or a name, with the name that was seen first. The id follows from the identity.
+-- Apps that usage names by an address or a name, with the name seen first. The id follows from the identity.
 CREATE TABLE IF NOT EXISTS app_names (
   app_id BIGINT NOT NULL,
   identity VARCHAR NOT NULL,
   app_name VARCHAR NOT NULL
 );
 
--- The registry's winning rows, newest updated_at per app.
+-- The registry's winning rows: the newest updated_at per app.
 CREATE TABLE IF NOT EXISTS registry (
   app_id BIGINT NOT NULL,
   app_name VARCHAR,
@@ -78,7 +77,7 @@ CREATE TABLE IF NOT EXISTS registry (
   row BIGINT NOT NULL
 );
 
--- Where the usage of each registered app counts, and whether that app is public.
+-- Each registered app's canonical app, and whether it is public.
 CREATE TABLE IF NOT EXISTS resolved (
   app_id BIGINT NOT NULL,
   canonical_id BIGINT NOT NULL,
@@ -93,7 +92,7 @@ CREATE TABLE IF NOT EXISTS runs (
   report JSON NOT NULL
 );
 
--- Where the usage of each app counted in a published snapshot, the newest: why the next one differs follows from it.
+-- The same for the newest published snapshot: it explains why the next one differs.
 CREATE TABLE IF NOT EXISTS published_apps (
   snapshot VARCHAR NOT NULL,
   app_id BIGINT NOT NULL,
@@ -101,7 +100,7 @@ CREATE TABLE IF NOT EXISTS published_apps (
   published BOOLEAN NOT NULL
 );
 
--- What an earlier version kept between nights.
+-- Left by earlier versions.
 DROP TABLE IF EXISTS kept_files;
 DROP TABLE IF EXISTS kept_days;
 DROP TABLE IF EXISTS kept_apps;

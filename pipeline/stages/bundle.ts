@@ -1,6 +1,6 @@
 /**
- * The stage bundle: hands the checked snapshot over as files. Its tables are written as Parquet and CSV, the DuckDB file
- * is closed, and everything is described and summed from one description (CONTRACT 4.6, 8).
+ * The stage bundle: writes the tables of the checked snapshot as Parquet and CSV, closes the DuckDB file, and writes
+ * descriptions and checksums (CONTRACT 4.6, 8).
  */
 import { join } from 'node:path'
 import { describeSnapshot } from '../bundle/description.ts'
@@ -19,7 +19,7 @@ export async function bundle(run: Run): Promise<StageResult> {
   await closeSnapshot(run)
   const files = writeTexts(description, tables, { folder, databaseFolder: folder })
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-  // One file of each month stands for it: the largest, whose rows decide the others.
+  // Only the largest file of each month is shown; the same rows decide the others.
   const months = tables.filter(({ name }) => /^app_daily\/.*\.parquet$/.test(name))
   const reused = months.filter(({ isReused }) => isReused)
   return {
@@ -28,7 +28,7 @@ export async function bundle(run: Run): Promise<StageResult> {
   }
 }
 
-/** From here on the DuckDB file is only read: a checksum of it holds. */
+/** Closes the DuckDB file: from here on it does not change, and its checksum holds. */
 async function closeSnapshot({ connection }: Run): Promise<void> {
   await connection.run('USE warehouse')
   await connection.run('CHECKPOINT snapshot')

@@ -1,4 +1,4 @@
-/** The stage check: tests the snapshot before anybody sees it, one SQL file a check. */
+/** The stage check: tests the snapshot before it is published, one SQL file per check. */
 import { readdirSync } from 'node:fs'
 import { DataError } from '../errors.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -8,7 +8,7 @@ import { execute, sqlFile } from '../duckdb/statements.ts'
 const ROWS_SHOWN = 5
 
 /**
- * Runs every check under sql/checks/; each must return no row.
+ * Runs every check under sql/checks/; each must return no rows.
  * @throws DataError that names each failed check with its offending rows.
  */
 export async function check(run: Run): Promise<StageResult> {
@@ -32,7 +32,7 @@ export async function check(run: Run): Promise<StageResult> {
   return { summary: `${names.length} checks passed`, facts: { checks: names.length } }
 }
 
-/** The first line of each file states what must hold. */
+/** The first line of each file states the check. */
 function describeFailed(name: string, sql: string, offending: readonly object[]): string {
   const rule = /^-- (.*)$/m.exec(sql)?.[1] ?? name
   const rows = offending.slice(0, ROWS_SHOWN).map((row) => `    ${JSON.stringify(row)}`)

@@ -1,7 +1,6 @@
 /**
- * The stage gate: compares the checked snapshot with history before anybody sees it. Right in itself it may still be
- * short: a day half delivered, a folder lost, a registry file gone. What looks like that is blocked, until it is
- * corrected or let through by name.
+ * The stage gate: compares the checked snapshot with history. Valid input can still be incomplete: a half-delivered day, a
+ * lost folder or registry file. Such a snapshot is blocked until the input is corrected or an operator accepts the finding.
  */
 import { z } from 'zod'
 import type { GateSettings } from '../config.ts'
@@ -16,10 +15,10 @@ import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
 
-/** Fewer earlier weekdays than this say nothing about what is usual. */
+/** With fewer earlier weekdays, nothing is usual or unusual. */
 const FEWEST_WEEKS = 4
 
-/** Days and apps named per finding: the message fits on one screen. */
+/** Days and apps named per finding, so that the message fits on one screen. */
 const NAMED = 20
 const VOLUMES_SHOWN = 6
 
@@ -38,13 +37,13 @@ const dayRow = z.object({ day: z.string() })
 const conflictRow = z.object({ day: z.string(), rows_conflicting: z.string(), rows_read: z.string() })
 const appRow = z.object({ app_id: z.string(), app_name: z.string() })
 
-/** A day's tokens or requests beside the median of the same weekday; the median doubled, to be whole. */
+/** A day's tokens or requests beside the median of the same weekday, doubled to be a whole number. */
 export type Volume = z.infer<typeof volumeRow>
 
-/** Which days the snapshot before has: up to when, and which are missing in between. */
+/** The days of the previous snapshot: the last one, and the missing ones before it. */
 type Previous = { readonly published_through: string | null; readonly gaps: readonly string[] }
 
-/** Why a gate would not let the snapshot through. */
+/** Why a gate blocks the snapshot. */
 type Finding = { readonly gate: GateName; readonly reason: string }
 
 type GateResult = {
@@ -53,9 +52,9 @@ type GateResult = {
 }
 
 /**
- * Lets the snapshot through when its volume is usual, no rows or days are lost and no app is gone without a trace.
- * While nothing is published, findings are noted and block nothing: there is no snapshot that could stay.
- * @throws BlockedError that tells each gate's finding with its figures, and how to let it through once.
+ * Lets the snapshot through if its volume is usual, no rows or days are lost, and every published app is still registered.
+ * The first snapshot is never blocked, since no older one could stay instead: findings are only noted.
+ * @throws BlockedError with each gate's finding, its figures, and how to accept it once.
  */
 export async function gate(run: Run): Promise<StageResult> {
   const previous = listSnapshots(run.config.dataDir).at(-1)
@@ -79,7 +78,7 @@ export async function gate(run: Run): Promise<StageResult> {
       accepted: gatesOf(findings.filter(isAccepted)),
       as_first: gatesOf(others),
     },
-    // The reasons may name an app that was removed so that it is not named any more.
+    // The reasons stay out of the published report: they may name an app that was removed on purpose.
     privateFacts: { let_through: findings.map(describeFinding) },
   }
 }
@@ -108,14 +107,14 @@ async function compare(run: Run, previous: string | undefined): Promise<GateResu
 }
 
 async function compareNewDays(run: Run, { published_through, gaps }: Previous): Promise<GateResult[]> {
-  // An empty list could not be bound: it has no type.
+  // DuckDB cannot bind an empty list, which has no type.
   const days = { published_through, gaps: gaps.length === 0 ? null : listValue(gaps) }
   return [await compareVolumes(run, days), await compareConflicts(run, days)]
 }
 
 type NewDays = { readonly published_through: string | null; readonly gaps: DuckDBListValue | null }
 
-/** Rows that share a request_id and differ in app or tokens are no redeliveries: one of them is wrong. */
+/** Rows that share a request_id but differ in app or tokens are not redeliveries: one of them is wrong. */
 async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult> {
   const days = await readRows(run.connection, 'gate.sql#conflicts', conflictRow, newDays)
   const named = days.map(
@@ -123,7 +122,7 @@ async function compareConflicts(run: Run, newDays: NewDays): Promise<GateResult>
   )
   const reason =
     `rows that share a request_id and differ in app or tokens, more than one in a thousand: ${listed(named)}. ` +
-    'One file says something else than another; correct or remove it'
+    'Their files contradict each other; correct or remove one'
   return {
     findings: days.length === 0 ? [] : [{ gate: 'conflicts', reason }],
     facts: { days_conflicting: days.length },
@@ -146,14 +145,14 @@ async function compareVolumes(run: Run, newDays: NewDays): Promise<GateResult> {
   }
 }
 
-/** Whether there are enough earlier weekdays; nothing can be compared with a median of 0. */
+/** Whether enough earlier weekdays exist; a median of 0 allows no comparison. */
 function hasHistory({ weeks, median_doubled }: Volume): boolean {
   return weeks >= FEWEST_WEEKS && median_doubled > 0n
 }
 
 /**
- * What is unusual about a volume; undefined when it is usual or has no history to be compared with. Compared in
- * whole numbers; a volume exactly at a threshold is usual.
+ * The reason why a volume is unusual; undefined if it is usual or has no history. Compares whole numbers; a volume exactly
+ * at a threshold is usual.
  */
 export function volumeFinding(volume: Volume, { volumeLow, volumeHigh }: GateSettings): string | undefined {
   if (!hasHistory(volume)) return undefined
@@ -172,8 +171,8 @@ export function volumeFinding(volume: Volume, { volumeLow, volumeHigh }: GateSet
 }
 
 /**
- * A percentage alone would never see one lost day among hundreds, and a correction replaces a day, it does not
- * remove it: so any published day that is missing now is a finding of its own.
+ * A percentage alone would never reveal one lost day among hundreds. A correction replaces a day and does not remove it,
+ * so every published day that is missing is a finding.
  */
 async function compareRows(run: Run): Promise<GateResult> {
   const { rowsLost } = run.config.gates
@@ -223,13 +222,13 @@ function describeBlocked(run: Run, findings: readonly Finding[], previous: strin
 
 type Fraction = { readonly numerator: bigint; readonly denominator: bigint }
 
-/** A setting such as 0.5, exactly. */
+/** A decimal setting such as 0.5 as an exact fraction. */
 function fractionOf(decimal: string): Fraction {
   const [whole = '', digits = ''] = decimal.split('.')
   return { numerator: BigInt(whole + digits), denominator: 10n ** BigInt(digits.length) }
 }
 
-/** A quotient to three places, rounded down, without zeros at its end. */
+/** A quotient with up to three decimals, rounded down, without trailing zeros. */
 function thousandths(numerator: bigint, denominator: bigint): string {
   const quotient = (1000n * numerator) / denominator
   const places = String(quotient % 1000n)

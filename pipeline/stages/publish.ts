@@ -1,6 +1,6 @@
 /**
- * The stage publish: makes the checked snapshot the current one. Everything before the rename of the folder can be thrown
- * away, everything after it is whole; the pointer is switched last.
+ * The stage publish: makes the checked snapshot current. Until the rename of its folder everything can be discarded;
+ * afterwards it is complete. The pointer is switched last.
  */
 import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -11,7 +11,6 @@ import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
 import type { Run, StageResult } from './stage.ts'
 
-/** Publishes the snapshot in the build folder. */
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
   for (const name of readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' })) {
@@ -28,7 +27,7 @@ export async function publish(run: Run): Promise<StageResult> {
   }
 }
 
-/** Also those of the newest snapshot stay: it is what the next run compares with, should this one be stopped here. */
+/** Keeps the rows of the newest snapshot too: the next run compares with them if this run is stopped here. */
 async function rememberApps({ connection, config }: Run, snapshot: string): Promise<void> {
   const newest = listSnapshots(config.dataDir).at(-1) ?? ''
   await transaction(connection, async () => {

@@ -1,4 +1,4 @@
-/** The stage rank: builds the snapshot beside the published ones: the public tables, the macros and their rankings. */
+/** The stage rank: builds the new snapshot: public tables, macros and rankings. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
@@ -19,7 +19,7 @@ import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, sqlTexts } from '../duckdb/statements.ts'
 
-/** The SQL that makes a snapshot: files and folders of sql/. */
+/** The SQL that decides a snapshot: files and folders of sql/. */
 const SNAPSHOT_SQL = [
   'snapshot.sql',
   'window.sql',
@@ -30,7 +30,7 @@ const SNAPSHOT_SQL = [
   'bundle.sql',
 ] as const
 
-/** App-days that are merged, sorted and written in one go: few enough for memory, many enough to be worth a statement. */
+/** App-days that one statement merges, sorts and writes: few enough for memory, enough to justify a statement. */
 const ROWS_AT_ONCE = 2_500_000
 
 const extentRow = z.object({
@@ -53,8 +53,8 @@ const totalsRow = z.object({
 })
 
 /**
- * Builds the snapshot, unless the newest one was made from the same input.
- * @throws DataError when there is no usage at all.
+ * Builds the snapshot, unless the newest one has the same input.
+ * @throws DataError if there is no usage at all.
  */
 export async function rank(run: Run): Promise<StageResult> {
   const extent = await readExtent(run)
@@ -101,14 +101,14 @@ async function readExtent(run: Run): Promise<Extent> {
   return { days: { from: first_day, to: data_through }, wide, daysAtOnce: days_at_once }
 }
 
-/** Credit lines of the data's sources, raw/ATTRIBUTION; whoever republishes their figures has to carry them. */
+/** Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them. */
 function readSources(run: Run): string | null {
   const path = join(run.rawFolder, 'ATTRIBUTION')
   const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
   return text === '' ? null : text
 }
 
-/** Hash of all that decides what is published: the input, and what is made of it. */
+/** Hash of everything that decides the published bytes: the input and the way it is processed. */
 async function fingerprintOf({ connection, config }: Run, sources: string | null): Promise<string> {
   const rules = JSON.stringify([
     SNAPSHOT_SQL.flatMap(sqlTexts),
@@ -128,7 +128,7 @@ async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRo
   )
 }
 
-/** What was wrong with a retracted snapshot comes again from the same input: no fault of the run, but worth a word. */
+/** The same input as a retracted snapshot gives the same figures again. That is no error, but the operator should know. */
 async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
   const retractions = listRetractions(run.config.dataDir)
   if (retractions.length === 0) return
@@ -144,7 +144,7 @@ async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
   )
 }
 
-/** Nothing new; a run that was killed just before it switched the pointer is brought to its end. */
+/** Nothing is new. If a run was killed before it switched the pointer, this run switches it. */
 function keepNewest(
   run: Run,
   extent: Extent,
@@ -154,7 +154,7 @@ function keepNewest(
   if (interrupted) pointAt(run.config.dataDir, newest)
   return {
     summary: interrupted
-      ? `the newest snapshot, ${newest}, was not current (its run was interrupted, or the pointer removed), and is now`
+      ? `the newest snapshot, ${newest}, is current again (its run was interrupted, or the pointer removed)`
       : `the input has not changed since ${newest}; nothing new is published`,
     facts: {
       first_day: extent.days.from,

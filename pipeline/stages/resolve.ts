@@ -1,4 +1,4 @@
-/** The stage resolve: reads the app registry and finds for every app where its usage counts and whether it is public. */
+/** The stage resolve: reads the app registry and finds each app's canonical app and visibility. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { pluralize } from '../contract/terminal.ts'
@@ -8,7 +8,7 @@ import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '.
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
 
-/** Violations shown in the message; a broken file may have thousands. */
+/** Violations in the message; a broken file may have thousands. */
 const VIOLATIONS_SHOWN = 20
 
 /** Rows named in a warning. */
@@ -16,7 +16,7 @@ const ROWS_SHOWN = 5
 
 const UNATTRIBUTED = { unattributed: UNATTRIBUTED_APP_ID }
 
-/** Days of which the run warns at most. */
+/** Most days in the warnings. */
 const DAYS_SHOWN = 5
 
 const unrankedRow = z.object({ day: z.string(), unranked: z.string(), tokens: z.string() })
@@ -36,8 +36,8 @@ const reportRow = z.object({
 })
 
 /**
- * Reads the registry anew and resolves every alias.
- * @throws DataError that names file and row of a broken entry, or the ids of a broken alias chain.
+ * Reads the registry again and resolves every alias.
+ * @throws DataError with file and row of a broken entry, or with the ids of a broken alias chain.
  */
 export async function resolve(run: Run): Promise<StageResult> {
   const { config, connection, rawFolder, dependencies } = run
@@ -58,7 +58,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   await execute(run.connection, 'resolve/usage.sql')
   await warnOfUnranked(run)
   const result = await summarise(run)
-  // They would stay in memory while the stages after this one need it; app_usage is asked by the checks.
+  // Frees memory for later stages; the checks still query app_usage.
   await run.connection.run('DROP TABLE staged; DROP TABLE registry_rows')
   await returnMemory(run.connection)
   return result
@@ -84,7 +84,7 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
       `${pluralize(facts.apps_unregistered, 'app')} with usage not registered; ` +
       `${pluralize(requests_unattributed, 'request')} without an app`,
     facts,
-    // With a single hidden app, the total of the hidden ones would be that app's traffic.
+    // With a single hidden app, the total of hidden apps would reveal that app's traffic.
     privateFacts: {
       tokens_hidden,
       tokens_unregistered,
@@ -96,7 +96,7 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
   }
 }
 
-/** An empty ranking would pass for a success. */
+/** A warning, since an empty ranking would look like a success. */
 function describeNobody({
   apps_registered,
   apps_public,
@@ -117,7 +117,7 @@ function describeAhead(rows: readonly string[]): string {
   )
 }
 
-/** A name that is spelled differently, or a file that lost its column, would otherwise be seen by nobody. */
+/** A warning, since a misspelt name or a lost column would otherwise go unnoticed. */
 async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> {
   const days = await readRows(connection, 'resolve/left-out.sql#days', unrankedRow)
   for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {

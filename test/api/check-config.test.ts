@@ -103,7 +103,7 @@ it('DATA_DIR that is a file is named once, for the API and the pipeline', async 
   for (const dataDir of [file, `${file}-link`]) {
     const { code, stdout } = await check({ DATA_DIR: dataDir })
     expect(code).toBe(2)
-    expect(stdout).toBe(`fault    DATA_DIR "${dataDir}" cannot be used: ${dataDir} is no folder\n`)
+    expect(stdout).toBe(`fault    DATA_DIR "${dataDir}" cannot be used: ${dataDir} is not a folder\n`)
   }
 })
 
@@ -114,5 +114,5 @@ it('the schedule names every fault before it starts anything', async () => {
   const program = [join(REPOSITORY, 'pipeline', 'schedule.ts')]
   const { code, stderr } = await startProcess(process.execPath, program, { environment }).ended
   expect(code).toBe(2)
-  expect(stderr).toMatch(/GATE_VOLUME_LOW[^]*is no folder/)
+  expect(stderr).toMatch(/GATE_VOLUME_LOW[^]*is not a folder/)
 })

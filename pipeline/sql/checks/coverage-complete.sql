@@ -1,4 +1,4 @@
--- Coverage has one row for every day from the floor to the last day, and its totals are those of app_daily.
+-- Coverage has one row for every day from the floor to the last day, with the totals of app_daily.
 WITH calendar AS (
   SELECT CAST(unnest(range(getvariable('floor'), m.data_through + 1, INTERVAL 1 DAY)) AS DATE) AS day
   FROM snapshot.meta AS m

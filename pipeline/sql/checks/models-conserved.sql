@@ -1,4 +1,4 @@
--- The models of each day, with its row other, add up to the public apps of the day: requests and tokens, to the last one.
+-- The models of each day, other included, add up exactly to the requests and tokens of the public apps.
 WITH models AS (
   SELECT m.day, sum(m.requests) AS requests, sum(m.prompt_tokens) + sum(m.completion_tokens) AS tokens
   FROM snapshot.model_daily AS m

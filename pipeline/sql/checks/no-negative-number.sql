@@ -1,4 +1,4 @@
--- No request or token count is negative. Compared one by one, so that the least value of a block answers for its rows.
+-- No request or token count is negative. Column by column, so that DuckDB answers from the minimum of each block.
 SELECT 'app_daily' AS place, d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
 FROM snapshot.app_daily AS d
 WHERE d.requests < 0 OR d.prompt_tokens < 0 OR d.completion_tokens < 0

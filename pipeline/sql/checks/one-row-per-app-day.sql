@@ -1,5 +1,5 @@
--- An app has at most one row per day, and the rows are in order of day and app, so that readers can skip days.
--- In order, a repeated row stands next to its twin; grouping the whole history would cost far more than this one pass.
+-- An app has at most one row per day, and the rows are sorted by day and app, so that readers can skip days.
+-- In this order duplicates are neighbours; grouping the whole history would cost far more than this one pass.
 WITH neighbours AS (
   SELECT d.day, d.app_id, lag(d.day) OVER () AS day_above, lag(d.app_id) OVER () AS app_above
   FROM snapshot.app_daily AS d

@@ -1,4 +1,4 @@
--- In a popular list nobody has more tokens than the app above, and among equals the lower app_id stands first.
+-- In a popular list no app has more tokens than the app above, and ties are in order of app_id.
 WITH neighbours AS (
   SELECT
     r.*,

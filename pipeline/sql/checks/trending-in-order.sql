@@ -1,4 +1,4 @@
--- In a trending list everybody grows, and nobody grew more than the app above; counted again without the macro.
+-- In a trending list every app grows, and none grew more than the app above; computed without the macro.
 WITH listed AS (
   SELECT DISTINCT r.window_days, r.start_date, r.end_date, r.app_id
   FROM snapshot.rankings AS r

@@ -1,5 +1,5 @@
--- The leaders of one block. No other app has more than the one that comes next. DOUBLE is compared fastest; the millionth
--- that the bound is raised by is more than its rounding.
+-- The leaders of one block. The next app after them bounds all others. DOUBLE compares fastest; raising the bound by a
+-- millionth exceeds its rounding.
 INSERT INTO leaders
 WITH volumes AS (
   SELECT

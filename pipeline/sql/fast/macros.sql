@@ -1,4 +1,4 @@
--- What the ranking rule needs over the candidates, and the upper bound of a window on all other apps.
+-- The macros that the ranking rule needs over the candidates, and the upper bound of a window on all other apps.
 COMMENT ON MACRO snapshot.fast.stride IS 'Days from one checkpoint to the next.';
 
 CREATE MACRO snapshot.fast.checkpoint_of(day) AS
@@ -15,7 +15,7 @@ FROM app_daily AS d
 SEMI JOIN fast.apps AS c ON c.app_id = d.app_id
 WHERE d.day > fast.checkpoint_of(least(CAST(last_day AS DATE), data_through()))
   AND d.day <= CAST(last_day AS DATE);
-COMMENT ON MACRO TABLE snapshot.fast.usage_until IS 'Usage of the candidates from the first day of the data to last_day, in rows that add up to it: the checkpoint before, and the few days since. Prefix sums stand in the column of prompt tokens.';
+COMMENT ON MACRO TABLE snapshot.fast.usage_until IS 'Usage of the candidates from the first day of the data to last_day, in rows that add up to it: the last checkpoint and the few days after it. Prefix sums stand in the column of prompt tokens.';
 
 CREATE MACRO snapshot.fast.usage_between(first_day, last_day) AS TABLE
 SELECT u.app_id, u.requests, u.prompt_tokens, u.completion_tokens
@@ -46,4 +46,4 @@ WITH bounds AS (
   GROUP BY b.subcategory
 )
 SELECT max(b.tokens) AS tokens FROM bounds AS b;
-COMMENT ON MACRO TABLE snapshot.fast.upper_bound IS 'The tokens that an app which is no candidate may have inside the window, at most; NULL when there is no such app.';
+COMMENT ON MACRO TABLE snapshot.fast.upper_bound IS 'Most tokens that an app outside the candidates can have inside the window; NULL when there is no such app.';

@@ -1,4 +1,4 @@
--- The checkpoints among some days in a row. The day before these is a checkpoint as well, and its sums are carried on.
+-- The checkpoints among some consecutive days. The day before them is a checkpoint too; its sums are carried on.
 INSERT INTO snapshot.fast.prefix_sums
 WITH usage AS (
   SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS tokens
@@ -10,7 +10,7 @@ WITH usage AS (
   FROM snapshot.fast.prefix_sums AS p
   WHERE p.day = CAST($first_day AS DATE) - 1
 ),
--- A row counts at every checkpoint from its day on.
+-- A row counts at every checkpoint on or after its day.
 counted AS (
   SELECT
     unnest(range(

@@ -1,5 +1,5 @@
--- The schema fast serves speed alone. It holds the candidates, which are the apps that can reach the top 200, with prefix
--- sums of their usage, and an upper bound on the usage of every other app.
+-- The schema fast serves speed alone: the candidates (apps that can reach the top 200), their prefix sums, and an upper bound
+-- on the usage of every other app.
 CREATE SCHEMA snapshot.fast;
 
 CREATE TABLE snapshot.fast.apps AS FROM snapshot.apps LIMIT 0;
@@ -27,7 +27,7 @@ CREATE TABLE snapshot.fast.upper_bounds (
   most_in_block DECIMAL(38, 0) NOT NULL,
   most_on_a_day DECIMAL(38, 0) NOT NULL
 );
-COMMENT ON TABLE snapshot.fast.upper_bounds IS 'Upper bounds on the apps that are no candidates, per block of days and subcategory; no row where all apps are candidates.';
+COMMENT ON TABLE snapshot.fast.upper_bounds IS 'Upper bounds on the apps outside the candidates, per block of days and subcategory; no row if all apps are candidates.';
 COMMENT ON COLUMN snapshot.fast.upper_bounds.first_day IS 'First day of the block.';
 COMMENT ON COLUMN snapshot.fast.upper_bounds.last_day IS 'Last day of the block.';
 COMMENT ON COLUMN snapshot.fast.upper_bounds.subcategory IS 'The subcategory; empty for apps without any.';
@@ -40,8 +40,8 @@ SELECT
   unnest(CASE WHEN len(a.subcategories) = 0 THEN [''] ELSE a.subcategories END) AS subcategory
 FROM snapshot.apps AS a;
 
--- The apps with the most tokens of each subcategory in each block, in all and on one day, and what the next app has: NULL
--- where there is none.
+-- The apps with the most tokens of each subcategory in each block, in total and on one day, and the tokens of the next app:
+-- NULL if there is none.
 CREATE OR REPLACE TEMP TABLE leaders (
   first_day DATE, last_day DATE, subcategory VARCHAR,
   by_total BIGINT[], by_peak BIGINT[], next_total DECIMAL(38, 0), next_peak DECIMAL(38, 0)

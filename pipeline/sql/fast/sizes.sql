@@ -1,5 +1,4 @@
--- What decides how many candidates there may be, and how many there are so far. An app without a subcategory has the empty
--- one.
+-- The sizes that limit the number of candidates, and the present number. Apps without a subcategory count under ''.
 SELECT
   (SELECT count(*) FROM snapshot.apps) AS apps,
   (SELECT count(DISTINCT u.tag) + 1 FROM (SELECT unnest(a.subcategories) AS tag FROM snapshot.apps AS a) AS u) AS subcategories,

@@ -1,6 +1,6 @@
--- Usage per day and public app, for some days of the history: an alias counts for its canonical app. The whole
--- history at once would be sorted on disk; a few days fit into memory. Only apps that have aliases are summed: of
--- the others usage_daily has one row per day already, and adding up what is alone would cost most of the time.
+-- Usage per day and public app for some days; an alias counts for its canonical app. Sorting the whole history at once would
+-- spill to disk; a few days fit into memory. Only apps with aliases are summed: usage_daily already has one row per day of
+-- the others, and aggregating those would cost most of the time.
 INSERT INTO snapshot.app_daily
 WITH merged AS (
   SELECT DISTINCT r.canonical_id

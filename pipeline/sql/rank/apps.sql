@@ -1,4 +1,4 @@
--- The public apps. Aliases, hidden and private apps never enter the snapshot.
+-- The public apps. Aliases, hidden and private apps do not enter the snapshot.
 INSERT INTO snapshot.apps
 SELECT r.app_id, r.app_name, r.subcategories
 FROM warehouse.registry AS r

@@ -1,4 +1,4 @@
--- One row per UTC day from the floor to the last day, so that a missing day is told from one without traffic.
+-- One row per UTC day from the floor to the last day, to tell a missing day from one without traffic.
 INSERT INTO snapshot.coverage
 WITH calendar AS (
   SELECT CAST(unnest(range(getvariable('floor'), CAST($data_through AS DATE) + 1, INTERVAL 1 DAY)) AS DATE) AS day

@@ -1,5 +1,5 @@
--- First and last day with usage among the completed days, whether any day may pass 2^63 tokens in one app, and how
--- many days have about $rows_at_once app-days together.
+-- First and last completed day with usage, whether an app may exceed 2^63 tokens on a day, and the number of days that hold
+-- about $rows_at_once app-days together.
 SELECT
   CAST(min(d.day) AS VARCHAR) AS first_day,
   CAST(max(d.day) AS VARCHAR) AS data_through,

@@ -1,4 +1,4 @@
--- Every filter the rankings know: none, each group, each subcategory.
+-- Every filter of the rankings: none, each group, each subcategory.
 CREATE OR REPLACE TEMP TABLE filters AS
 SELECT
   CAST(row_number() OVER (
@@ -8,7 +8,7 @@ SELECT
 FROM snapshot.categories AS c
 GROUP BY GROUPING SETS ((), (c.category), (c.category, c.subcategory));
 
--- The apps that each lets through, by the macro that filters for everybody else.
+-- The apps of each filter, by the public macro.
 CREATE OR REPLACE TEMP TABLE members AS
 SELECT f.number AS filter, a.app_id
 FROM filters AS f, LATERAL (SELECT app_id FROM filtered_apps(f.category, f.subcategory)) AS a;

@@ -1,5 +1,4 @@
--- The first 200 of each filter. A filter leaves apps out and keeps the order, so they are the first ones of `whole` that
--- it lets through.
+-- The first 200 apps of each filter. A filter removes apps and keeps the order, so it selects from `whole`.
 INSERT INTO snapshot.rankings
 WITH firsts AS (
   SELECT m.filter, unnest(min(w.rank, 200)) AS place

@@ -1,5 +1,5 @@
--- Usage per day and model of the public apps alone, so that neither a model nor the rest of a day tells of any other. What
--- of a day's app_daily names no model is its row `other`.
+-- Usage per day and model of the public apps only, so that no row reveals another app. Usage in app_daily without a model is
+-- the day's row `other`.
 INSERT INTO snapshot.model_daily
 WITH named AS (
   SELECT

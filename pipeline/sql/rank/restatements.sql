@@ -1,8 +1,8 @@
--- What earlier snapshots said differently than those before them stays.
+-- Restatements of earlier snapshots stay.
 INSERT INTO snapshot.restatements BY NAME SELECT * FROM previous.restatements;
 
--- Where the usage of each app counted in the snapshot before. Where the warehouse does not know (it was made anew, or an
--- earlier version published), its public apps tell: they counted for themselves, and of the others nothing is known.
+-- Where each app's usage counted in the previous snapshot. If the warehouse was rebuilt, or an earlier version published, it
+-- does not know: then the public apps of that snapshot count for themselves, and other apps are unknown.
 CREATE OR REPLACE TEMP TABLE earlier_apps AS
 SELECT p.app_id, p.canonical_id, p.published
 FROM warehouse.published_apps AS p
@@ -17,9 +17,9 @@ FROM warehouse.resolved AS r
 FULL JOIN previous.apps AS p ON p.app_id = r.app_id
 WHERE NOT EXISTS (FROM warehouse.published_apps AS k WHERE k.snapshot = getvariable('previous'));
 
--- What the snapshot before said differently about days it had published already, and why.
--- One hash per day tells which days to compare row by row; the comparison decides. (Equal figures give an equal hash
--- where the token columns became wider, too.)
+-- Days whose figures differ from the previous snapshot, and why.
+-- One hash per day selects the days to compare row by row. Equal figures give an equal hash, even if the token columns became
+-- wider.
 INSERT INTO snapshot.restatements BY NAME
 WITH before_days AS (
   SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
@@ -31,17 +31,17 @@ after_days AS (
   FROM snapshot.app_daily AS d
   GROUP BY d.day
 ),
-suspects AS (
+changed_days AS (
   SELECT coalesce(b.day, a.day) AS day
   FROM before_days AS b
   FULL JOIN after_days AS a ON a.day = b.day
   WHERE b.figures IS DISTINCT FROM a.figures
     AND coalesce(b.day, a.day) <= (SELECT m.data_through FROM previous.meta AS m)
 ),
-before AS (SELECT d.* FROM previous.app_daily AS d SEMI JOIN suspects AS s ON s.day = d.day),
-after AS (SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN suspects AS s ON s.day = d.day),
--- Today's figures, counted where they counted then: what lies between before and this are the figures, what lies between
--- this and after is the registry.
+before AS (SELECT d.* FROM previous.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),
+after AS (SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),
+-- Today's figures with the aliases and visibilities of the previous snapshot: what differs from `before` was caused by
+-- figures, what differs from `after` by the registry.
 recounted AS (
   SELECT
     u.day,
@@ -50,7 +50,7 @@ recounted AS (
     sum(u.prompt_tokens) AS prompt_tokens,
     sum(u.completion_tokens) AS completion_tokens
   FROM warehouse.usage_daily AS u
-  SEMI JOIN suspects AS s ON s.day = u.day
+  SEMI JOIN changed_days AS s ON s.day = u.day
   JOIN earlier_apps AS e ON e.app_id = u.app_id
   WHERE e.published
   GROUP BY u.day, e.canonical_id
@@ -72,7 +72,7 @@ moved AS (
 moves AS (
   SELECT DISTINCT u.day, unnest(m.counted_for) AS app_id, m.cause
   FROM warehouse.usage_daily AS u
-  SEMI JOIN suspects AS s ON s.day = u.day
+  SEMI JOIN changed_days AS s ON s.day = u.day
   JOIN moved AS m ON m.app_id = u.app_id
 ),
 changes AS (

@@ -1,4 +1,4 @@
--- What the new snapshot holds, for the run's report.
+-- Totals of the new snapshot for the run's report.
 SELECT
   (SELECT count(*) FROM snapshot.apps) AS apps,
   (SELECT count(*) FROM snapshot.app_daily) AS app_days,

@@ -1,9 +1,8 @@
--- What tells whether there is something new to publish.
+-- Finds out whether there is anything new to publish.
 
 -- name: fingerprint
--- One text for all that decides what is published. It is computed from the figures, not from the files, so a
--- file delivered a second time does not make a new snapshot, nor does a day whose files hold no row: it is published as
--- one that has no files.
+-- Text of everything that decides the published data. It uses figures instead of files: neither a second delivery nor a day
+-- whose files hold no rows makes a new snapshot.
 WITH usage AS (
   SELECT
     string_agg(concat_ws(' ', d.day, d.content_hash, d.rows_rejected > 0), ',' ORDER BY d.day) AS content
@@ -22,8 +21,8 @@ SELECT sha256(concat_ws('|', $rules, usage.content, apps.content)) AS input_fing
 FROM usage, apps;
 
 -- name: newest
--- What the newest snapshot was made from, and how many days that were published before it gave new figures.
--- Through JSON, since older snapshots have no column cause: theirs are figures.
+-- The fingerprint of the newest snapshot, and the number of days that it restated. Through JSON, since older snapshots lack
+-- the column cause.
 SELECT
   m.input_fingerprint,
   (
@@ -34,7 +33,7 @@ SELECT
 FROM newest.meta AS m;
 
 -- name: retracted
--- The newest of the retracted snapshots that was made from this input, as far as the warehouse remembers its run.
+-- The newest retracted snapshot with this input, if the warehouse recorded its run.
 SELECT r.snapshot AS id
 FROM warehouse.runs AS r
 WHERE list_contains($retracted, r.snapshot)

@@ -1,5 +1,5 @@
--- Goes from the apps that are no aliases to their aliases, to the aliases of those, and so on: every app is met
--- once, however long its chain is, and an alias that leads nowhere is never met.
+-- Walks from the canonical apps to their aliases, to the aliases of these, and so on. Every app is visited once, whatever the
+-- length of its chain; an alias that leads nowhere is never visited.
 DELETE FROM resolved;
 INSERT INTO resolved
 WITH RECURSIVE met AS (
@@ -14,8 +14,8 @@ WITH RECURSIVE met AS (
 SELECT m.app_id, m.canonical_id, m.published
 FROM met AS m;
 
--- The aliases that lead nowhere: to an app that is not in the registry, or round in a circle. A circle is named once, from
--- its smallest app_id: from there alone a walk comes back without meeting a smaller one.
+-- The aliases that lead nowhere: to an unknown app, or in a circle. A circle is reported once, from its smallest app_id: only
+-- from there a walk returns without visiting a smaller one.
 WITH RECURSIVE stranded AS (
   SELECT r.app_id, r.alias_of
   FROM registry AS r

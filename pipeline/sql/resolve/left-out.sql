@@ -1,8 +1,8 @@
--- What the registry leaves out of the usage.
+-- Usage that the registry excludes.
 
 -- name: totals
--- The registry and what of the usage it leaves out, for the run's report. Token totals as text. The unregistered apps with
--- the most tokens are private, for the warehouse's copy of the report.
+-- Totals of the registry and of excluded usage, for the run's report. Token totals as text. The unregistered apps with the most
+-- tokens are private, for the warehouse's copy of the report.
 WITH unregistered AS (
   SELECT u.app_id, u.requests, u.tokens
   FROM app_usage AS u
@@ -46,7 +46,7 @@ FROM app_usage AS u
 LEFT JOIN resolved AS r ON r.app_id = u.app_id;
 
 -- name: days
--- The days counted by this run more than 5 % of whose tokens name no app, or one that is not registered; the worst first.
+-- Days counted by this run with more than 5 % of their tokens on no app or an unregistered one; the worst first.
 SELECT
   CAST(u.day AS VARCHAR) AS day,
   CAST(sum(u.prompt_tokens + u.completion_tokens) FILTER (r.app_id IS NULL) AS VARCHAR) AS unranked,

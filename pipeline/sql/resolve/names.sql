@@ -1,7 +1,7 @@
--- The apps that rows name instead of giving their ids.
+-- Apps that rows name instead of giving an id.
 
 -- name: texts
--- The texts by which registry rows name their apps, and the apps whose aliases these are.
+-- Texts by which registry rows name their app, and the target of an alias.
 SELECT s.app
 FROM staged AS s
 WHERE s.app IS NOT NULL
@@ -12,8 +12,8 @@ WHERE s.alias_of IS NOT NULL AND id_from_text(s.alias_of) IS NULL
 ORDER BY 1;
 
 -- name: aliases
--- Usage that names an app which the registry has under another id counts for that app: the one with this address, or the
--- one meant by this name among those whose ids do not follow from names.
+-- Usage of an app name or address that the registry has under another id counts for that app: the one with this address, or
+-- the one with this name among apps whose ids do not follow from names.
 INSERT INTO registry
 WITH owners AS (
   SELECT r.identity, min(r.app_id) AS app_id
@@ -35,7 +35,7 @@ WHERE coalesce(o.app_id, n.app_id) <> a.app_id
   AND a.app_id NOT IN (SELECT r.app_id FROM registry AS r);
 
 -- name: new
--- Apps that usage names and the registry does not have.
+-- Apps that usage names and the registry lacks.
 SELECT CAST(a.app_id AS VARCHAR) AS app_id, a.identity, a.app_name
 FROM app_names AS a
 SEMI JOIN usage_daily AS u ON u.app_id = a.app_id

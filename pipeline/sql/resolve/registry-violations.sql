@@ -1,6 +1,6 @@
--- Registry rows that break their type or range. Only what cannot be superseded or what wins is a violation: an old wrong
--- row is corrected by appending a better one. It fails the run, since falling back to an older row could publish an app
--- that was just hidden.
+-- Registry rows that break their type or range: winning rows, and rows that no newer row can replace. An old wrong row is
+-- corrected by appending a better one. A violation fails the run, since an older row could publish an app that was just
+-- hidden.
 WITH validated AS (
   SELECT
     r.file,

@@ -1,5 +1,5 @@
--- Whether a text holds more than control characters, spaces, and what Unicode has to be ignored: zero widths, overrides of
--- the direction, fillers, variation selectors.
+-- Whether a text has a visible character: more than control characters, spaces, and characters that Unicode ignores
+-- (zero widths, direction overrides, fillers, variation selectors).
 CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
   t,
   '[\p{Cc}\p{Z}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}\x{202A}-\x{202E}'
@@ -7,16 +7,16 @@ CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
     || '\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]*'
 );
 
--- Of the apps with one name: the only one that is no alias, else the only one. NULL where nobody can tell which is meant.
+-- Of the apps with the same name: the only canonical one, else the only one; NULL if the name is ambiguous.
 CREATE OR REPLACE TEMP MACRO app_meant(app_id, alias_of) AS CASE
   WHEN count(*) FILTER (alias_of IS NULL) = 1 THEN min(app_id) FILTER (alias_of IS NULL)
   WHEN count(*) = 1 THEN min(app_id)
 END;
 
--- Registry rows with their values decoded, the winning row of each app marked: the newest updated_at counts, and
--- among equals the later file name, then the later row. A list of tags is JSON or separated by `|`. An app that
--- is named instead of given by its id is the one that has this address or name in any row with an id, else the one meant
--- by this app_name among those whose ids do not follow from names, else the one whose id follows from it.
+-- Registry rows, decoded, with the winning row of each app marked: the newest updated_at, then the later file name, then the
+-- later row. Tags are a JSON list or separated by `|`. For a row with a name instead of an id, the app is, in this order:
+-- the one with this address or name in a row with an id, the one with this app_name among ids that do not follow from
+-- names, the one whose id follows from the name.
 CREATE OR REPLACE TEMP TABLE registry_rows AS
 WITH named AS (
   SELECT
@@ -58,7 +58,7 @@ decoded AS (
     s.fault,
     s.identity,
     CASE WHEN s.app_id IS NULL THEN coalesce(k.app_id, s.named_id) ELSE s.given_id END AS app_id,
-    -- A byte order mark is no part of a name, and some readers would drop it.
+    -- A byte order mark is not part of a name; some readers drop it.
     CASE
       WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
       WHEN has_visible(s.app_name) THEN trim(s.app_name, ' ' || chr(65279))

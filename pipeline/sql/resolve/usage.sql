@@ -1,4 +1,4 @@
--- All usage per app, known or not: the one look at the whole history in this stage, for the checks too.
+-- All usage per app, registered or not: the only scan of the whole history in this stage, also used by the checks.
 SET VARIABLE usage_rows = (SELECT count(*) FROM warehouse.usage_daily);
 SET perfect_ht_threshold = array_bits(getvariable('usage_rows'));
 
