@@ -1,6 +1,7 @@
 /**
  * Stops a program on a machine that cannot run it, with one line about what is missing. Every entry imports this file
  * first. npm scripts also run it alone before: an older Node.js reads no TypeScript, hence plain JavaScript.
+ */
 import { readFileSync } from 'node:fs'
 
 /** With fewer, DuckDB and the sockets of a few clients crash the process. */

@@ -71,7 +71,7 @@ it('check-config warns of what is damaged or away, and exits with 1', async () =
       new RegExp(`^warning  ${name}: nothing answers at 127\\.0\\.0\\.1, port \\d+: ECONNREFUSED$`, 'm'),
     )
   expect(result.stdout).toMatch(/^warning .*warehouse\.duckdb is an SQLite database/m)
-  expect(result.stdout).toMatch(/^warning .*current is no link/m)
+  expect(result.stdout).toMatch(/^warning .*current is not a link/m)
   expect(result.stdout).toContain('warning  secret of a/b is left out: NO_SUCH_VARIABLE is not set')
 })
 

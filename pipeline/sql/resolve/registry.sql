@@ -78,7 +78,7 @@ decoded AS (
   LEFT JOIN named_apps AS m ON m.text = s.alias_of AND id_from_text(s.alias_of) IS NULL
   LEFT JOIN known AS a ON a.identity = m.identity
 ),
--- Rows that the service wrote by itself date from when it first met the app, so that no later one outranks a decision.
+-- The service's own rows are dated at the app's first request, so that they never outrank a later decision.
 dated AS (
   SELECT
     d.* REPLACE (
