@@ -1,28 +1,27 @@
-/** What the commands of `npm run nightly` have in common. */
+/** What the commands of `npm run nightly` share. */
 import type { Config } from '../config.ts'
 import type { Command as ProgramCommand } from '../contract/program.ts'
 import { printable } from '../contract/terminal.ts'
 import type { Send } from '../contract/webhook.ts'
 import type { Progress } from '../terminal/progress.ts'
 
-/** What the commands work with. */
+/** Dependencies of the commands. */
 export type Dependencies = {
   readonly config: Config
   readonly progress: Progress
   readonly now: () => Date
-  /** How notices leave. */
+  /** Sends a notice. */
   readonly send: Send
   /** Data for the user or the next program, on stdout. */
   readonly print: (text: string) => void
 }
 
-/** A command of `npm run nightly`. */
 export type Command = ProgramCommand<Dependencies>
 
-/** The option that every command with a result understands. */
+/** The option of every command with a result. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
-/** Prints a result as JSON for machines, or as lines for people, at a terminal that would obey control characters. */
+/** Prints a result as JSON, or as lines of printable text. */
 export function printResult(
   { print }: Pick<Dependencies, 'print'>,
   json: boolean,

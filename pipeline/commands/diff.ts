@@ -1,4 +1,4 @@
-/** `diff`: what changed between two snapshots. */
+/** `diff`: compares two snapshots. */
 import { z } from 'zod'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { grouped, pluralize } from '../contract/terminal.ts'
@@ -26,7 +26,7 @@ const dayRow = z.object({
   tokens_before: z.string(),
   tokens_after: z.string(),
   apps_changed: countSchema,
-  /** Why, as the later snapshot says. */
+  /** The cause that the later snapshot gives. */
   causes: z.array(z.string()),
 })
 const rankRow = z.object({
@@ -37,7 +37,7 @@ const rankRow = z.object({
   rank_after: countSchema.nullable(),
 })
 
-/** Lines of a kind shown to people; --json gives them all. */
+/** Most lines of a kind; --json prints them all. */
 const LINES_SHOWN = 20
 
 export const diff: Command = {
@@ -99,7 +99,7 @@ function describeSide(side: Totals, [before]: readonly Totals[]): string {
   )
 }
 
-/** How much a figure changed, in percent of what it was; nothing where it did not, or was 0. */
+/** Change of a figure in percent; empty if it did not change, or was 0. */
 function change(before: string, after: string): string {
   if (before === after || before === '0') return ''
   const hundredths = Number(((BigInt(after) - BigInt(before)) * 10_000n) / BigInt(before))

@@ -22,36 +22,36 @@ import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
 
-/** What one file, or all files of a source, brought. */
+/** Totals of one file, or of all files of a source. */
 type Imported = Summary & {
   readonly file: string
   readonly parts: readonly ImportedPart[]
-  /** Rows that are no generations. */
+  /** Rows that are not generations. */
   readonly left_out: number
 }
 
-/** The name of a source is part of a file name. */
+/** A source's name is part of a file name. */
 const SOURCE = /^[a-z0-9][a-z0-9_-]{0,39}$/i
 
-/** The argument that stands for standard input. */
+/** Stands for standard input. */
 const STDIN = '-'
 
-/** Tokens of a day that name no app, in percent, from which on they are told. */
+/** Share of a day's tokens without an app, in percent, that causes a warning. */
 const UNNAMED_PERCENT = 5n
 
 export const importCommand: Command = {
   usage:
     'import FILE... [--from PRODUCER] [--map MAP] [--source NAME] [--format FORMAT] [--dry-run] [--json]',
   summary:
-    'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input; the same file twice is there once',
+    'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input. A file that was imported before is skipped',
   options: {
     '--from PRODUCER': `reads an export of ${Object.keys(PRODUCERS).join(', ')}`,
     '--map MAP':
-      'says where columns are found: ts=created_at,app=metadata.app,... or a JSON file; stands before --from',
+      'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
     '--source NAME':
-      'replaces what this source brought before for the days that it brings now; by default the producer',
-    '--format FORMAT': `${FORMATS.join(', ')}; otherwise the ending of the name tells, or the content`,
-    '--dry-run': 'shows the first rows as they are understood, new apps and totals; writes nothing',
+      'replaces earlier usage of this source on the days of these files; default: the producer',
+    '--format FORMAT': `${FORMATS.join(', ')}; default: by file name or content`,
+    '--dry-run': 'shows the first rows as decoded, new apps and totals; writes nothing',
   },
   prepare(args) {
     const { values, positionals } = parseCommandLine({
@@ -80,7 +80,7 @@ export const importCommand: Command = {
           imported.push(await importBatch(dependencies, inputs, options))
         })
       } finally {
-        // A file that cannot be taken ends the command; those before it are told all the same.
+        // A file that cannot be read ends the command; the files before it are reported all the same.
         const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
         if (imported.length > 0) printResult(dependencies, values.json, { imported, dry_run: dryRun }, lines)
       }
@@ -100,7 +100,7 @@ function mapOf({ from, map }: { from?: string | undefined; map?: string | undefi
 
 function readSource(name: string | undefined): string | undefined {
   if (name === undefined || SOURCE.test(name)) return name
-  throw new UsageError(`The source "${name}" is no name: expected up to 40 letters, digits, - and _`)
+  throw new UsageError(`The source "${name}" is not a name: expected up to 40 letters, digits, - and _`)
 }
 
 function readFormat(name: string | undefined): Input['file']['format'] | undefined {
@@ -115,7 +115,7 @@ type Wanted = {
   readonly source: string | undefined
 }
 
-/** All files of a source are one batch, since they replace what it brought before; other files are one each. */
+/** The files of a source are one batch, which replaces the source's earlier usage; other files are a batch each. */
 async function eachBatch(
   dataDir: string,
   { paths, format, source }: Wanted,
@@ -132,7 +132,7 @@ async function eachBatch(
   })
 }
 
-/** Keeps standard input as a file: some formats are read from their end. */
+/** Stores standard input in a file: some formats are read from their end. */
 async function keepStdin(path: string): Promise<string> {
   makeDataFolder(dirname(path))
   await pipeline(createReadStream('/dev/stdin'), createWriteStream(path))
@@ -161,11 +161,11 @@ function describe(imported: Imported, dryRun: boolean, lastDay: string): string[
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
     `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}` +
-      (left_out === 0 ? '' : `, ${pluralize(left_out, 'row')} left out as no generations`),
+      (left_out === 0 ? '' : `, ${pluralize(left_out, 'row')} left out, since they are not generations`),
     ...parts.map((part) => `  ${part.name}: ${pluralize(part.rows, 'row')}${remark(part, lastDay)}`),
     `  in all ${totalsOf(parts)}`,
     ...(new_apps.length === 0 ? [] : [`  new apps: ${new_apps.join(', ')}`]),
-    ...(first_rows.length === 0 ? [] : ['  the first rows as they are understood:']),
+    ...(first_rows.length === 0 ? [] : ['  the first rows as decoded:']),
     ...first_rows.map((row) => `    ${JSON.stringify(row)}`),
     ...parts.flatMap(warningsOf),
   ]
@@ -181,9 +181,9 @@ function totalsOf(parts: readonly ImportedPart[]): string {
 }
 
 function remark({ day, known }: ImportedPart, lastDay: string): string {
-  if (known) return ', there already'
-  if (day < FLOOR_DATE) return ', before the first day of the dataset: passed over by runs'
-  return day > lastDay ? ', a day that is not over yet: read once it is' : ''
+  if (known) return ', imported before'
+  if (day < FLOOR_DATE) return ', before the first day of the dataset: never counted'
+  return day > lastDay ? ', not over yet: counted when it is' : ''
 }
 
 function warningsOf({ day, may_double, rows_without_id, ...part }: ImportedPart): string[] {
@@ -197,7 +197,7 @@ function warningsOf({ day, may_double, rows_without_id, ...part }: ImportedPart)
         ]
       : []),
     ...(unnamed * 100n > tokens * UNNAMED_PERCENT
-      ? [`  WARNING ${day}: ${unnamed} of ${tokens} tokens name no app, and rank nobody`]
+      ? [`  WARNING ${day}: ${unnamed} of ${tokens} tokens name no app, so they are not ranked`]
       : []),
   ]
 }

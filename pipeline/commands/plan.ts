@@ -1,4 +1,4 @@
-/** `plan`, also `run --dry-run`: what a run would read and publish; nothing is written. */
+/** `plan`, also `run --dry-run`: reports what a run would read and publish; writes nothing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
@@ -19,7 +19,7 @@ import type { Command, Dependencies } from './command.ts'
 
 export const planCommand: Command = {
   usage: 'plan [--from DAY] [--to DAY] [--json]',
-  summary: 'says which days a run would read and why; the same as run --dry-run',
+  summary: 'shows which days a run would read and why; the same as run --dry-run',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, ...RANGE_OPTIONS } })
     return (dependencies) =>
@@ -27,7 +27,7 @@ export const planCommand: Command = {
   },
 }
 
-/** Prints what a run at the present time, over all days or a range of them, would do. */
+/** Prints the plan of a run at the present time, over all days or a range. */
 export async function plan(
   dependencies: Dependencies,
   range: DayRange | undefined,
@@ -59,7 +59,7 @@ export async function plan(
   )
 }
 
-/** The days that the source of usage has. */
+/** The days with usage at the source. */
 async function listDays(config: Config): Promise<readonly SourceDay[]> {
   const source = await openSource(config, join(config.dataDir, RAW_FOLDER))
   try {
@@ -69,7 +69,7 @@ async function listDays(config: Config): Promise<readonly SourceDay[]> {
   }
 }
 
-/** The days a warehouse has counted; none where there is no warehouse yet. */
+/** The days that the warehouse has counted; none if there is no warehouse yet. */
 async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyMap<string, string>> {
   const warehouse = await openWarehouseToRead(dataDir, memory)
   if (warehouse === undefined) return new Map()

@@ -1,4 +1,4 @@
-/** `prune`: removes old snapshots and keeps those that somebody may have cited. */
+/** `prune`: removes old snapshots, except those that are likely to be cited. */
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { pluralize } from '../contract/terminal.ts'
@@ -12,7 +12,7 @@ const DEFAULT_KEEP_DAYS = 90
 
 export const prune: Command = {
   usage: 'prune [--keep-days N] [--dry-run] [--json]',
-  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last one of each month and the current one stay for good, and so does the record of each`,
+  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last of each month, the current one and all records stay for good`,
   prepare(args) {
     const { values } = parseCommandLine({
       args,
@@ -39,7 +39,7 @@ function readDays(text: string): number {
   throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
 }
 
-/** Removes what may go, or says what would; resolves to the identifiers. */
+/** Removes old snapshots, or only lists them; resolves to their identifiers. */
 export async function pruneSnapshots(
   dependencies: Pick<Dependencies, 'config' | 'now'>,
   keepDays: number,
@@ -64,7 +64,7 @@ export async function pruneSnapshots(
 }
 
 /**
- * The snapshots that may go: computed before the day `oldestKept`, not the last of their UTC month, not current.
+ * The removable snapshots: computed before the day `oldestKept`, not the last of their UTC month, not current.
  * @param ids all identifiers, oldest first.
  */
 export function superfluousSnapshots(

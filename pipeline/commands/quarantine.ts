@@ -1,4 +1,4 @@
-/** `quarantine`: the rejected rows with file, row and reason, so that who delivers them can mend them (CONTRACT 7). */
+/** `quarantine`: lists rejected rows with file, row and reason, so that their producer can correct them (CONTRACT 7). */
 import { z } from 'zod'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { daySchema } from '../contract/calendar.ts'
@@ -12,22 +12,22 @@ import type { Command, Dependencies } from './command.ts'
 const rejectedRow = z.object({
   day: z.string(),
   file: z.string(),
-  /** Of the file, from 1. */
+  /** Row in the file, from 1. */
   row: z.string(),
-  /** How many rows of the file are rejected alike. */
+  /** Number of rows in the file with the same violation. */
   rows: countSchema,
   reason: z.string(),
   payload: z.string(),
 })
 type Rejected = z.infer<typeof rejectedRow>
 
-/** Rows shown to people; --json gives them all. */
+/** Most rows printed; --json prints them all. */
 const ROWS_SHOWN = 50
 const PAYLOAD_SHOWN = 120
 
 export const quarantine: Command = {
   usage: 'quarantine [DAY] [--json]',
-  summary: 'lists the rejected rows of a day, or of all days: file, row, reason and what stands there',
+  summary: 'lists the rejected rows of a day, or of all days: file, row, reason and content',
   prepare(args) {
     const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
     const [day, ...rest] = positionals
@@ -42,14 +42,14 @@ export const quarantine: Command = {
   },
 }
 
-/** The rejected rows, as they stand in the files; of one day, or of all. */
+/** The rejected rows of one day or all days, unchanged. */
 const REJECTED = `
   SELECT CAST(q.day AS VARCHAR) AS day, q.file, CAST(q.row AS VARCHAR) AS row, q.rows, q.reason, q.payload
   FROM quarantine AS q
   WHERE q.day = coalesce(CAST($day AS DATE), q.day)
   ORDER BY q.day DESC, q.file, q.row`
 
-/** Nothing is rejected where nothing was counted yet. */
+/** Without a warehouse nothing is rejected. */
 async function readRejected({ config }: Dependencies, day: string | undefined): Promise<Rejected[]> {
   const warehouse = await openWarehouseToRead(config.dataDir, config.memory)
   if (warehouse === undefined) return []

@@ -1,4 +1,4 @@
-/** `rebuild`: makes a damaged warehouse anew from raw/; what is published stays. */
+/** `rebuild`: rebuilds a damaged warehouse from raw/; published snapshots stay. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseCommandLine } from '../contract/program.ts'
@@ -11,18 +11,18 @@ import { JSON_OPTION } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
 import { run } from './run.ts'
 
-/** Of the warehouse and of its log of changes, which goes with it. */
+/** Suffixes of the warehouse and of its WAL, which belong together. */
 const ENDINGS = ['', '.wal'] as const
 
 export const rebuild: Command = {
   usage: 'rebuild [--as-of TIME] [--json]',
   summary:
-    'sets a damaged warehouse aside and runs, so that every day is counted again from raw/; what is published stays',
+    'sets a damaged warehouse aside and runs: every day is counted again from raw/, and published snapshots stay',
   prepare(args) {
     parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
     const work = run.prepare(args)
     return async (dependencies) => {
-      // A pointer that cannot be switched stops the run before anything is moved.
+      // A pointer that cannot be switched fails the run; find out before anything is moved.
       currentSnapshot(dependencies.config.dataDir)
       await setAside(dependencies)
       await work(dependencies)
@@ -30,7 +30,7 @@ export const rebuild: Command = {
   },
 }
 
-/** Never deleted: an operator may still want to look into it. */
+/** Renames the warehouse; it is never deleted, since an operator may want to inspect it. */
 async function setAside({ config, progress, now }: Dependencies): Promise<void> {
   await refuseHeld(config)
   const { dataDir } = config
@@ -42,14 +42,14 @@ async function setAside({ config, progress, now }: Dependencies): Promise<void> 
   if (existsSync(aside)) progress.note(`The warehouse is set aside as ${aside}`)
 }
 
-/** The time tells when it was set aside; of several within one second, about when. */
+/** A name with the time of the move; within one second, the next free time. */
 function freeName(dataDir: string, time: Date): string {
   const path = join(dataDir, `warehouse-${snapshotId(time)}.duckdb`)
   const isTaken = ENDINGS.some((ending) => existsSync(`${path}${ending}`))
   return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
 }
 
-/** A warehouse in use is not damaged, or somebody else is mending it; one that is not opened for other reasons may be whole. */
+/** Fails if the warehouse is in use, and so not damaged, or if it cannot be opened for another reason. */
 async function refuseHeld(config: Config): Promise<void> {
   try {
     await underLock(config, () => undefined)

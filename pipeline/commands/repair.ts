@@ -1,6 +1,6 @@
 /**
- * Makes broken published files anew, each only if it comes out with the very bytes that were published: from another
- * snapshot that has the same file, from the DuckDB file, or from raw.
+ * Rebuilds damaged published files from another snapshot with the same file, from the DuckDB file, or from raw/. A file is
+ * replaced only by exactly the bytes that were published.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -24,22 +24,22 @@ import { brokenFiles, publishedFiles } from '../snapshot/verify.ts'
 import type { Progress } from '../terminal/progress.ts'
 
 type Repair = {
-  /** To the warehouse, whose lock keeps runs away. */
+  /** To the warehouse, under the lock that keeps runs away. */
   readonly connection: DuckDBConnection
   readonly config: Config
   readonly progress: Pick<Progress, 'note'>
 }
 
-/** The snapshot to mend. */
+/** The snapshot to repair. */
 type Broken = {
   readonly id: string
   readonly folder: string
   readonly files: readonly PublishedFile[]
-  /** An empty folder to make the files in. */
+  /** An empty folder for the rebuilt files. */
   readonly scratch: string
 }
 
-/** Makes the broken files of a snapshot anew where their bytes come out the same. */
+/** Rebuilds the damaged files of a snapshot, each only with its published bytes. */
 export async function repairSnapshot(repair: Repair, id: string): Promise<void> {
   const { dataDir } = repair.config
   const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
@@ -58,7 +58,7 @@ export async function repairSnapshot(repair: Repair, id: string): Promise<void> 
   }
 }
 
-/** Gives the folder that holds what could be made. */
+/** Rebuilds files; returns their folder. */
 type Remake = (repair: Repair, broken: Broken) => string | Promise<string>
 
 async function remakeFiles(repair: Repair, remake: Remake, broken: Broken): Promise<void> {
@@ -68,7 +68,7 @@ async function remakeFiles(repair: Repair, remake: Remake, broken: Broken): Prom
       if (hasFile(made, file)) putInPlace(join(made, file.name), join(broken.folder, file.name))
     }
   } catch (error) {
-    repair.progress.note(`${broken.id} could not be mended so: ${messageOf(error)}`)
+    repair.progress.note(`${broken.id} could not be repaired this way: ${messageOf(error)}`)
   }
 }
 
@@ -76,7 +76,7 @@ function hasFile(folder: string, { name, sha256 }: PublishedFile): boolean {
   return existsSync(join(folder, name)) && measureFile(folder, name).sha256 === sha256
 }
 
-/** Other snapshots have the same months. */
+/** Copies months from other snapshots that share them. */
 function copyTwins({ config: { dataDir } }: Repair, { id, files, scratch }: Broken): string {
   const others = listSnapshots(dataDir).filter((other) => other !== id)
   for (const file of files) {
@@ -107,14 +107,14 @@ async function writeFromDatabase(repair: Repair, { id, folder, files, scratch }:
 
 const SILENT: Progress = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
-/** The run of that night once more, in a DATA_DIR of its own, beside the snapshot that was the newest then. */
+/** Repeats that night's run in a separate DATA_DIR, beside the snapshot that was the newest then. */
 async function runFromRaw({ connection, config }: Repair, { id, scratch }: Broken): Promise<string> {
   const { dataDir } = config
   const asOf = asOfFromId(id)
   if (asOf === undefined) return scratch
   const [from, to] = [join(dataDir, RAW_FOLDER), join(scratch, RAW_FOLDER)]
   mkdirSync(to)
-  // A run writes to the registry, and only reads usage.
+  // A run writes to the registry (a copy), but only reads usage (a link).
   for (const name of ['apps', 'ATTRIBUTION']) {
     if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true })
   }
@@ -130,7 +130,7 @@ async function runFromRaw({ connection, config }: Repair, { id, scratch }: Broke
   return join(scratch, SNAPSHOTS_FOLDER, id)
 }
 
-/** What the warehouse remembers of the apps of that earlier snapshot decides the causes of restatements. */
+/** The earlier snapshot's apps in the warehouse decide the causes of restatements. */
 async function copyPublishedApps(connection: DuckDBConnection, scratch: string): Promise<void> {
   await connection.run(`ATTACH ${literal(join(scratch, WAREHOUSE_FILE))} AS scratch`)
   await connection.run('CREATE TABLE scratch.published_apps AS FROM published_apps; DETACH scratch')

@@ -1,4 +1,4 @@
-/** `retract`: withdraws a published snapshot; its data goes, the reason stays for whoever asks (CONTRACT 4.6). */
+/** `retract`: withdraws a published snapshot: removes its data and records the reason (CONTRACT 4.6). */
 import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import type { Retraction } from '../contract/files.ts'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
@@ -20,7 +20,7 @@ import type { Command, Dependencies } from './command.ts'
 export const retract: Command = {
   usage: 'retract ID --reason TEXT [--dry-run] [--json]',
   summary:
-    'withdraws a snapshot: its files are removed, the reason is told to whoever asks for it; the newest one left becomes current',
+    'withdraws a snapshot: its files are removed, the API answers with the reason, and the newest remaining snapshot becomes current',
   prepare(args) {
     const { values, positionals } = parseCommandLine({
       args,
@@ -34,7 +34,7 @@ export const retract: Command = {
     const [id, ...rest] = positionals
     const reason = values.reason.trim()
     if (id === undefined || rest.length > 0) throw new UsageError('retract takes one snapshot')
-    if (reason === '') throw new UsageError('retract needs --reason TEXT: it is told to whoever asks for it')
+    if (reason === '') throw new UsageError('retract needs --reason TEXT; the API answers with it')
     return (dependencies) =>
       retractSnapshot(dependencies, { id, reason, dryRun: values['dry-run'], json: values.json })
   },
@@ -49,11 +49,11 @@ type Request = {
 
 async function retractSnapshot(dependencies: Dependencies, request: Request): Promise<void> {
   refuseUnknown(dependencies.config.dataDir, request.id)
-  if (request.dryRun) withdrawAndTell(dependencies, request)
-  else await underLock(dependencies.config, () => withdrawAndTell(dependencies, request))
+  if (request.dryRun) withdrawAndReport(dependencies, request)
+  else await underLock(dependencies.config, () => withdrawAndReport(dependencies, request))
 }
 
-function withdrawAndTell(dependencies: Dependencies, { id, reason, dryRun, json }: Request): void {
+function withdrawAndReport(dependencies: Dependencies, { id, reason, dryRun, json }: Request): void {
   const { dataDir } = dependencies.config
   const begun = retractionOf(dataDir, id)
   const next = rightfulCurrent(dataDir, id)
@@ -77,7 +77,7 @@ function withdrawAndTell(dependencies: Dependencies, { id, reason, dryRun, json 
   }
 }
 
-/** A retraction that was interrupted may be asked for again, and is then brought to its end. */
+/** An interrupted retraction may be repeated, which completes it. */
 function refuseUnknown(dataDir: string, id: string): void {
   if (listSnapshots(dataDir).includes(id)) return
   if (unfinishedRetractions(dataDir).some((each) => each.id === id)) return
@@ -92,15 +92,15 @@ function retractionOf(dataDir: string, id: string): Retraction | undefined {
   return listRetractions(dataDir).find((each) => each.id === id)
 }
 
-/** The only snapshot has to be replaced first, unless it is what stops every run that could. */
+/** The only snapshot must be replaced first, unless it stops every run. */
 function refuseOnly({ config, now }: Dependencies, id: string): void {
   if (id > snapshotId(now()) || !isWhole(config.dataDir, id)) return
   throw new UsageError(
-    `${id} is the only snapshot: correct the input and run first, so that there is one to take its place`,
+    `${id} is the only snapshot: correct the input and run first, so that another one can take its place`,
   )
 }
 
-/** The record first: from then on nobody is given the data, and an interrupted removal is made up for. */
+/** Writes the record first: from then on the API withholds the data, and the next run completes an interrupted removal. */
 function withdraw(dataDir: string, retraction: Retraction): void {
   recordPublished(dataDir)
   recordRetraction(dataDir, retraction)

@@ -19,18 +19,17 @@ import { pruneSnapshots } from './prune.ts'
 export const run: Command = {
   usage:
     'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--brief] [--json]',
-  summary:
-    'counts new and changed days, proves the result and publishes it; what runs when no command is given',
+  summary: 'counts new and changed days, checks the result and publishes it; the default command',
   options: {
     '--from DAY, --to DAY':
-      'look at the days of this range alone (YYYY-MM-DD, both inclusive), and count each of them again',
+      'count every day of this range again (YYYY-MM-DD, both inclusive), and no other day',
     '--accept GATE': 'let a gate through once: volume, rows, apps or conflicts; may be repeated',
     '--as-of TIME':
       'run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
-      'and the snapshot states this time; after a TIME to come, later runs are refused until then',
-    '--dry-run': 'say what would be done, and write nothing',
+      'and the snapshot states this time; a TIME in the future blocks later runs until then',
+    '--dry-run': 'show what a run would do; write nothing',
     '--with-sample': 'put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
-    '--brief': 'tell of the run in one line instead of a line for each stage',
+    '--brief': 'summarise the run in one line instead of a line per stage',
     '--json': 'print the report as JSON',
   },
   prepare(args) {
@@ -56,7 +55,7 @@ export const run: Command = {
       if (values['with-sample']) offerSample(dependencies)
       const brief = values.brief ? createBriefProgress(dependencies.progress) : undefined
       const progress = brief?.progress ?? dependencies.progress
-      const report = await runAndTell({ ...dependencies, now, progress }, { accepted, range })
+      const report = await runAndReport({ ...dependencies, now, progress }, { accepted, range })
       brief?.end()
       await pruneAfter({ ...dependencies, now })
       if (values.json) dependencies.print(JSON.stringify(report, null, 2))
@@ -64,8 +63,8 @@ export const run: Command = {
   },
 }
 
-/** Runs, and tells how it ended to `status` and to whom notices go; a run that is locked out has not even begun. */
-async function runAndTell(
+/** Runs, then records how the run ended and sends notices; a run that is locked out has not begun. */
+async function runAndReport(
   { config, progress, now, send }: Dependencies,
   options: RunOptions,
 ): Promise<Report> {
@@ -79,14 +78,14 @@ async function runAndTell(
   } catch (error) {
     if (error instanceof LockedOutError) throw error
     const notice = failureNotice(explained(error, config.dataDir))
-    // What is refused before any work leaves DATA_DIR as it is.
+    // A usage error comes before any work and leaves DATA_DIR unchanged.
     if (!(error instanceof UsageError)) leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
     await notify([notice], false)
     throw error
   }
 }
 
-/** Removes old snapshots where the operator asked for it. What is published is published, so a fault is only told. */
+/** Removes old snapshots if RETENTION_DAYS is set. The new snapshot is published by then, so an error is only reported. */
 async function pruneAfter(dependencies: Dependencies): Promise<void> {
   const { config, progress } = dependencies
   if (config.retentionDays === undefined) return
@@ -101,13 +100,13 @@ async function pruneAfter(dependencies: Dependencies): Promise<void> {
 function warnOfFuture({ progress }: Dependencies, asOf: Date): void {
   progress.note(
     `--as-of ${wholeSeconds(asOf)} is later than the clock: the days through ${lastCompletedDay(asOf)} are published as ` +
-      'completed, and later runs are refused until the clock is there, unless you take the snapshot back: ' +
+      'completed, and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
       'npm run nightly -- retract ID --reason TEXT',
   )
 }
 
 function offerSample({ config, progress }: Dependencies): void {
-  // Where a cluster counts, nothing in the folder of usage would be read.
+  // A run on a cluster would not read the usage folder.
   if (config.usageSource !== undefined) return
   makeFolders(config.dataDir)
   if (placeSample(config.dataDir)) {

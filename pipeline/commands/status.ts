@@ -1,4 +1,4 @@
-/** `status`: what is published and how the last run ended, without the warehouse, so that it answers while a run is under way. */
+/** `status`: shows what is published and how the last run ended; works during a run, since it needs no warehouse. */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { parseCommandLine } from '../contract/program.ts'
@@ -29,7 +29,7 @@ const factsRow = z.object({
 export const status: Command = {
   usage: 'status [--json]',
   summary:
-    'tells what is published, times, days missing, partial or restated, disk use, and how the last run ended',
+    'shows what is published, times, days missing, partial or restated, disk use, and how the last run ended',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: JSON_OPTION })
     return (dependencies) => printStatus(dependencies, values.json)
@@ -106,7 +106,7 @@ function unreadable(paths: readonly string[]): string[] {
   return paths.map((path) => `unreadable    ${path}; restore it from a backup`)
 }
 
-/** How the last run ended; further lines of its message stand under the first. */
+/** How the last run ended; the lines of its message are indented. */
 function ended(lastRun: LastRun | null): string[] {
   if (lastRun === null) return []
   const { finished_at, outcome, message } = lastRun
@@ -114,7 +114,7 @@ function ended(lastRun: LastRun | null): string[] {
   return [`last run      ${finished_at} ${outcome}${why}`]
 }
 
-/** How many days that are over the data does not have yet. */
+/** How many completed days the data lacks. */
 function daysBehind(dataThrough: string, now: Date): number {
   return Math.max(0, daysBetween(dataThrough, lastCompletedDay(now)))
 }

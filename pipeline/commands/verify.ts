@@ -1,4 +1,4 @@
-/** `verify`: compares published files with their checksums, and makes broken ones anew. */
+/** `verify`: compares published files with their checksums, and rebuilds damaged ones. */
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { pluralize } from '../contract/terminal.ts'
@@ -15,11 +15,11 @@ import type { Command, Dependencies } from './command.ts'
 export const verify: Command = {
   usage: 'verify [ID | --all] [--repair] [--json]',
   summary:
-    'compares the files of a snapshot with their checksums, by default those of the current one; a broken file is named and the exit code is 1',
+    'compares the files of a snapshot with their checksums, by default those of the current one; if a file is damaged, it is listed and the exit code is 1',
   options: {
     '--all': 'verify every retained snapshot',
     '--repair':
-      'make broken files anew, from another snapshot, the DuckDB file or raw/, where their bytes come out the same',
+      'rebuild damaged files from another snapshot, the DuckDB file or raw/, if this gives the published bytes',
     '--json': 'print the result as JSON',
   },
   prepare(args) {
@@ -72,7 +72,7 @@ function oneOf(dataDir: string, id: string | undefined): string {
   return wanted
 }
 
-/** Gives what is still broken. */
+/** Returns the files that are still damaged. */
 async function repairAll(
   { config, progress }: Dependencies,
   found: readonly BrokenFile[],
@@ -87,7 +87,7 @@ async function repairAll(
   return ids.flatMap((id) => brokenFiles(config.dataDir, id))
 }
 
-/** A snapshot that is pruned or retracted meanwhile is not broken. */
+/** A snapshot that is pruned or retracted meanwhile is not damaged. */
 function findBroken({ config: { dataDir }, progress }: Dependencies, ids: readonly string[]): BrokenFile[] {
   const measure = measureOnce()
   const broken = ids.flatMap((id, index) => {
@@ -109,7 +109,7 @@ async function fail({ config, send, progress }: Dependencies, broken: readonly B
   const notice = { event: 'broken', message, snapshot: first?.snapshot ?? null } as const
   await sendNotices(config, [notice], { well: false, send, progress })
   throw new DataError(
-    `${pluralize(broken.length, 'published file')} broken. The API answers 500 for such a file. Make it anew with ` +
+    `${pluralize(broken.length, 'published file')} broken. The API answers 500 for such a file. Rebuild it with ` +
       '--repair, restore it from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT',
   )
 }

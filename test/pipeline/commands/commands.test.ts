@@ -39,7 +39,7 @@ function fileSizes(id: string): number[] {
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
 
 describe('status', () => {
-  it('tells what is published and which days are missing', async () => {
+  it('status shows what is published and which days are missing', async () => {
     expect(await json('status')).toMatchObject({
       current: SECOND,
       as_of: '2026-01-08T02:00:00Z',
@@ -225,7 +225,7 @@ describe('run --as-of', () => {
   it('tells what a time to come does, and the remedy', async () => {
     expect(await notesAt('2026-01-09T02:00:00Z')).toEqual([
       '--as-of 2026-01-09T02:00:00Z is later than the clock: the days through 2026-01-08 are published as completed, ' +
-        'and later runs are refused until the clock is there, unless you take the snapshot back: ' +
+        'and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
         'npm run nightly -- retract ID --reason TEXT',
     ])
   })
@@ -403,6 +403,6 @@ describe('wrong usage', () => {
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
     for (const name of Object.keys(pipelineSettings.shape))
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
-    expect(stdout).toMatch(/^  PIPELINE_MEMORY [^:]*: [^:]*Default:\s+2GB\.$/m)
+    expect(stdout).toMatch(/^  PIPELINE_MEMORY [^:]*; [^:]*Default:\s+2GB\.$/m)
   })
 })

@@ -159,9 +159,7 @@ function recordRetracted(id: string): void {
 }
 
 it('refuses what cannot be done, and names the remedy', async () => {
-  expect((await retract(SECOND)).stderr).toBe(
-    'retract needs --reason TEXT: it is told to whoever asks for it\n',
-  )
+  expect((await retract(SECOND)).stderr).toBe('retract needs --reason TEXT; the API answers with it\n')
   expect((await retract('yesterday', '--reason', 'x')).stderr).toBe(
     `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
   )

@@ -97,7 +97,7 @@ describe('import', () => {
     expect(others).toEqual([])
     const { ino } = statSync(join(folder, name))
     const again = await runCommand(dataDir, 'import', put('two.csv', text))
-    expect(again.stdout).toContain(', there already')
+    expect(again.stdout).toContain(', imported before')
     expect(readdirSync(folder)).toEqual([name])
     expect(statSync(join(folder, name)).ino).toBe(ino)
   })
@@ -121,7 +121,7 @@ describe('import', () => {
     expect(row?.['payload']).toContain('"prompt_tokens":"minus two"')
   })
 
-  it('says which days a run will pass over', async () => {
+  it('reports the days that a run will skip', async () => {
     const yesterday = lastCompletedDay(new Date())
     const rows = ['2024-12-31', '2025-01-01', yesterday, '2999-01-01'].map(
       (day) => `${day}T00:00:00Z,1,1,1,a`,
@@ -130,7 +130,7 @@ describe('import', () => {
     expect(ended.stdout).toMatch(/date=2024-12-31\S+: 1 row, before the first day of the dataset/)
     expect(ended.stdout).toMatch(/date=2025-01-01\S+: 1 row\n/)
     expect(ended.stdout).toMatch(new RegExp(`date=${yesterday}\\S+: 1 row\n`))
-    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, a day that is not over yet/)
+    expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, not over yet/)
   })
 
   it('tells what it took before a file that it cannot take', async () => {

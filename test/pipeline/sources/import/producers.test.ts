@@ -334,7 +334,7 @@ describe('--map', () => {
     [['--map', 'time=at'], '--map has "time=at": expected COLUMN=PATH'],
     [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
     [['--from', 'nobody'], 'The producer "nobody" is not known: expected litellm,'],
-    [['--source', '../x'], 'The source "../x" is no name'],
+    [['--source', '../x'], 'The source "../x" is not a name'],
     [['--format', 'xlsx'], 'The format "xlsx" is not known: expected ndjson, csv'],
   ])('%j is refused: %s', async (options, message) => {
     const ended = await runCommand(folders.make(), 'import', ...options, put('rows.ndjson', ROWS))
