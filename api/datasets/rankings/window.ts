@@ -19,8 +19,8 @@ interface AskedWindow {
 
 /**
  * The window that is answered (CONTRACT 4.1): the end is clamped back to `dataThrough`, the last completed day of the data,
- * and the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql); a 304 and a HEAD must
- * not cost a query, and older snapshots have other macros.
+ * and the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD
+ * must not cost a query.
  * @throws {ApiError} 400 when the window would start after it ends.
  */
 export function resolveWindow(

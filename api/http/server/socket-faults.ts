@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { CORS_HEADERS } from '../cors.ts'
 import { ApiError, errorEnvelope } from '../errors.ts'
 import type { Log } from '../../process/log.ts'
 import type { LatestReply } from './express-server.ts'
@@ -61,6 +62,8 @@ function rawReply(fault: ApiError, requestId: string): string {
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Cache-Control: no-store',
+    // The path is not known, which may be one of the API.
+    ...Object.entries(CORS_HEADERS).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
     '',
     body,

@@ -511,6 +511,12 @@ describe('a page of another origin', () => {
     expect(headers.get('Access-Control-Expose-Headers')).toContain('X-Request-Id')
   })
 
+  it('reads that its address is too long', async () => {
+    const { status, headers } = await fetch(`${server.origin}/api/v1/status?${'x'.repeat(20_000)}`)
+    expect(status).toBe(431)
+    expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
+  })
+
   it('may send a key to a path of the API that does not exist, to read the 404', async () => {
     const ask = (path: string) =>
       fetch(`${server.origin}${path}`, {
