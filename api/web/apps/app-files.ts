@@ -4,6 +4,8 @@ import { encodeCsv } from '../../datasets/formats/encode-csv.ts'
 import { FORMATS } from '../../datasets/formats/formats.ts'
 import { windowUpTo } from '../../datasets/rankings/window.ts'
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
+import { inked } from '../charts/colours.ts'
+import { colourOf } from '../charts/picture.ts'
 import { eachDay } from '../days.ts'
 import { html, isolated } from '../html.ts'
 import { compact } from '../numbers.ts'
@@ -32,9 +34,9 @@ export const historyFile: View<AskedApp> = {
 }
 
 /** Colours stand in the drawing itself: where it is embedded, no style sheet of ours applies. */
-const INK = '#1b1d23'
-const PAPER = '#ffffff'
-const BAR = '#2f6fce'
+const INK = colourOf('text')
+const PAPER = colourOf('panel')
+const BADGE_BAR = colourOf('accent')
 
 const CHART = { width: 480, height: 160, top: 28, bottom: 20, days: 30 }
 
@@ -49,6 +51,7 @@ export const chartFile: View<AskedApp> = {
     const days = eachDay(windowUpTo(snapshot.dataThrough, CHART.days))
     const highest = [...daily.values()].reduce((most, value) => (value > most ? value : most), 1n)
     const slot = CHART.width / CHART.days
+    const colour = colourOf(`band-${inked([app])[0]?.colour}`)
     const bars = days.map((day, index) => {
       const tokens = daily.get(day) ?? 0n
       const height = Number((tokens * 1000n) / highest) * ((CHART.height - CHART.top - CHART.bottom) / 1000)
@@ -58,7 +61,7 @@ export const chartFile: View<AskedApp> = {
         y="${y.toFixed(1)}"
         width="${(slot - 2).toFixed(1)}"
         height="${height.toFixed(1)}"
-        fill="${BAR}"
+        fill="${colour}"
         ><title>${day}: ${compact(tokens)} tokens</title></rect
       >`
     })
@@ -106,7 +109,7 @@ export const badgeFile: View<AskedApp> = {
     >
       <title>${isolated(app.name)}: ${value}, as of ${snapshot.asOf}</title>
       <rect width="${width}" height="${BADGE.height}" rx="3" fill="${INK}" />
-      <rect x="${BADGE.label}" width="${BADGE.value}" height="${BADGE.height}" rx="3" fill="${BAR}" />
+      <rect x="${BADGE.label}" width="${BADGE.value}" height="${BADGE.height}" rx="3" fill="${BADGE_BAR}" />
       <text x="${BADGE.label / 2}" y="14" text-anchor="middle">App Rankings</text>
       <text x="${BADGE.label + BADGE.value / 2}" y="14" text-anchor="middle">${value}</text>
     </svg>`.html

@@ -3,10 +3,10 @@ import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
 import { address, snapshotField } from '../addresses.ts'
-import { readColours } from '../charts/colours.ts'
-import { columnsOf, type Band, type Daily } from '../charts/columns.ts'
+import { inked } from '../charts/colours.ts'
+import { columnsOf, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
-import { stackedColumns } from '../charts/stacked.ts'
+import { boxSwatch, stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, type Html } from '../html.ts'
@@ -38,8 +38,7 @@ export const appView: View<AskedApp> = {
       readShares(snapshot, app),
     ])
     const window = { start: history[0]?.day ?? snapshot.firstDay, end: snapshot.dataThrough }
-    const [gaps, coloursOf] = await Promise.all([readGaps(snapshot, window), readColours(snapshot)])
-    const band = { key: coloursOf([app.id])[0] ?? '0', name: app.name }
+    const gaps = await readGaps(snapshot, window)
     const { as_of: asOf } = parameters
     return renderDocument({
       title: app.name,
@@ -47,7 +46,7 @@ export const appView: View<AskedApp> = {
       skipTo: { id: 'history', label: 'Skip to the history' },
       header: header(app, snapshot, asOf),
       main: html`<div id="history">${facts(history, ranks)} ${shareList(shares, asOf)}</div>
-        ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(band, measure, gaps))}
+        ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(app, measure, gaps))}
         ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, asOf)}`,
       attribution: snapshot.attribution,
     })
@@ -84,10 +83,10 @@ function facts(history: readonly DayOfUsage[], ranks: readonly WeekOfRanks[]): H
 }
 
 /** Usage by day of one measure, from the first day of the app on; nothing where there was none. */
-function chart(band: Omit<Band, 'daily'>, measure: AppMeasure, gaps: Gaps): Html | null {
+function chart(app: ListedApp, measure: AppMeasure, gaps: Gaps): Html | null {
   const { title, daily } = measure
   if ([...daily.values()].every((value) => value === 0n)) return null
-  const columns = columnsOf([{ ...band, daily }], gaps.window, gaps)
+  const columns = columnsOf(inked([{ ...app, daily }]), gaps.window, gaps)
   return chartFigure({
     id: title.toLowerCase(),
     measure: title,
@@ -96,6 +95,7 @@ function chart(band: Omit<Band, 'daily'>, measure: AppMeasure, gaps: Gaps): Html
     columns,
     draw: (frame) =>
       stackedColumns(columns, frame, `${title} per ${columns.unit}; the table below has the figures`),
+    swatch: boxSwatch,
     isSum: true,
   })
 }

@@ -4,10 +4,10 @@ import { ApiError } from '../../http/errors.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
 import { inWords } from '../days.ts'
 import { address } from '../addresses.ts'
-import { readColours } from '../charts/colours.ts'
+import { inked, type Ink } from '../charts/colours.ts'
 import { columnsOf, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
-import { drawLines, type Scale } from '../charts/lines.ts'
+import { drawLines, lineSwatch, type Scale } from '../charts/lines.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, type Html } from '../html.ts'
 import { even, exact } from '../numbers.ts'
@@ -18,11 +18,8 @@ import { readApp, readHistory, type ListedApp } from './app-data.ts'
 import { askedComparison, COMPARED_APPS, type AskedComparison } from './parameters.ts'
 
 /** An app with its tokens per day. */
-interface Compared {
-  readonly app: ListedApp
+interface Compared extends ListedApp, Ink {
   readonly daily: Daily
-  /** By which its colour is found. */
-  readonly key: string
 }
 
 export const compareView: View<AskedComparison> = {
@@ -38,7 +35,7 @@ export const compareView: View<AskedComparison> = {
     }
     const compared = await readAll(snapshot, apps)
     const figure = await chartOf(snapshot, compared, scale)
-    const names = compared.map(({ app }) => app.name).join(', ')
+    const names = compared.map(({ name }) => name).join(', ')
     const scaled = (other: Scale) => address(COMPARE_PATH, { apps, scale: other, as_of })
     return renderDocument({
       title: `${names} compared`,
@@ -66,18 +63,13 @@ export const compareView: View<AskedComparison> = {
 
 async function readAll(snapshot: ReadableSnapshot, apps: string): Promise<readonly Compared[]> {
   const ids = [...new Set(apps.split(',').map(BigInt))]
-  const coloursOf = await readColours(snapshot)
-  const colours = coloursOf(ids)
-  return await Promise.all(ids.map((id, index) => readCompared(snapshot, { id, key: colours[index] ?? '0' })))
+  return inked(await Promise.all(ids.map((id) => readCompared(snapshot, id))))
 }
 
-async function readCompared(
-  snapshot: ReadableSnapshot,
-  { id, key }: { readonly id: bigint; readonly key: string },
-): Promise<Compared> {
+async function readCompared(snapshot: ReadableSnapshot, id: bigint): Promise<ListedApp & { daily: Daily }> {
   const app = await readApp(snapshot, String(id))
   const history = await readHistory(snapshot, app.id)
-  return { app, key, daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) }
+  return { ...app, daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) }
 }
 
 /** The chart, from the first day that one of the apps has. */
@@ -91,8 +83,7 @@ async function chartOf(
     return html`<p id="chart" class="empty">No usage of these apps is part of the data.</p>`
   const window = { start, end: snapshot.dataThrough }
   const gaps = await readGaps(snapshot, window)
-  const bands = compared.map(({ key, app, daily }) => ({ key, name: app.name, daily }))
-  const columns = columnsOf(bands, window, gaps)
+  const columns = columnsOf(compared, window, gaps)
   return chartFigure({
     id: 'chart',
     measure: 'Tokens',
@@ -100,6 +91,7 @@ async function chartOf(
     note: gapNote(snapshot, gaps),
     columns,
     draw: (frame) => drawLines(columns, scale, frame),
+    swatch: lineSwatch,
     isSum: false,
   })
 }
@@ -110,11 +102,11 @@ function totals(compared: readonly Compared[], asOf: string | undefined): Html {
       All tokens of the chart
     </caption>
     <tbody>
-      ${compared.map(({ app, key, daily }) => {
-        const tokens = [...daily.values()].reduce((sum, value) => sum + value, 0n)
+      ${compared.map((app) => {
+        const tokens = [...app.daily.values()].reduce((sum, value) => sum + value, 0n)
         return html`<tr>
           <th scope="row">
-            <span class="key band-${key}"></span>
+            ${lineSwatch(app)}
             <a href="${address(`${APPS_PATH}/${app.id}`, { as_of: asOf })}"><bdi>${app.name}</bdi></a>
           </th>
           <td class="number" title="${exact(tokens)} tokens">${even(tokens)}</td>

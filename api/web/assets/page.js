@@ -93,7 +93,7 @@ function textsOf(row) {
 
 function lightBands(figure) {
   for (const item of figure.querySelectorAll('.legend li')) {
-    const bands = figure.querySelectorAll(`svg.chart .band-${item.dataset.band}`)
+    const bands = figure.querySelectorAll(`svg.chart [data-band='${item.dataset.band}']`)
     const light = (lit) => {
       for (const chart of figure.querySelectorAll('svg.chart')) chart.classList.toggle('dimmed', lit)
       for (const band of bands) band.classList.toggle('lit', lit)

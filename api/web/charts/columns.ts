@@ -1,14 +1,13 @@
 /** What the columns of a chart stand for: days, or whole weeks where days would be too narrow. */
 import type { DateWindow } from '../../datasets/rankings/window.ts'
 import { eachDay } from '../days.ts'
+import { OTHERS, type Ink } from './colours.ts'
 
 /** Usage per day, `YYYY-MM-DD`; a day without usage is not in it. */
 export type Daily = ReadonlyMap<string, bigint>
 
 /** A band or a line of a chart: an app, or all others together. */
-export interface Band {
-  /** By which its colour is found. */
-  readonly key: string
+export interface Band extends Ink {
   readonly name: string
   readonly daily: Daily
 }
@@ -77,7 +76,7 @@ export function withOthers(bands: readonly Band[], totals: Daily, name: string):
     ]),
   )
   const hasOthers = [...others.values()].some((usage) => usage > 0n)
-  return hasOthers ? [...bands, { key: 'others', name, daily: others }] : bands
+  return hasOthers ? [...bands, { ...OTHERS, name, daily: others }] : bands
 }
 
 /** All usage of a band in its columns. */

@@ -2,7 +2,7 @@
 import { inWords } from '../days.ts'
 import { html, type Html } from '../html.ts'
 import { compact, exact } from '../numbers.ts'
-import { totalOf, type Column, type Columns } from './columns.ts'
+import { totalOf, type Band, type Column, type Columns } from './columns.ts'
 import { NARROW, remark, WIDE, type Frame } from './frame.ts'
 
 interface ChartFigure {
@@ -14,12 +14,15 @@ interface ChartFigure {
   readonly note: Html | null
   readonly columns: Columns
   readonly draw: (frame: Frame) => Html
+  /** How the legend shows a band. */
+  readonly swatch: (band: Band) => Html
   /** Whether the bands together are something: those of a comparison are not. */
   readonly isSum: boolean
 }
 
 /** The figure. The script puts the figures of one day where those of the whole chart stand. */
-export function chartFigure({ id, measure, caption, note, columns, draw, isSum }: ChartFigure): Html {
+export function chartFigure(figure: ChartFigure): Html {
+  const { id, measure, caption, note, columns, draw, swatch, isSum } = figure
   const { unit, bands } = columns
   return html`<figure id="${id}" class="figure">
     <figcaption>${caption}</figcaption>
@@ -28,10 +31,10 @@ export function chartFigure({ id, measure, caption, note, columns, draw, isSum }
       <p class="moment">${measure} of the whole chart</p>
       <ul class="legend">
         ${bands.map(
-          ({ key, name }, band) =>
-            html`<li data-band="${key}">
-              <span class="key band-${key}"></span><bdi>${name}</bdi>
-              <span class="value">${compact(totalOf(columns, band))}</span>
+          (band, index) =>
+            html`<li data-band="${index}">
+              ${swatch(band)}<bdi>${band.name}</bdi>
+              <span class="value">${compact(totalOf(columns, index))}</span>
             </li>`,
         )}
       </ul>

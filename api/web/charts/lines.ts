@@ -1,5 +1,6 @@
 /** A chart of several lines, drawn as SVG on the server. */
 import { html, isolated, type Html } from '../html.ts'
+import type { Ink } from './colours.ts'
 import type { Column, Columns } from './columns.ts'
 import { drawChart, linearAxis, plotOf, type Axis, type Frame } from './frame.ts'
 
@@ -16,14 +17,26 @@ export function drawLines(columns: Columns, scale: Scale, frame: Frame): Html {
     return `${(plot.left + (index + 0.5) * plot.slot).toFixed(1)},${plot.y(value).toFixed(1)}`
   }
   const lines = columns.bands.map(
-    ({ key, name }, band) =>
-      html`<g class="line band-${key}">
-        <title>${isolated(name)}</title>
+    (own, band) =>
+      html`<g class="line band-${own.colour}" data-band="${band}" ${dashes(own)}>
+        <title>${isolated(own.name)}</title>
         ${unbroken(columns.columns.map(point(band))).map((points) => html`<polyline points="${points.join(' ')}" />`)}
       </g>`,
   )
   const label = `Tokens per ${columns.unit} of ${columns.bands.map(({ name }) => isolated(name)).join(', ')}`
   return drawChart(plot, axis, html`${lines}`, { label, columns })
+}
+
+/** A piece of a line in a legend. */
+export function lineSwatch(ink: Ink): Html {
+  return html`<svg class="key line band-${ink.colour}" viewBox="0 0 24 12" aria-hidden="true" ${dashes(ink)}>
+    <line x2="24" y1="6" y2="6" />
+  </svg>`
+}
+
+/** The dashes of a line, for each of the marks that five lines may need; a plain one has none. */
+function dashes({ mark }: Ink): Html | null {
+  return mark === 0 ? null : html`stroke-dasharray="${12 / mark} 3"`
 }
 
 /** The parts of a line between its gaps; a point alone is there twice, since a line of one point is not drawn. */

@@ -86,6 +86,7 @@ function styles(): Html {
   const bands = [...COLOURS].filter(([name]) => name.startsWith('band-'))
   return raw(`<style>
     ${bands.map(([name, colour]) => `.band.${name}, .key.${name} { fill: ${colour} }`).join('\n')}
+    .stripe { fill: ${colourOf('panel')} }
     .band { stroke: ${colourOf('panel')}; stroke-width: 1 }
     .grid { stroke: ${colourOf('line')} }
     .tick { fill: ${colourOf('quiet')} }

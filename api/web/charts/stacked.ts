@@ -1,5 +1,6 @@
 /** Usage over time, stacked by app: drawn as SVG on the server, so that it needs no script and prints. */
 import { html, type Html } from '../html.ts'
+import type { Ink } from './colours.ts'
 import type { Column, Columns } from './columns.ts'
 import { drawChart, linearAxis, plotOf, type Frame, type Plot } from './frame.ts'
 
@@ -9,9 +10,45 @@ export function stackedColumns(columns: Columns, frame: Frame, label: string): H
   const axis = linearAxis(highest)
   const plot = plotOf(frame, axis, columns)
   const bands = columns.bands.map(
-    ({ key }, band) => html`<path class="band band-${key}" d="${bandPath(columns.columns, band, plot)}" />`,
+    (ink, band) =>
+      html`<g class="band band-${ink.colour}" data-band="${band}">
+        <path ${fillOf(ink)} d="${bandPath(columns.columns, band, plot)}" />
+      </g>`,
   )
   return drawChart(plot, axis, html`${gaps(columns.columns, plot)}${bands}`, { label, columns })
+}
+
+/** The square of a band in a legend. It holds the stripes that the drawings fill the band with, since it is always seen. */
+export function boxSwatch(ink: Ink): Html {
+  return html`<svg class="key band-${ink.colour}" viewBox="0 0 12 12" aria-hidden="true">
+    ${ink.mark === 0 ? null : stripes(ink)}
+    <rect width="12" height="12" rx="2" ${fillOf(ink)} />
+  </svg>`
+}
+
+const STRIPE = 6
+
+/** Stripes in the colour of the panel, at an angle for each of the marks that seven bands may need. */
+function stripes(ink: Ink): Html {
+  return html`<pattern
+    id="${stripesId(ink)}"
+    patternUnits="userSpaceOnUse"
+    width="${STRIPE}"
+    height="${STRIPE}"
+    patternTransform="rotate(${Math.round((360 * ink.mark) / 7)})"
+  >
+    <rect width="${STRIPE}" height="${STRIPE}" />
+    <rect class="stripe" width="${STRIPE}" height="2" />
+  </pattern>`
+}
+
+/** What a striped band is filled with; a plain one has the colour of its class. */
+function fillOf(ink: Ink): Html | null {
+  return ink.mark === 0 ? null : html`fill="url(#${stripesId(ink)})"`
+}
+
+function stripesId({ colour, mark }: Ink): string {
+  return `stripes-${colour}-${mark}`
 }
 
 /** All boxes of a band as one path: many small elements would weigh more. */

@@ -8,10 +8,10 @@ import { pinnedAddress } from '../../datasets/rows/links.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { MODELS_PAGE_PATH } from '../../paths.ts'
 import { address } from '../addresses.ts'
-import { coloursWith } from '../charts/colours.ts'
+import { inked } from '../charts/colours.ts'
 import { columnsOf, withOthers, type Band, type Daily } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
-import { stackedColumns } from '../charts/stacked.ts'
+import { boxSwatch, stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, type Html } from '../html.ts'
@@ -96,22 +96,18 @@ async function chartOf(
     columns,
     draw: (frame) =>
       stackedColumns(columns, frame, 'Tokens over time, by model; the table below has the figures'),
+    swatch: boxSwatch,
     isSum: true,
   })
 }
 
 function bandsOf(names: readonly string[], daily: ReadonlyMap<string, Daily>, all: Daily): readonly Band[] {
-  const colours = coloursWith([])(names.map(colourNumber))
-  const bands = names.map((name, index) => ({
-    key: colours[index] ?? 'others',
-    name,
-    daily: daily.get(name) ?? new Map<string, bigint>(),
-  }))
-  return withOthers(bands, all, OTHER_MODELS)
+  const bands = names.map((name) => ({ id: idOf(name), name, daily: daily.get(name) ?? new Map() }))
+  return withOthers(inked(bands), all, OTHER_MODELS)
 }
 
-/** A model keeps its colour over windows and snapshots, as an app does by its id. */
-function colourNumber(model: string): bigint {
+/** A model has a name alone; by this number it keeps its colour, as an app does by its id. */
+function idOf(model: string): bigint {
   return createHash('sha256').update(model).digest().readBigUInt64BE()
 }
 

@@ -1,9 +1,10 @@
 /** The chart above the ranking: usage over time of the first apps of the page, and of all others. */
 import { daysOf, type DateWindow } from '../../datasets/rankings/window.ts'
+import { inked } from '../charts/colours.ts'
 import { columnsOf, withOthers, type Band, type Columns } from '../charts/columns.ts'
 import { chartFigure } from '../charts/figure.ts'
 import type { Frame } from '../charts/frame.ts'
-import { stackedColumns } from '../charts/stacked.ts'
+import { boxSwatch, stackedColumns } from '../charts/stacked.ts'
 import { inWords } from '../days.ts'
 import { html, type Html } from '../html.ts'
 import { compact, counted } from '../numbers.ts'
@@ -30,6 +31,7 @@ export function chart({ snapshot, data, query }: PageView): Html | null {
     note,
     columns,
     draw: (frame) => drawRanking(columns, frame, measure),
+    swatch: boxSwatch,
     isSum: true,
   })
 }
@@ -49,15 +51,10 @@ export function rankingColumns(data: PageData, query: PageRanking): Columns {
   return columnsOf(bandsOf(data), query, data.gaps)
 }
 
-function bandsOf({ rows, daily: totals, colours: coloursOf }: PageData): readonly Band[] {
+function bandsOf({ rows, daily: totals }: PageData): readonly Band[] {
   const first = rows.slice(0, CHARTED)
-  const colours = coloursOf(first.map(({ app }) => app.app_id))
-  const bands = first.map(({ app, daily }, index) => ({
-    key: colours[index] ?? 'others',
-    name: app.app_name,
-    daily,
-  }))
-  return withOthers(bands, totals, 'all others')
+  const bands = first.map(({ app, daily }) => ({ id: app.app_id, name: app.app_name, daily }))
+  return withOthers(inked(bands), totals, 'all others')
 }
 
 /** Whether the data has no day of the window. */

@@ -7,7 +7,6 @@ import { hasFilter, type RankingsQuery } from '../../datasets/rankings/query.ts'
 import { readMeasuredRanking, readRankingByRequests } from '../../datasets/rankings/read-ranking.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
-import { readColours, type Colours } from '../charts/colours.ts'
 import type { Daily } from '../charts/columns.ts'
 import { missingDays, readGaps, type Gaps } from './gaps.ts'
 
@@ -51,7 +50,6 @@ export interface PageData {
   /** The same on each day of the window. */
   readonly daily: Daily
   readonly gaps: Gaps
-  readonly colours: Colours
   /** The window before this one, which ranks are compared with. */
   readonly earlier: Earlier
   readonly recentDays: DateWindow
@@ -89,7 +87,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
   const scope = { ...range(query), category, subcategory, measure }
   const recentDays = windowUpTo(snapshot.dataThrough, RECENT_DAYS)
   const earlier = earlierOf(snapshot, query)
-  const [[totals], earlierRanks, recent, daily, total, tags, gaps, colours] = await Promise.all([
+  const [[totals], earlierRanks, recent, daily, total, tags, gaps] = await Promise.all([
     snapshot.query(TOTALS, scope).then((rows) => totalsRows.parse(rows)),
     earlier.isComparable ? readEarlierRanks(snapshot, { ...query, ...earlier.window }, apps) : undefined,
     readDaily(snapshot, { ...recentDays, measure, apps }),
@@ -97,7 +95,6 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
     snapshot.query(TOTAL_DAILY, scope).then((rows) => totalDailyRows.parse(rows)),
     snapshot.query(TAGS, { apps }).then((rows) => tagRows.parse(rows)),
     readGaps(snapshot, query),
-    readColours(snapshot),
   ])
   const tagsOf = new Map(tags.map((row) => [row.app_id, tagList.parse(JSON.parse(row.tags))]))
   return {
@@ -114,7 +111,6 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
     total: totals.usage,
     daily: new Map(total.map(({ day, usage }) => [day, usage])),
     gaps,
-    colours,
     earlier,
     recentDays,
   }
@@ -139,7 +135,6 @@ async function emptyPage(snapshot: ReadableSnapshot, query: RankingsQuery): Prom
     total: 0n,
     daily: new Map(),
     gaps: await readGaps(snapshot, query),
-    colours: await readColours(snapshot),
     earlier: earlierOf(snapshot, query),
     recentDays: windowUpTo(snapshot.dataThrough, RECENT_DAYS),
   }

@@ -1,6 +1,7 @@
 /** GET /chart.svg, /chart.png and /card.png: the page as pictures, for slides and for previews of links. */
 import type { Columns } from '../charts/columns.ts'
 import type { Frame } from '../charts/frame.ts'
+import { boxSwatch } from '../charts/stacked.ts'
 import { colourOf, drawPicture, PICTURE, shortName, toPng } from '../charts/picture.ts'
 import { inWords } from '../days.ts'
 import { html, type Html } from '../html.ts'
@@ -63,11 +64,11 @@ function drawChartPicture(data: PageData, query: PageRanking, snapshot: Snapshot
 
 function legend({ bands }: Columns): Html[] {
   const width = FRAME.width / LEGEND.columns
-  return bands.map(({ key, name }, index) => {
+  return bands.map((band, index) => {
     const x = PICTURE.margin + (index % LEGEND.columns) * width
     const y = LEGEND.top + Math.floor(index / LEGEND.columns) * LEGEND.line
-    return html`<rect class="key band-${key}" x="${x}" y="${y - 14}" width="16" height="16" rx="3" />
-      <text x="${x + 26}" y="${y}" font-size="17">${shortName(name)}</text>`
+    return html`<svg x="${x}" y="${y - 14}" width="16" height="16">${boxSwatch(band)}</svg>
+      <text x="${x + 26}" y="${y}" font-size="17">${shortName(band.name)}</text>`
   })
 }
 

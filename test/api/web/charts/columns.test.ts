@@ -2,19 +2,20 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { coloursWith } from '../../../../api/web/charts/colours.ts'
+import { inked } from '../../../../api/web/charts/colours.ts'
 import { columnsOf } from '../../../../api/web/charts/columns.ts'
 import { NARROW, WIDE } from '../../../../api/web/charts/frame.ts'
-import { drawLines } from '../../../../api/web/charts/lines.ts'
+import { drawLines, lineSwatch } from '../../../../api/web/charts/lines.ts'
 import { sparkline } from '../../../../api/web/charts/sparkline.ts'
-import { stackedColumns } from '../../../../api/web/charts/stacked.ts'
+import { boxSwatch, stackedColumns } from '../../../../api/web/charts/stacked.ts'
 import { eachDay } from '../../../../api/web/days.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
 
 const WHOLE = { missing: new Set<string>(), restated: new Set<string>() }
 
 const bandOver = (start: string, end: string, tokens = 10n) => ({
-  key: '0',
+  colour: '0',
+  mark: 0,
   name: 'App',
   daily: new Map(eachDay({ start, end }).map((day) => [day, tokens])),
 })
@@ -108,13 +109,47 @@ describe('sparkline', () => {
 })
 
 describe('colours', () => {
-  it('stay with an app, and no two apps of a chart have the same', () => {
-    const coloursOf = coloursWith([8n, 15n])
-    expect(coloursOf([8n, 3n])).toEqual(['1', '3'])
-    // A leader keeps its colour after any other app, and without the leader that it came to it through.
-    expect(coloursOf([1n, 2n, 8n])).toEqual(['2', '3', '1'])
-    expect(coloursOf([2n, 15n])).toEqual(['3', '2'])
-    expect(new Set(coloursOf([7n, 14n, 21n, 28n, 35n, 42n, 49n])).size).toBe(7)
+  const looks = (...ids: bigint[]) =>
+    inked(ids.map((id) => ({ id }))).map(({ colour, mark }) => [colour, mark])
+
+  it('stay with an app in whatever chart it is, and stripes tell apart those that have the same', () => {
+    expect(looks(8n, 3n)).toEqual([
+      ['8', 0],
+      ['3', 0],
+    ])
+    expect(looks(21n, 3n, 8n, 34n)).toEqual([
+      ['8', 0],
+      ['3', 0],
+      ['8', 1],
+      ['8', 2],
+    ])
+    expect(looks(8n)).toEqual([['8', 0]])
+  })
+
+  const drawn = (...ids: bigint[]) => {
+    const window = { start: '2026-01-01', end: '2026-01-02' }
+    const apps = ids.map((id) => ({ ...bandOver(window.start, window.end), id, name: `App ${id}` }))
+    return columnsOf(inked(apps), window, WHOLE)
+  }
+
+  it('the bands of seven apps with one colour are all filled differently, as their squares in the legend are', () => {
+    const columns = drawn(...Array.from({ length: 7 }, (_, index) => BigInt(13 * index)))
+    const fills = (text: string) =>
+      [...text.matchAll(/<(?:path|rect width="12")[^>]*?fill="url\(#(.*?)\)"/g)].map(([, id]) => id)
+    const legend = columns.bands.map((band) => boxSwatch(band).html).join('')
+    expect(new Set(fills(legend)).size).toBe(6)
+    expect(fills(stackedColumns(columns, WIDE, 'Tokens').html)).toEqual(fills(legend))
+    const stripes = [...legend.matchAll(/id="(.*?)"[^]*?rotate\((\d+)\)/g)]
+    expect(stripes.map(([, id]) => id)).toEqual(fills(legend))
+    expect(new Set(stripes.map(([, , angle]) => Number(angle) % 180)).size).toBe(6)
+  })
+
+  it('the lines of five apps with one colour have different dashes, as their pieces in the legend do', () => {
+    const columns = drawn(13n, 26n, 39n, 52n, 65n)
+    const dashes = (text: string) => [...text.matchAll(/stroke-dasharray="(.*?)"/g)].map(([, dash]) => dash)
+    const legend = dashes(columns.bands.map((band) => lineSwatch(band).html).join(''))
+    expect(new Set(legend).size).toBe(4)
+    expect(dashes(drawLines(columns, 'linear', WIDE).html)).toEqual(legend)
   })
 
   const style = readFileSync(join(REPOSITORY, 'api', 'web', 'assets', 'page.css'), 'utf8')
@@ -123,7 +158,10 @@ describe('colours', () => {
       new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(style) ?? []
     return { light, dark }
   }
-  const names = ['0', '1', '2', '3', '4', '5', '6', 'others'].map((key) => `band-${key}`)
+  const names = [
+    ...looks(...Array.from({ length: 13 }, (_, id) => BigInt(id))).map(([colour]) => colour),
+    'others',
+  ].map((colour) => `band-${colour}`)
 
   it.each(['light', 'dark'] as const)(
     'are told apart in the %s theme, with red-green blindness too',

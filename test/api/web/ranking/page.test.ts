@@ -88,7 +88,7 @@ describe('the page', () => {
   it('keeps the direction of a name to the name, and its control characters out', async () => {
     const text = await page()
     expect(text).toContain('<bdi class="name">App\ufffd \u202e59</bdi>')
-    expect(text).toMatch(/<span class="key band-3"><\/span><bdi>App\ufffd \u202e59<\/bdi>/)
+    expect(text).toMatch(/<svg class="key band-7"[^]*?<\/svg>\s*<bdi>App\ufffd \u202e59<\/bdi>/)
     expect(text).toMatch(/<title>2026-01-06[^<]*\n\u2068App\ufffd 59\u2069 59M\n/)
     expect(text).not.toContain('\u0007')
   })
@@ -141,14 +141,14 @@ describe('the page', () => {
 
   it('tells all others apart in the chart by the same colour always, where there are any', async () => {
     const legend = (text: string) =>
-      [...text.matchAll(/<span class="key band-(\w+)"><\/span><bdi>([^<]*)</g)].map(([, key, name]) => [
+      [...text.matchAll(/<svg class="key band-(\w+)"[^]*?<\/svg>\s*<bdi>([^<]*)</g)].map(([, key, name]) => [
         key,
         name,
       ])
     expect(legend(await page()).at(-1)).toEqual(['others', 'all others'])
     expect(legend(await page('?limit=2&offset=2'))).toEqual([
-      ['2', 'App 58'],
-      ['1', 'App 57'],
+      ['6', 'App 58'],
+      ['5', 'App 57'],
       ['others', 'all others'],
     ])
     expect(legend(await page('?subcategory=legal'))).toEqual([
