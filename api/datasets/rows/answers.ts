@@ -7,6 +7,7 @@ import { encode, ENCODINGS } from '../../http/protocol/encodings.ts'
 import type { Headers } from '../../http/call.ts'
 import { createByteCache } from '../../process/byte-cache.ts'
 import { encodeDocument } from '../formats/encode.ts'
+import { FORMATS } from '../formats/formats.ts'
 import type { Table } from '../formats/table.ts'
 import type { ReadableSnapshot, Snapshot } from '../snapshots/open-snapshot.ts'
 import { linkField } from './links.ts'
@@ -21,7 +22,7 @@ interface Asked extends Representation {
 /** The bytes of a representation. */
 interface Answer {
   readonly body: Buffer
-  /** The headers that depend on the rows. */
+  /** The headers that depend on the rows and the bytes. */
   readonly headers: Headers
 }
 
@@ -46,7 +47,7 @@ export function createAnswers(): Answers {
     return await keep(asked.etag, async () => {
       if (asked.encoding === 'identity') return await workOut(asked)
       const { body, headers } = await get(representationOf(asked, 'identity'))
-      return { body: await encode(body, asked.encoding), headers }
+      return answerOf(await encode(body, asked.encoding), headers)
     })
   }
 
@@ -63,13 +64,15 @@ export function createAnswers(): Answers {
 
 async function workOut(asked: Asked): Promise<Answer> {
   const { rows, total } = await asked.question.read(asked.snapshot)
-  return {
-    body: encodeRows(asked, rows),
-    headers: {
-      Link: linkField(asked, total),
-      ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
-    },
-  }
+  return answerOf(encodeRows(asked, rows), {
+    Link: linkField(asked, total),
+    ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
+    'Content-Type': FORMATS[asked.format].contentType,
+  })
+}
+
+function answerOf(body: Buffer, headers: Headers): Answer {
+  return { body, headers: { ...headers, 'Content-Length': String(body.length) } }
 }
 
 /** The rows in the format of their place. */

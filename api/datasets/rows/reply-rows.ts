@@ -1,17 +1,18 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, conditional requests, formats, `as_of`. */
 import type { Request } from 'express'
+import { LRUCache } from 'lru-cache'
 import type { ApplyLimits } from '../../accounts/limits/rate-limiter.ts'
-import type { Handler, Reply } from '../../http/call.ts'
+import type { Handler } from '../../http/call.ts'
 import { isNotModified } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
-import { queryString, sendBody } from '../../http/respond.ts'
+import { queryString } from '../../http/respond.ts'
 import { FORMATS } from '../formats/formats.ts'
 import { useSnapshot, type Snapshots } from '../snapshots/choose.ts'
 import type { Snapshot } from '../snapshots/open-snapshot.ts'
 import type { Answers } from './answers.ts'
 import { linkField } from './links.ts'
 import type { RowsRequest } from './question.ts'
-import { chooseRepresentation, representationHeaders } from './representation.ts'
+import { chooseForm, representationHeaders, representationOf, type Form } from './representation.ts'
 
 export interface RowsDependencies {
   readonly snapshots: Snapshots
@@ -19,40 +20,84 @@ export interface RowsDependencies {
   readonly applyLimits: ApplyLimits
 }
 
-/**
- * Answers from the current snapshot, or from the one `as_of` names, and applies the limits to each request.
- * @param parse reads the query string, still encoded, and throws a 400 that lists every fault.
- */
-export function replyRows(
-  { snapshots, answers, applyLimits }: RowsDependencies,
-  parse: (query: string) => RowsRequest,
-): Handler {
+/** Reads the query string of a request, still encoded, and throws a 400 that lists every fault. */
+type Parse = (query: string) => RowsRequest
+
+/** Requests that are kept, as their clients wrote them; each takes some kilobytes. */
+const KEPT_REQUESTS = 500
+
+/** Answers from the current snapshot, or from the one `as_of` names, and applies the limits to each request. */
+export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies, parse: Parse): Handler {
+  // Programs ask in the same words again and again.
+  const requests = new LRUCache<string, Asked, Request>({
+    max: KEPT_REQUESTS,
+    memoMethod: (_words, _former, { context: request }) => readRequest(request, parse),
+  })
   return (request, reply) => {
-    const asked = refusable(() => parse(queryString(request)))
-    const asOf = asked instanceof ApiError ? undefined : asked.asOf
-    return useSnapshot(snapshots, asOf, async (snapshot) => {
-      const outcome = refusable(() => prepare(request, asked, snapshot))
+    const { accept, 'accept-encoding': encodings } = request.headers
+    const words = JSON.stringify([request.url, accept, encodings])
+    const asked = requests.memo(words, { context: request })
+    return useSnapshot(snapshots, asked.asOf, async (snapshot) => {
+      const found = asked.of(snapshot)
+      const isRefused = found instanceof ApiError
+      const isHead = request.method === 'HEAD'
+      const isUnchanged = !isRefused && isNotModified(request.headers, found)
+      // A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request before the first snapshot. One that finds
+      // the queries too many, or too slow, does: it is counted before the data is asked.
+      const isFree = isHead || isUnchanged || (isRefused && found.status === 503)
       // Counted before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
-      await applyLimits(reply, isFree(request, outcome) ? 'free' : 'counted')
-      if (outcome instanceof ApiError) throw outcome
-      await send(answers, outcome, { request, reply })
+      await applyLimits(reply, isFree ? 'free' : 'counted')
+      if (isRefused) throw found
+      reply.set(found.headers)
+      if (isUnchanged) return void reply.status(304).end()
+      // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
+      if (isHead) return void reply.set(headHeaders(found)).end()
+      const { headers, body } = await answers.get(found)
+      reply.set(headers).end(body)
     })
   }
 }
 
-function prepare(request: Request, asked: RowsRequest | ApiError, snapshot: Snapshot | ApiError) {
-  if (asked instanceof ApiError) throw asked
-  if (snapshot instanceof ApiError) throw snapshot
-  const representation = chooseRepresentation(request, asked, snapshot)
-  const lastModified = new Date(snapshot.asOf)
+/** What a request asks for. */
+interface Asked {
+  readonly asOf: string | undefined
+  /** What it gets from a snapshot, or why it gets nothing. */
+  readonly of: (snapshot: Snapshot | ApiError) => Found | ApiError
+}
+
+type Found = ReturnType<typeof find>
+
+function readRequest(request: Request, parse: Parse): Asked {
+  const rows = refusable(() => parse(queryString(request)))
+  const form = rows instanceof ApiError ? rows : refusable(() => chooseForm(request, rows))
+  let last: { readonly snapshot: Snapshot | ApiError; readonly found: Found | ApiError } | undefined
   return {
-    representation,
-    headers: representationHeaders(representation),
-    isUnchanged: isNotModified(request.headers, { etag: representation.etag, lastModified }),
+    asOf: rows instanceof ApiError ? undefined : rows.asOf,
+    of(snapshot) {
+      if (last?.snapshot !== snapshot) {
+        last = { snapshot, found: refusable(() => find(snapshot, rows, form)) }
+      }
+      return last.found
+    },
   }
 }
 
-type Prepared = ReturnType<typeof prepare>
+function find(snapshot: Snapshot | ApiError, rows: RowsRequest | ApiError, form: Form | ApiError) {
+  if (rows instanceof ApiError) throw rows
+  if (snapshot instanceof ApiError) throw snapshot
+  const question = rows.resolve(snapshot)
+  if (form instanceof ApiError) throw form
+  const representation = representationOf({ snapshot, question, ...form }, form.encoding)
+  return {
+    ...representation,
+    lastModified: new Date(snapshot.asOf),
+    headers: representationHeaders(representation),
+  }
+}
+
+function headHeaders(found: Found) {
+  return { Link: linkField(found, undefined), 'Content-Type': FORMATS[found.format].contentType }
+}
 
 function refusable<Result>(work: () => Result): Result | ApiError {
   try {
@@ -61,27 +106,4 @@ function refusable<Result>(work: () => Result): Result | ApiError {
     if (error instanceof ApiError) return error
     throw error
   }
-}
-
-// A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request before the first snapshot. One that finds
-// the queries too many, or too slow, does: it is counted before the data is asked.
-function isFree(request: Request, outcome: Prepared | ApiError): boolean {
-  if (request.method === 'HEAD') return true
-  return outcome instanceof ApiError ? outcome.status === 503 : outcome.isUnchanged
-}
-
-async function send(
-  answers: Answers,
-  { representation, headers, isUnchanged }: Prepared,
-  { request, reply }: { readonly request: Request; readonly reply: Reply },
-): Promise<void> {
-  if (isUnchanged) return void reply.status(304).set(headers).end()
-  const { contentType } = FORMATS[representation.format]
-  // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
-  if (request.method === 'HEAD') {
-    reply.set({ ...headers, Link: linkField(representation, undefined), 'Content-Type': contentType }).end()
-    return
-  }
-  const answer = await answers.get(representation)
-  sendBody(reply.set({ ...headers, ...answer.headers }), 200, contentType, answer.body)
 }

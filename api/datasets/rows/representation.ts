@@ -11,7 +11,6 @@ import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
 import { DATASETS_PATH } from '../../paths.ts'
 import { attachmentHeader, chooseFormat, FORMATS } from '../formats/formats.ts'
 import { PARAMETERS } from '../rankings/parameters.ts'
-import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
 import { pinnedAddress } from './links.ts'
 import type { Place, RowsRequest } from './question.ts'
 
@@ -32,21 +31,20 @@ export function representationOf<Of extends Place>(place: Of, encoding: Encoding
   return { ...place, encoding, etag: encodedTag(`${snapshot.id}.${question.key}.${form}`, encoding) }
 }
 
+/** The form in which a request wants its rows, whichever they are. */
+export type Form = Pick<Representation, 'format' | 'hasMark' | 'encoding'>
+
 /**
- * The representation that a request gets.
+ * The form that a request gets.
  * @throws {ApiError} 400 or 406 when there is none.
  */
-export function chooseRepresentation<Snapshot extends SnapshotFacts>(
+export function chooseForm(
   request: Request,
-  asked: RowsRequest,
-  snapshot: Snapshot,
-) {
-  const question = asked.resolve(snapshot)
-  const format = chooseFormat(request, asked.format)
-  const { hasMark } = asked
+  { format: named, hasMark }: Pick<RowsRequest, 'format' | 'hasMark'>,
+): Form {
+  const format = chooseFormat(request, named)
   if (hasMark && format !== 'csv') throw badRequest([invalid('bom', '1', PARAMETERS.bom.allowed)])
-  const encoding = FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request)
-  return representationOf({ snapshot, question, format, hasMark }, encoding)
+  return { format, hasMark, encoding: FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request) }
 }
 
 /** The headers that a representation has, be it sent, unchanged or asked for by HEAD. */

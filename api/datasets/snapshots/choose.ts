@@ -25,14 +25,20 @@ export function useSnapshot<Result>(
   asOf: string | undefined,
   work: (snapshot: Snapshot | ApiError) => Promise<Result>,
 ): Promise<Result> {
-  const ofCurrent = () => current.use((snapshot) => work(snapshot ?? noSnapshot(current)))
-  if (asOf === undefined) return ofCurrent()
+  const wanted = asOf === undefined ? undefined : findRetained({ current, retained }, asOf)
+  if (wanted instanceof ApiError) return work(wanted)
+  if (wanted !== undefined) return retained.use(wanted, work)
+  return current.use((snapshot) => work(snapshot ?? noSnapshot(current)))
+}
+
+/** The identifier of the snapshot computed at `asOf`, or why there is none; undefined for the current one. */
+function findRetained({ current, retained }: Snapshots, asOf: string): string | ApiError | undefined {
   const id = idAt(asOf)
-  if (id === undefined) return work(unknownSnapshot(asOf))
+  if (id === undefined) return unknownSnapshot(asOf)
   const refusal = goneSnapshot(retained, id)
-  if (refusal !== undefined) return work(refusal)
-  if (id === current.facts()?.id) return ofCurrent()
-  return retained.ids().includes(id) ? retained.use(id, work) : work(unknownSnapshot(asOf))
+  if (refusal !== undefined) return refusal
+  if (id === current.facts()?.id) return undefined
+  return retained.ids().includes(id) ? id : unknownSnapshot(asOf)
 }
 
 const PART_OF_A_SECOND = /\.\d*[1-9]/
