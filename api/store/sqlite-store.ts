@@ -16,6 +16,9 @@ const SQLITE_FULL = 13
 const SYNC_AT_CHECKPOINTS = 'PRAGMA synchronous = NORMAL'
 const SYNC_EACH = 'PRAGMA synchronous = FULL'
 
+/** How long single statements rely on a look at the file. What is done in a transaction must not be lost: it looks first. */
+const LOOK_EVERY_MS = 1000
+
 /** Runs one statement to its end. */
 type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
 
@@ -24,10 +27,14 @@ export async function openSqlite(path: string): Promise<Store> {
   const database = await openDatabase(path)
   const run = createRunStatement(database)
   const opened = fileAt(path)
+  let lookedAt = 0
   // The connection would go on with a file that nobody else sees any more.
-  const refuseOther = () => {
-    if (fileAt(path) === opened) return
-    throw new Error(`${path} was replaced or deleted while it was open: restart the service`)
+  const refuseOther = (knownForMs: number) => {
+    if (performance.now() - lookedAt < knownForMs) return
+    if (fileAt(path) !== opened) {
+      throw new Error(`${path} was replaced or deleted while it was open: restart the service`)
+    }
+    lookedAt = performance.now()
   }
   const queries: Queries = {
     query: async (sql, values = []) => run(sql, values),
@@ -37,14 +44,14 @@ export async function openSqlite(path: string): Promise<Store> {
   const enqueue = createSerialQueue()
   const transaction: Store['transaction'] = (work) =>
     enqueue(async () => {
-      refuseOther()
+      refuseOther(0)
       return await runTransaction(database, queries, work)
     })
 
   return {
-    query: groupStatements(enqueue, async (group) => {
-      refuseOther()
-      return await whenFree(database, async () => runGroup(database, run, group))
+    query: groupStatements(enqueue, (group) => {
+      refuseOther(LOOK_EVERY_MS)
+      return whenFree(database, () => runGroup(database, run, group))
     }),
     script: (sql) => enqueue(() => whenFree(database, () => queries.script(sql))),
     transaction,
@@ -133,7 +140,7 @@ async function openDatabase(path: string): Promise<DatabaseSync> {
   // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    await whenFree(database, async () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_AT_CHECKPOINTS}`))
+    await whenFree(database, () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_AT_CHECKPOINTS}`))
     return database
   } catch (error) {
     database.close()
@@ -203,7 +210,10 @@ async function runTransaction<Result>(
 
 // Runs one statement once no other process is writing. A statement that met a lock, or a full disk, has done nothing
 // yet. On a full disk there is room where the WAL can be written from its start again.
-async function whenFree<Result>(database: DatabaseSync, statement: () => Promise<Result>): Promise<Result> {
+async function whenFree<Result>(
+  database: DatabaseSync,
+  statement: () => Result | Promise<Result>,
+): Promise<Result> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
   let isAnew = false
   for (;;) {

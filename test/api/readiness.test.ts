@@ -66,6 +66,7 @@ it('a store that was deleted under the service is noticed, told in the log, and 
   expect((await api.get(RANKINGS, key)).status).toBe(200)
   const [file, aside] = [join(dataDir, 'service.sqlite'), join(dataDir, 'aside')]
   renameSync(file, aside)
+  await until(async () => (await fetch(`${api.origin}/readyz`)).status === 503)
   await expectUnavailable(api, key)
   expect(await reasons(api)).toEqual({ reasons: ['the store does not answer'] })
   expect(JSON.stringify(api.messages())).toContain('was replaced or deleted while it was open: restart')

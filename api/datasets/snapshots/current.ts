@@ -16,7 +16,7 @@ export interface CurrentSnapshot {
    * Gives `work` the snapshot served now (undefined while there is none) and keeps it open until `work` is
    * done, even when a newer one takes its place meanwhile.
    */
-  use<Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>): Promise<Result>
+  readonly use: <Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>) => Promise<Result>
   /** Stops following the pointer and closes the snapshot once the last `use` is done. */
   close(): Promise<void>
 }
@@ -78,7 +78,7 @@ export async function followSnapshots(
   return {
     facts: () => served.now()?.handle.snapshot,
     fault: () => fault,
-    use: (work) => served.now()?.handle.use(work) ?? work(undefined),
+    use: served.use,
     async close() {
       closed = true
       clearInterval(timer)

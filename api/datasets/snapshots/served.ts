@@ -17,6 +17,8 @@ interface Served {
 export interface ServedSnapshot {
   /** What is served now; undefined where nothing is. */
   now(): Served | undefined
+  /** Gives `work` what is served now, or undefined, and keeps it open until `work` is done. */
+  readonly use: <Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>) => Promise<Result>
   /**
    * Serves the snapshot with this identifier from now on.
    * @throws when it cannot be opened, or is served and not what was published any more.
@@ -63,6 +65,7 @@ export function createServedSnapshot(
 
   return {
     now: () => served,
+    use: (work) => served?.handle.use(work) ?? work(undefined),
     serve,
     async serveFirst(ids) {
       for (const id of ids) {
