@@ -22,6 +22,15 @@ import { defineValidation } from './validation.ts'
 
 const namedRow = z.object({ named: z.boolean() })
 
+const ARE_MODELS_NAMED = 'SELECT count(*) > 0 AS named FROM models'
+
+/**
+ * Sums of a column of valid rows. In a DOUBLE, which holds small sums exactly in whatever order they are added up, a sum
+ * takes half the place of a HUGEINT, and most of the time goes into fetching places.
+ */
+const SMALL_SUM = 'CAST(sum(CAST(figure AS DOUBLE)) AS BIGINT)'
+const LARGE_SUM = 'CAST(sum(figure) AS HUGEINT)'
+
 const ARE_NAMED = 'SELECT count(app) > 0 AS named FROM staged'
 
 /** The texts by which rows name their apps, those that were seen first before the others. */
@@ -114,6 +123,13 @@ async function countFiles(
   if (proof === undefined || reading.tellsProvider) await execute(connection, 'load/count-providers.sql')
 }
 
+/** Makes the table `models` of those that rows name. Resolves to whether there are any. */
+async function findModels(connection: DuckDBConnection): Promise<boolean> {
+  await execute(connection, 'load.sql#models')
+  const [models] = await queryRows(connection, ARE_MODELS_NAMED, namedRow)
+  return models?.named === true
+}
+
 /** Whether a staged row names its app, or says that it names none. */
 async function areStagedNamed(connection: DuckDBConnection): Promise<boolean> {
   const [staged] = await queryRows(connection, ARE_NAMED, namedRow)
@@ -143,11 +159,16 @@ function selectStaged(day: string): string {
 async function countValid(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-  { rows, smallSums, aggregated, isDescribed }: Proof & ParquetReading,
+  { rows, smallSums, aggregated, tellsModel, tellsParts }: Proof & ParquetReading,
 ): Promise<void> {
-  await setVariables(connection, { valid_rows: rows, small_sums: smallSums, aggregated })
+  await setVariables(connection, { valid_rows: rows, aggregated, tells_parts: tellsParts })
+  await connection.run(`CREATE OR REPLACE TEMP MACRO sum_of(figure) AS ${smallSums ? SMALL_SUM : LARGE_SUM}`)
+  const isByModel = tellsModel && (await findModels(connection))
   try {
-    await execute(connection, isDescribed ? 'load/count-valid-models.sql' : 'load/count-valid.sql')
+    await execute(
+      connection,
+      isByModel || tellsParts ? 'load/count-valid-models.sql' : 'load/count-valid.sql',
+    )
   } catch (error) {
     if (!OUTSIDE_OF_ARRAY.test(messageOf(error))) throw error
     const names = files.map(({ name }) => name).join(', ')

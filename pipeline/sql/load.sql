@@ -10,6 +10,13 @@ CREATE OR REPLACE TEMP TABLE provider_counts (
   rows_failed BIGINT NOT NULL
 );
 
+-- name: models
+-- The models that rows of the view `incoming` name, by the hash of their text.
+CREATE OR REPLACE TEMP TABLE models AS
+SELECT hash(m.model) AS key, m.model
+FROM (SELECT DISTINCT i.model FROM incoming AS i) AS m
+WHERE m.model IS NOT NULL;
+
 -- name: counted-days
 -- The days that are counted already, with the fingerprint of the files they were counted from; it is empty where the
 -- files had too many faults for it, whose rejected rows are kept all the same.
@@ -24,18 +31,18 @@ WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 -- Of each day that is being counted: how many rows were read, how many of them are rejected, and whether BIGINT may be too
 -- narrow for an app.
 SELECT
-  CAST(c.day AS VARCHAR) AS day,
-  CAST(sum(c.rows) AS BIGINT) AS rows_read,
-  coalesce(CAST(sum(c.rows) FILTER (c.app_id IS NULL) AS BIGINT), 0) AS rows_rejected,
-  coalesce(
-    greatest(
-      sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL)
-    ) > 9223372036854775807,
-    false
-  ) AS wide
-FROM counted AS c
-GROUP BY c.day
-ORDER BY c.day;
+  CAST(d.day AS VARCHAR) AS day,
+  CAST(d.rows_read AS BIGINT) AS rows_read,
+  CAST(d.rows_rejected AS BIGINT) AS rows_rejected,
+  d.wide
+FROM day_totals AS d
+ORDER BY d.day;
+
+-- name: quarantine
+-- Keeps the rejected rows of the days that are being counted.
+INSERT INTO quarantine BY NAME
+SELECT r.day, r.file, r.row, r.reason, r.payload, r.rows
+FROM rejected AS r;
 
 -- name: common-violations
 -- The commonest violations in a day's quarantine, for the message of a failed run.

@@ -234,6 +234,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   const { connection } = run
   await setDays(run, batch)
   await source.countDays(connection, batch)
+  await execute(connection, 'load/net.sql')
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   if (counts.some(({ wide }) => wide)) await execute(connection, 'load/use-hugeint.sql')
   const refused = counts.filter(
@@ -243,9 +244,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   await transaction(connection, async () => {
     await forgetRejected(connection)
     if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
-      await connection.run(
-        'INSERT INTO quarantine SELECT day, file, row, reason, payload, rows FROM rejected',
-      )
+      await execute(connection, 'load.sql#quarantine')
     }
     if (accepted.length > 0) await storeDays(run, accepted)
   })

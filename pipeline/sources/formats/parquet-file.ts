@@ -62,14 +62,13 @@ export type ParquetReading = {
   readonly aggregated: boolean
   /** Some file names apps in the column app. */
   readonly isNamed: boolean
-  /** Some file has a column that describes requests: their model, or a part of their tokens. */
-  readonly isDescribed: boolean
+  /** Some file has a column for the model of a request. */
+  readonly tellsModel: boolean
+  /** Some file has a column for a part of the tokens. */
+  readonly tellsParts: boolean
   /** Some file tells who served. */
   readonly tellsProvider: boolean
 }
-
-/** Columns by which usage is grouped or summed. */
-const DESCRIBING = USAGE_COLUMNS.descriptive.filter((column) => column !== 'provider')
 
 /**
  * Finds out how to read Parquet files of usage.
@@ -83,6 +82,7 @@ export async function readParquet(
 ): Promise<ParquetReading> {
   const groups = await groupBySchema(connection, files, columns)
   for (const { types, files: unfit } of groups) requireFit(types, unfit)
+  const isGiven = (column: string) => groups.some(({ types }) => types.has(column))
   return {
     selects: groups.map((group) => `SELECT ${day} AS day, * FROM (${selectGroup(group)})`),
     // Whether an app has a name is not in the statistics.
@@ -90,10 +90,11 @@ export async function readParquet(
       ({ types }) =>
         !types.has('app') && PROVABLE.every(([name, type]) => type.test(types.get(name)?.type ?? 'BIGINT')),
     ),
-    aggregated: groups.some(({ types }) => types.has('requests')),
-    isNamed: groups.some(({ types }) => types.has('app')),
-    isDescribed: groups.some(({ types }) => DESCRIBING.some((column) => types.has(column))),
-    tellsProvider: groups.some(({ types }) => types.has('provider')),
+    aggregated: isGiven('requests'),
+    isNamed: isGiven('app'),
+    tellsModel: isGiven('model'),
+    tellsParts: isGiven('reasoning_tokens') || isGiven('cached_tokens'),
+    tellsProvider: isGiven('provider'),
   }
 }
 

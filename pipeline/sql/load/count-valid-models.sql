@@ -1,11 +1,5 @@
--- Counts the view `incoming` by app and model where it holds one day and every row is known to be valid.
-
--- A text takes twice the place of its hash, and most of the time goes into fetching places.
-CREATE OR REPLACE TEMP TABLE models AS
-SELECT DISTINCT hash(i.model) AS key, i.model
-FROM incoming AS i
-WHERE i.model IS NOT NULL;
-
+-- Counts the view `incoming` by app and model where it holds one day and every row is known to be valid. A text takes twice
+-- the place of its hash, and most of the time goes into fetching places. `models` has the text of each hash.
 CREATE OR REPLACE TEMP TABLE counted AS
 WITH usage AS (
   SELECT
@@ -15,8 +9,8 @@ WITH usage AS (
     CASE WHEN getvariable('aggregated') THEN CAST(sum_of(i.requests) AS BIGINT) ELSE count(*) END AS requests,
     sum_of(i.prompt_tokens) AS prompt_tokens,
     sum_of(i.completion_tokens) AS completion_tokens,
-    sum_of(coalesce(i.reasoning_tokens, 0)) AS reasoning_tokens,
-    sum_of(coalesce(i.cached_tokens, 0)) AS cached_tokens
+    CASE WHEN getvariable('tells_parts') THEN sum_of(coalesce(i.reasoning_tokens, 0)) ELSE 0 END AS reasoning_tokens,
+    CASE WHEN getvariable('tells_parts') THEN sum_of(coalesce(i.cached_tokens, 0)) ELSE 0 END AS cached_tokens
   FROM incoming AS i
   GROUP BY i.app_id, hash(i.model)
 )

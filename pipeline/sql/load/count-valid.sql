@@ -1,4 +1,4 @@
--- Counts the view `incoming` by app where it holds one day, every row is known to be valid, and none tells its model or a
+-- Counts the view `incoming` by app where it holds one day, every row is known to be valid, and none names a model or a
 -- part of its tokens: nothing but the figures is read, and where each row is one request, none is added up. `valid_rows` is
 -- how many rows there are.
 
@@ -14,8 +14,8 @@ SELECT
   CASE WHEN getvariable('aggregated') THEN CAST(sum_of(i.requests) AS BIGINT) ELSE count(*) END AS requests,
   sum_of(i.prompt_tokens) AS prompt_tokens,
   sum_of(i.completion_tokens) AS completion_tokens,
-  CAST(0 AS HUGEINT) AS reasoning_tokens,
-  CAST(0 AS HUGEINT) AS cached_tokens
+  CAST(0 AS BIGINT) AS reasoning_tokens,
+  CAST(0 AS BIGINT) AS cached_tokens
 FROM incoming AS i
 GROUP BY i.app_id;
 

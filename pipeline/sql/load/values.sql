@@ -90,10 +90,3 @@ CREATE OR REPLACE TEMP MACRO named_twice(names, columns) AS CASE
   WHEN len(list_distinct(names)) < len(names)
   THEN list_filter(columns, lambda c: len(list_filter(names, lambda n: n = c)) > 1)[1]
 END;
-
--- The sum of a column of valid rows. In a DOUBLE, which holds small sums exactly in whatever order they are added up, it
--- takes half the place of a HUGEINT, and most of the time goes into fetching places.
-CREATE OR REPLACE TEMP MACRO sum_of(figure) AS CASE
-  WHEN getvariable('small_sums') THEN CAST(sum(CAST(figure AS DOUBLE)) AS HUGEINT)
-  ELSE CAST(sum(figure) AS HUGEINT)
-END;

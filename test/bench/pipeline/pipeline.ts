@@ -84,7 +84,7 @@ export async function benchPipeline(
   for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
-/** (a) and (b): the stage load beside one GROUP BY over the same file. */
+/** (a) and (b): the stage load beside one GROUP BY app_id, model over the same file. */
 async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
   const rows: string[][] = []
   for (const [name, identified] of [
@@ -106,7 +106,11 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
       rows.push([name, size, ...beside(scan, load)])
     })
   }
-  printTable(print, ['case', 'Parquet', 'GROUP BY s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'], rows)
+  printTable(
+    print,
+    ['case', 'Parquet', 'GROUP BY app_id, model s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'],
+    rows,
+  )
 }
 
 function beside(baseline: Measured, subject: Measured): string[] {
