@@ -39,7 +39,7 @@ type MeasuredRow = RankingRow & { readonly measure: string }
 /** One page of a ranking. */
 interface RankingPage<Row> {
   readonly rows: readonly Row[]
-  /** How many ranks the pages have together; that of an empty page says that it lies beyond them. */
+  /** How many ranks the pages have together. */
   readonly total: number
 }
 
@@ -49,7 +49,12 @@ export async function readRanking(
   query: RankingsQuery,
 ): Promise<RankingPage<RankingRow>> {
   const { rows, total } = await readMeasuredRanking(snapshot, query)
-  return { rows: rows.map(({ measure: _measure, ...row }) => row), total }
+  // An empty page does not say how many ranks are before it.
+  const isBeyond = rows.length === 0 && query.offset > 0
+  return {
+    rows: rows.map(({ measure: _measure, ...row }) => row),
+    total: isBeyond ? (await readMeasuredRanking(snapshot, { ...query, limit: 1, offset: 0 })).total : total,
+  }
 }
 
 /**

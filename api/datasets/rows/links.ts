@@ -43,12 +43,14 @@ function pageLinks(place: Place, total: number | undefined): string[] {
   const to = (target: PageOfList, relation: string) =>
     link(pinnedAddress({ ...place, question: turnTo(place.question, target) }), relation)
   const { limit, offset } = page
+  const last = total === undefined ? undefined : lastPage(page, total)
   const links: string[] = []
-  if (offset > 0) links.push(to({ limit, offset: 0 }, 'first'), to(pageBefore(page), 'prev'))
-  const last = total === undefined ? undefined : lastOffset(page, total)
-  if (last === undefined) return links
-  if (last > offset) links.push(to({ limit, offset: offset + limit }, 'next'))
-  return [...links, to({ limit, offset: last }, 'last')]
+  if (offset > 0) links.push(to({ limit, offset: 0 }, 'first'))
+  if (offset > 0 && total !== 0)
+    links.push(to(last && last.offset < offset ? last : pageBefore(page), 'prev'))
+  if (last && last.offset > offset) links.push(to({ limit, offset: offset + limit }, 'next'))
+  if (last) links.push(to(last, 'last'))
+  return links
 }
 
 type PageOfList = Pick<Page, 'limit' | 'offset'>
@@ -58,10 +60,14 @@ export function pageBefore({ limit, offset }: PageOfList): PageOfList {
   return offset < limit ? { limit: offset, offset: 0 } : { limit, offset: offset - limit }
 }
 
-/** Where the last page begins that can be reached by `next`; undefined for a page beyond the end of the list. */
-function lastOffset({ limit, offset, maxOffset }: Page, total: number): number | undefined {
-  if (offset >= total) return undefined
-  return offset + limit * Math.floor((Math.min(maxOffset, total - 1) - offset) / limit)
+/**
+ * The last page that `next` reaches from this one, or from the first if this one lies beyond the end; undefined for an
+ * empty list.
+ */
+function lastPage({ limit, offset, maxOffset }: Page, total: number): PageOfList | undefined {
+  if (total === 0) return undefined
+  const from = offset < total ? offset : 0
+  return { limit, offset: from + limit * Math.floor((Math.min(maxOffset, total - 1) - from) / limit) }
 }
 
 function turnTo(question: Question, { limit, offset }: PageOfList): Question {

@@ -29,6 +29,11 @@ afterAll(async () => {
   folders.removeAll()
 })
 
+async function ask(query: string) {
+  const { headers } = await api.get(`/datasets/app-rankings?${query}`, key)
+  return { link: headers.get('Link') ?? '', total: headers.get('X-Total-Count') }
+}
+
 describe('pages of GET /datasets/app-rankings', () => {
   it.each(['popular', 'trending'])(
     'of %s carry absolute ranks and meet without gap or overlap',
@@ -62,10 +67,6 @@ describe('pages of GET /datasets/app-rankings', () => {
   })
 
   it('say where the list ends, and never lead to an empty page', async () => {
-    const ask = async (query: string) => {
-      const response = await api.get(`/datasets/app-rankings?${query}`, key)
-      return { link: response.headers.get('Link') ?? '', total: response.headers.get('X-Total-Count') }
-    }
     const all = await ask('limit=50')
     expect(all.link).toMatch(/offset=50>; rel="next"/)
     expect(all.link).toMatch(/offset=100>; rel="last"/)
@@ -77,7 +78,16 @@ describe('pages of GET /datasets/app-rankings', () => {
     const end = await ask('limit=10&offset=10&category=entertainment')
     expect(end.link).not.toContain('rel="next"')
     expect(end.link).toMatch(/offset=10>; rel="last"/)
-    const beyond = await ask('limit=10&offset=20&category=entertainment')
-    expect(beyond.link).not.toMatch(/rel="(next|last)"/)
+  })
+
+  it('beyond the end tell how long the list is, and lead back to its last page', async () => {
+    const beyond = await ask('limit=10&offset=90&category=entertainment')
+    expect(beyond.total).toBe('20')
+    expect(beyond.link).toMatch(/offset=10>; rel="prev"/)
+    expect(beyond.link).toMatch(/offset=10>; rel="last"/)
+    expect(beyond.link).not.toContain('rel="next"')
+    const empty = await ask('limit=10&offset=90&category=coding')
+    expect(empty.total).toBe('0')
+    expect(empty.link).not.toMatch(/rel="(prev|next|last)"/)
   })
 })
