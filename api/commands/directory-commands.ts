@@ -16,7 +16,7 @@ import {
 import { changeConnection } from './directory-connection.ts'
 import { readAccount, readChanges, readOptions, SET_OPTIONS } from './directory-options.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
-import { eraseKept } from '../scim/groups/erase.ts'
+import { eraseHiddenGroups } from '../scim/groups/erase.ts'
 import { lastJob, showJob } from '../scim/jobs/job-store.ts'
 import { SYNC_LIMITS } from '../scim/directory/limits.ts'
 import { examine } from '../scim/directory/examine.ts'
@@ -55,7 +55,7 @@ const USAGE = {
 } as const
 
 // Each page would be too many lines for a directory of thousands.
-const TOLD_EVERY = 1000
+const REPORT_EVERY = 1000
 
 export const COMMANDS: Readonly<Record<string, DirectoryCommand>> = {
   set: {
@@ -128,7 +128,7 @@ function describeConnection({ members, schedule, gate, reach }: ConnectionWanted
 function prepareErase(args: readonly string[]): (dependencies: Dependencies) => Promise<void> {
   const account = readAccount(readOptions(args, ['account'], USAGE.erase), USAGE.erase)
   return async ({ store, clock, note }) => {
-    const { groups, members } = await eraseKept(store, account, clock())
+    const { groups, members } = await eraseHiddenGroups(store, account, clock())
     note(`Erased ${groups} groups and ${members} memberships that were kept of account "${account}".`)
   }
 }
@@ -205,14 +205,14 @@ async function runSync(accountId: string, options: SyncOptions, dependencies: De
 }
 
 function effectsOf({ environment, note }: Dependencies): SyncDependencies {
-  let told = false
-  const directoryAsked: SyncObserver['directoryAsked'] = (outcome) => {
+  let reported = false
+  const requestFinished: SyncObserver['requestFinished'] = (outcome) => {
     // Once: a directory that limits requests says so again and again, and may let a command wait for long.
-    if (outcome !== 'slow_down' || told) return
-    told = true
-    note('The directory asks to slow down: this takes as long as it says.')
+    if (outcome !== 'slow_down' || reported) return
+    reported = true
+    note('The directory limits requests (slow down): the sync waits as long as it demands.')
   }
-  return { environment, limits: SYNC_LIMITS, observer: { ...UNOBSERVED, directoryAsked } }
+  return { environment, limits: SYNC_LIMITS, observer: { ...UNOBSERVED, requestFinished } }
 }
 
 async function connectionOf(store: Store, account: string): Promise<Connection> {
@@ -226,10 +226,10 @@ function notConnected(account: string): OperatorError {
 }
 
 function reportProgress(note: (line: string) => void): SyncOptions['progress'] {
-  let told = 0
+  let reported = 0
   return (read, total) => {
-    if (read === told || (read < told + TOLD_EVERY && read !== total)) return
-    told = read
+    if (read === reported || (read < reported + REPORT_EVERY && read !== total)) return
+    reported = read
     note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)
   }
 }

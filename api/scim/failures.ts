@@ -1,6 +1,6 @@
-/** Why a sync fails: a closed set of causes, each with the one sentence that a job shows (CONTRACT 5). */
+/** Why a sync fails: a closed set of causes, each with the sentence that a job shows (CONTRACT 5). */
 
-/** The sentences; README.md beside this file lists them with what to do. */
+/** The sentences; README.md beside this file lists the remedies. */
 export const FAILURES = {
   connection_changed: 'The directory connection was changed or removed during the sync; nothing was changed.',
   token_unavailable: 'The token for the directory is not available to the service.',
@@ -20,7 +20,7 @@ export const FAILURES = {
 
 export type Failure = keyof typeof FAILURES
 
-/** A sync cannot go on. The message is for the log, never for the caller, and holds nothing secret. */
+/** Ends a sync. The message is for the log, never for the caller, and holds nothing secret. */
 export class SyncFailure extends Error {
   override readonly name = 'SyncFailure'
   readonly failure: Failure
@@ -31,7 +31,7 @@ export class SyncFailure extends Error {
   }
 }
 
-/** The cause that a stored text names; one that only a newer version of the service knows counts as internal. */
+/** The cause in a stored text; a cause of a newer version counts as internal. */
 export function readFailure(text: string): Failure {
   return isFailure(text) ? text : 'internal'
 }

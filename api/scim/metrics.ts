@@ -2,7 +2,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { SyncObserver } from './observer.ts'
 
-/** Upper bounds in seconds: from a small directory to the longest that a sync may take by default. */
+/** Upper bounds in seconds: from a small directory to the longest default sync. */
 const SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800]
 
 /** An observer that keeps the metrics of directory sync in `registry`. */
@@ -11,12 +11,12 @@ export function createScimMetrics(registry: Registry): SyncObserver {
     new Counter({ name, help, labelNames: [label], registers: [registry] })
   const jobs = counter(
     'scim_jobs_total',
-    'Sync jobs by how they ended: succeeded, or the cause of the failure.',
+    'Sync jobs by outcome: succeeded, or the cause of the failure.',
     'outcome',
   )
   const duration = new Histogram({
     name: 'scim_job_duration_seconds',
-    help: 'Time from the moment a sync job was taken in hand to its end.',
+    help: 'Time from the start of a sync job to its end.',
     buckets: SECONDS,
     registers: [registry],
   })
@@ -39,6 +39,6 @@ export function createScimMetrics(registry: Registry): SyncObserver {
       groups.inc({ change: 'written' }, written)
       groups.inc({ change: 'deleted' }, deleted)
     },
-    directoryAsked: (outcome) => requests.inc({ outcome }),
+    requestFinished: (outcome) => requests.inc({ outcome }),
   }
 }

@@ -3,22 +3,20 @@ import type { Failure } from './failures.ts'
 /** How a sync job ended. */
 type JobOutcome = 'succeeded' | Failure
 
-/** How one request to a directory ended: with an answer to judge, as something to try again, or as a failure. */
+/** The end of one request to a directory: an answer to assess, a retry, or a failure. */
 type RequestOutcome = 'answer' | 'slow_down' | 'transient' | Failure
 
-/** What directory sync tells of its work as it goes on. None of it may throw or take long. */
+/** Receives events of directory sync. No method may throw or take long. */
 export interface SyncObserver {
-  /** A job is over; `ms` is the time since this process took it in hand, if it was this process that had it. */
+  /** A job is over; `ms` is its time in this process, if it ran here. */
   jobFinished(job: { readonly outcome: JobOutcome; readonly ms?: number }): void
-  /** A sync wrote so many new or changed groups, and marked so many as deleted. */
+  /** A sync wrote new or changed groups, and marked others as deleted. */
   groupsChanged(groups: { readonly written: number; readonly deleted: number }): void
-  /** A request to a directory is over. */
-  directoryAsked(outcome: RequestOutcome): void
+  requestFinished(outcome: RequestOutcome): void
 }
 
-/** Nobody looks on. */
 export const UNOBSERVED: SyncObserver = {
   jobFinished: () => undefined,
   groupsChanged: () => undefined,
-  directoryAsked: () => undefined,
+  requestFinished: () => undefined,
 }

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of directory sync (CONTRACT 5). */
+/** The OpenAPI description of directory sync (CONTRACT 5). */
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, ParameterDescription, Tag } from '../openapi/operation.ts'
@@ -34,7 +34,7 @@ const membersSchema = z.object({
     .int()
     .nonnegative()
     .nullable()
-    .describe('Null while the directory has supplied no members of the group.'),
+    .describe('Null if the directory never supplied members of the group.'),
 })
 
 const PAGE: readonly ParameterDescription[] = [
@@ -59,17 +59,17 @@ const id = (description: string): ParameterDescription => ({
   schema: { type: 'string' },
 })
 
-const WRONG_PAGE = { description: 'Parameters are wrong; each is named.', content: ENVELOPE }
+const WRONG_PAGE = { description: 'Invalid parameters; the message names each.', content: ENVELOPE }
 
 export const SCIM_OPERATIONS = {
   start: {
     id: 'startScimSyncJob',
     tag: TAG,
-    summary: 'Starts a directory sync, or returns the one under way',
+    summary: 'Starts a directory sync, or returns the open one',
     examples: [{ path: SYNC_JOBS_PATH }, { path: SYNC_JOBS_PATH, withoutKey: true }],
     replies: {
       '202': {
-        description: 'The job; `Location` is where to poll it.',
+        description: 'The job; `Location` is its address for polling.',
         headers: ['Location', 'Retry-After'],
         content: { 'application/json': jobReplySchema },
       },

@@ -1,4 +1,4 @@
-/** Directory sync over HTTP (CONTRACT 5): jobs are started and read, and the groups they brought are listed. */
+/** Directory sync over HTTP (CONTRACT 5): starts and shows jobs, and lists the synced groups. */
 import type { Request } from 'express'
 import { z } from 'zod'
 import type { Caller, Handler, Reply } from '../http/call.ts'
@@ -27,17 +27,16 @@ const PAGE = {
 
 const POLL_AFTER_SECONDS = 2
 
-/** Our identifiers are in lower case; UUIDs may be written in either (RFC 9562, section 4). */
+/** Our ids are lower-case; UUIDs may be in either case (RFC 9562, section 4). */
 const idSchema = z.uuid().toLowerCase()
 
-/** What a path names by its id. */
 type Named = 'sync job' | 'group'
 
-/** The routes of directory sync; all of them need a management key. */
+/** The routes of directory sync; all need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
   const management = { access: 'management' } as const
   return [
-    // Whatever body a client sends along is not read.
+    // A request body is ignored.
     {
       ...management,
       method: 'POST',
@@ -134,7 +133,7 @@ function callerOf(reply: Reply): Caller {
   return caller
 }
 
-// What is no id of this service names nothing. It never reaches the store: PostgreSQL refuses texts with a NUL in them.
+// An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
 function idOf(request: Request, what: Named): string {
   const { data } = idSchema.safeParse(request.params['id'])
   if (data === undefined) throw unknown(what)

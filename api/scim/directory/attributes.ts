@@ -1,25 +1,25 @@
 /**
- * Attributes as directories send them: read as what they mean where that is clear, and left out where it is not, since
- * one odd entry must not stop a directory of thousands.
+ * Reads attributes as directories send them. Unclear values are left out: one odd entry must not stop a directory of
+ * thousands.
  */
 import { isObject, type JsonObject } from '../../untrusted/json.ts'
 
 const MAX_TEXT = 1024
-// PostgreSQL takes no more than 2704 bytes, all columns together, into an index.
+// PostgreSQL limits an index row to 2704 bytes over all its columns.
 const MAX_ID_BYTES = 1024
 
 const CONTROL_CHARACTER = /\p{Cc}/u
 
 /**
- * The attribute with this name, given in lower case; the names that a directory sends may be in any (RFC 7643, 2.1).
- * Undefined where it is missing or null.
+ * The attribute with this lower-case name; directories may send names in any case (RFC 7643, 2.1). Undefined if it is
+ * missing or null.
  */
 export function attribute(object: JsonObject, name: string): unknown {
   const value = Object.hasOwn(object, name) ? object[name] : otherwiseSpelled(object, name)
   return value ?? undefined
 }
 
-// Without an array of the names: an object may have a million of them.
+// No array of names: an object may have a million.
 function otherwiseSpelled(object: JsonObject, name: string): unknown {
   for (const key in object) {
     if (key.length === name.length && key.toLowerCase() === name) return object[key]
@@ -27,13 +27,13 @@ function otherwiseSpelled(object: JsonObject, name: string): unknown {
   return undefined
 }
 
-/** A list as a directory sends it: a single entry may stand without its brackets. */
+/** A list; directories may send a single entry without brackets. */
 export function asList(value: unknown): readonly unknown[] {
   if (value === undefined || value === null) return []
   return Array.isArray(value) ? value : [value]
 }
 
-/** An identifier: taken as it is, or not at all. */
+/** An identifier, unchanged, or undefined. */
 export function readIdentifier(value: unknown): string | undefined {
   const id = Number.isSafeInteger(value) ? String(value) : value
   if (typeof id !== 'string' || id === '' || id.length > MAX_ID_BYTES) return undefined
@@ -42,8 +42,8 @@ export function readIdentifier(value: unknown): string | undefined {
 }
 
 /**
- * Text in a form that every store keeps unchanged: well-formed, without control characters, at most 1024 long.
- * Undefined where there is none, or where it is a list or an object.
+ * Text that every store keeps unchanged: well-formed, without control characters, at most 1024 characters. Undefined
+ * for lists, objects and missing values.
  */
 export function readText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -56,19 +56,19 @@ function clean(text: string): string {
   return text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
 }
 
-// A slice keeps the whole text in memory.
+// A slice would keep the whole text in memory.
 function copyOf(slice: string): string {
   return Buffer.from(slice.toWellFormed()).toString()
 }
 
-/** A truth value, which some directories send as text; undefined where it is neither. */
+/** A boolean, which some directories send as text; undefined for anything else. */
 export function readFlag(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value
   const text = typeof value === 'string' ? value.toLowerCase() : undefined
   return text === 'true' ? true : text === 'false' ? false : undefined
 }
 
-/** The e-mail address among an object's attributes: `email`, or the primary one of `emails`, or the first. */
+/** The e-mail address of an object: `email`, or the primary one of `emails`, or the first. */
 export function readEmail(object: JsonObject): string | undefined {
   const single = readText(attribute(object, 'email'))
   if (single !== undefined) return single

@@ -1,10 +1,10 @@
-/** How accounts reach their directories: one connection per account, without its token. */
+/** The directory connections of accounts, at most one each. Tokens are not stored. */
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
 import { DEFAULT_GATE } from './connection-options.ts'
 import { MEMBER_MODES } from './connection-options.ts'
 
-/** Where the token is found when a sync needs it. */
+/** Where a sync reads the token. */
 const TOKEN_KINDS = ['env', 'file'] as const
 
 const flagSchema = z.number().transform((number) => number !== 0)
@@ -40,14 +40,14 @@ const connectionSchema = z
     },
     schedule: row.schedule,
     nextSyncAt: row.next_sync_at,
-    /** Changes with every `set`, so a sync can tell that it began under another connection. */
+    /** Changes with every `set`, so that a sync detects a changed connection. */
     updatedAt: row.updated_at,
   }))
 
 /** A connection; times are ISO 8601 UTC with milliseconds. */
 export type Connection = z.infer<typeof connectionSchema>
 
-/** What the operator says of a connection. */
+/** The connection as an operator sets it. */
 export type ConnectionWanted = Pick<
   Connection,
   'url' | 'token' | 'members' | 'reach' | 'gate' | 'schedule' | 'nextSyncAt'
@@ -79,7 +79,7 @@ const REMOVE = `
 const ADVANCE = `
   UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
 
-/** Sets the connection of the account with this name, in place of any former one; false without such an account. */
+/** Sets or replaces the connection of the account with this name; false without such an account. */
 export async function putConnection(
   store: Store,
   account: string,
@@ -100,12 +100,10 @@ export async function putConnection(
   })
 }
 
-/** The connection of the account with this id. */
 export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {
   return connectionOf(await queries.query(FIND, [accountId]))
 }
 
-/** The connection of the account with this name. */
 export async function findConnectionByName(
   queries: Queries,
   account: string,
@@ -113,12 +111,12 @@ export async function findConnectionByName(
   return connectionOf(await queries.query(FIND_BY_NAME, [account]))
 }
 
-/** All connections, by the name of their account. */
+/** All connections, ordered by account name. */
 export async function listConnections(queries: Queries): Promise<readonly Connection[]> {
   return z.array(connectionSchema).parse(await queries.query(LIST))
 }
 
-/** Keeps a connection as it is until the transaction ends; false when it is no longer what it was. */
+/** Locks a connection until the transaction ends; false if it has changed. */
 export async function holdConnection(
   queries: Queries,
   { accountId, updatedAt }: Connection,
@@ -126,25 +124,25 @@ export async function holdConnection(
   return (await queries.query(HOLD, [accountId, updatedAt])).length > 0
 }
 
-/** Removes the connection of the account with this name; its groups and jobs stay. False when there is none. */
+/** Removes the connection of the account with this name; its groups and jobs stay. False if there is none. */
 export async function removeConnection(queries: Queries, account: string): Promise<boolean> {
   return (await queries.query(REMOVE, [account])).length > 0
 }
 
-/** The connections whose scheduled sync is due, as rows: one that cannot be read must not hold up the others. */
+/** The connections with a due sync, as rows: one unreadable connection must not block the others. */
 export async function dueConnections(queries: Queries, now: Date): Promise<readonly unknown[]> {
   return await queries.query(DUE, [now.toISOString()])
 }
 
 /**
  * The connection of a row.
- * @throws {z.ZodError} when the row does not hold one.
+ * @throws {z.ZodError} if the row is invalid.
  */
 export function readConnection(row: unknown): Connection {
   return connectionSchema.parse(row)
 }
 
-/** Moves the schedule on; false when another process has done so, which then starts the sync. */
+/** Sets the next sync time; false if another process did, which then starts the sync. */
 export async function advanceSchedule(
   queries: Queries,
   { accountId, nextSyncAt }: Connection,

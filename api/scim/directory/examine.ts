@@ -8,8 +8,8 @@ import { firstPage } from './walk.ts'
 import { Warnings } from './warnings.ts'
 
 /**
- * Asks a directory for its first page of groups and tells what it found, as lines of `name: value`.
- * @throws {SyncFailure} when the directory gives no list of groups.
+ * Requests the first page of groups and describes it, as lines of `name: value`.
+ * @throws {SyncFailure} if the directory returns no list of groups.
  */
 export async function examine(
   connection: Connection,
@@ -40,7 +40,7 @@ export async function examine(
   }
 }
 
-// Where a sync would take them from: a list that was asked to leave members out says nothing of them.
+// Where a sync would read them: a list requested without members shows nothing about them.
 async function describeMembers(
   { members: mode }: Connection,
   groups: readonly RemoteGroup[],

@@ -1,15 +1,14 @@
-/** Groups requested one by one: whether they exist, and who their members are. */
+/** Requests groups one by one, for their members or their existence. */
 import { SyncFailure } from '../failures.ts'
 import { isOfReply, type Answer, type DirectoryClient } from './http/client.ts'
 import { groupCalled, readGroup, type RemoteGroup } from './messages.ts'
 import type { Warnings } from './warnings.ts'
 
-/** What a directory says of one group. */
 export type GroupById =
   | { readonly found: RemoteGroup }
-  /** The directory says that there is no such group. */
+  /** The directory answers that the group does not exist. */
   | 'gone'
-  /** It says something else, or nothing: that is no knowledge. */
+  /** Any other answer, or none: the group may exist. */
   | { readonly unknown: SyncFailure }
 
 interface ByIdOptions {
@@ -17,20 +16,19 @@ interface ByIdOptions {
   readonly warnings: Warnings
 }
 
-/** Requests one group by its id, with all patience: a sync needs its members. */
+/** Requests one group with all retries, since a sync needs its members. */
 export async function readGroupById({ client, warnings }: ByIdOptions, scimId: string): Promise<GroupById> {
   try {
     return assess(scimId, await client.get(pathOf(scimId)), warnings)
   } catch (error) {
-    // One that is too large ends the sync: it would be stored as it was for good.
+    // A group that is too large ends the sync: otherwise its stored members would never change again.
     if (isOfReply(error) && error.failure !== 'directory_too_large') return { unknown: error }
     throw error
   }
 }
 
 /**
- * Whether the groups with these ids exist: the ids of those that do; undefined where the directory does not say it of
- * each, and then no more of them are requested.
+ * The ids of the groups that exist; undefined, after the first such answer, if the directory does not answer for each.
  */
 export async function lookUpGroups(
   { client, warnings }: ByIdOptions,
@@ -54,25 +52,24 @@ function pathOf(scimId: string): string {
   return `/Groups/${encodeURIComponent(scimId)}`
 }
 
-// A directory may know lists alone, and answer any other path with whatever it has: that says nothing of the group.
+// A directory may serve lists alone and answer any other path arbitrarily: that is no evidence.
 function assess(scimId: string, { status, body }: Answer, warnings: Warnings): GroupById {
   if (status === 404 || status === 410) return 'gone'
-  if (status !== 200) return unknown(scimId, `is answered with status ${status}`)
+  if (status !== 200) return unknown(scimId, `status ${status}`)
   const group = readGroup(body, warnings)
   if (group?.scimId === scimId) return { found: group }
-  return unknown(
-    scimId,
-    group === undefined ? 'is answered with something else' : 'is answered with another group',
-  )
+  return unknown(scimId, group === undefined ? 'something that is not a group' : 'another group')
 }
 
 function unknown(scimId: string, what: string): GroupById {
   return {
-    unknown: new SyncFailure('directory_invalid_response', `${groupCalled(scimId)} ${what} by its id`),
+    unknown: new SyncFailure(
+      'directory_invalid_response',
+      `${groupCalled(scimId)}: the request by its id is answered with ${what}`,
+    ),
   }
 }
 
-/** Several workers on one queue. */
 export async function inParallel<Item>(
   items: readonly Item[],
   width: number,

@@ -1,43 +1,41 @@
-/** How often a request is tried, and how long it waits. */
 export interface Patience {
-  /** How often a request that failed by no fault of this service is tried in all. */
+  /** Total tries of a request, if it fails on the directory's side. */
   readonly tries: number
-  /** How often a request waits because the directory says so, and how long it waits at most each time. */
+  /** How often a request waits at the directory's demand, and the longest wait. */
   readonly slowDowns: number
   readonly slowDownMs: number
 }
 
-/** What one sync may cost. */
+/** Limits of one sync. */
 export interface SyncLimits extends Patience {
-  /** Bytes of one reply of the directory, as sent and as decoded. */
+  /** Bytes of one reply, both as sent and decoded. */
   readonly responseBytes: number
-  /** Values in one reply, and how deep they may stand in one another: memory and time grow with them, not with bytes. */
+  /** Values in one reply and their depth: memory and time grow with them, not with bytes. */
   readonly responseElements: number
   readonly responseDepth: number
-  /** Milliseconds to connect, and for one request as a whole, however slowly it drips. */
+  /** Milliseconds to connect, and for one whole request. */
   readonly connectMs: number
   readonly requestMs: number
-  /** The first pause between two tries. */
+  /** The first pause between two tries, in milliseconds. */
   readonly backoffMs: number
   /** Requests that a sync can do without. */
   readonly optional: Patience
-  /** Groups requested in one page: what every directory known to page allows. */
+  /** Groups requested per page: the largest size that every known paging directory allows. */
   readonly pageSize: number
   readonly pages: number
   readonly groups: number
   readonly membersPerGroup: number
   readonly members: number
-  /** Bytes of all groups and members together, as a sync keeps them. */
-  readonly keptBytes: number
-  /** Absent groups that are looked up one by one; above it, a second reading of the list has to confirm them. */
+  /** Bytes of all groups and members together in memory. */
+  readonly memoryBytes: number
+  /** Absent groups that are requested one by one; above it, a second reading of the list confirms them. */
   readonly lookUps: number
-  /** Requests at the same time where groups are requested one by one. */
+  /** Concurrent requests for single groups. */
   readonly parallel: number
 }
 
 const MIB = 1024 * 1024
 
-/** The limits in force unless a test brings its own. */
 export const SYNC_LIMITS: SyncLimits = {
   responseBytes: 64 * MIB,
   responseElements: 4_000_000,
@@ -54,7 +52,7 @@ export const SYNC_LIMITS: SyncLimits = {
   groups: 100_000,
   membersPerGroup: 100_000,
   members: 2_000_000,
-  keptBytes: 256 * MIB,
+  memoryBytes: 256 * MIB,
   lookUps: 100,
   parallel: 4,
 }

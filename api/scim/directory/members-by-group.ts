@@ -1,4 +1,4 @@
-/** The members of groups, requested group by group where the list of groups does not bring them. */
+/** Reads members group by group if the list of groups lacks them. */
 import { SyncFailure } from '../failures.ts'
 import type { MemberMode } from './connection-options.ts'
 import { inParallel, readGroupById } from './group-by-id.ts'
@@ -8,18 +8,18 @@ import { walkGroups, type WalkOptions } from './walk.ts'
 
 interface Completing {
   readonly members: MemberMode
-  /** Whether a sync goes on when the members of so many of all groups cannot be read. */
+  /** Whether a sync goes on if the members of `groups` of all groups are unreadable. */
   readonly mayMiss: (groups: number, all: number) => boolean
   readonly walking: WalkOptions
   readonly groups: RemoteGroups
-  /** Ids of the groups that are complete already. */
+  /** Ids of the groups that are complete. */
   readonly read: Set<string>
 }
 
 /**
- * Completes the members of the groups, as the connection says. Groups with members that cannot be read are without any,
- * so that they keep those that are stored.
- * @throws {SyncFailure} when there are too many of these.
+ * Completes the members of the groups by the connection's mode. Groups with unreadable members get none, so that their
+ * stored ones stay.
+ * @throws {SyncFailure} if too many are unreadable.
  */
 export async function completeMembers(options: Completing): Promise<void> {
   if (options.members === 'off') withoutMembers(options.groups, options.groups.ids())
@@ -50,8 +50,8 @@ async function readMembers({ walking, groups, read, mayMiss }: Completing): Prom
 }
 
 /**
- * Drops the groups that were deleted since they were listed, and gives those that the list still has: they exist,
- * whatever their own request says. Proxies answer 404 to a slash in an id, and some directories to every group.
+ * Drops groups that were deleted after the listing, and returns the listed ones: they exist, whatever their own request
+ * returns. Proxies answer 404 to a slash in an id, and some directories to every group.
  */
 async function dropDeleted(
   walking: WalkOptions,
@@ -75,7 +75,7 @@ function refuseTooMany(
 }
 
 function listedOnly(scimId: string): SyncFailure {
-  const detail = `${groupCalled(scimId)} is listed, and cannot be read by its id`
+  const detail = `${groupCalled(scimId)} is listed, but cannot be read by its id`
   return new SyncFailure('directory_invalid_response', detail)
 }
 

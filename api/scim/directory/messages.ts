@@ -1,4 +1,7 @@
-/** What a directory says, read leniently where directories differ and strictly where it matters (RFC 7643, 7644). */
+/**
+ * Parses SCIM messages (RFC 7643, 7644), leniently where directories differ and strictly where errors would delete
+ * groups.
+ */
 import { isObject } from '../../untrusted/json.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { SyncFailure } from '../failures.ts'
@@ -6,36 +9,36 @@ import { readReceivedMembers, type MemberList } from '../groups/members.ts'
 import { asList, attribute, readFlag, readIdentifier, readText } from './attributes.ts'
 import type { Warnings } from './warnings.ts'
 
-/** A group as the directory has it. */
+/** A group in the directory. */
 export interface RemoteGroup {
   /** The directory's `id`. */
   readonly scimId: string
   /** Its `externalId`, if it has one. */
   readonly externalId: string | null
   readonly displayName: string
-  /** Null where the reply did not speak of members at all, which is not the same as an empty list. */
+  /** Null if the reply has no member attribute, which differs from an empty list. */
   readonly members: MemberList | null
 }
 
 /** One page of a list of groups. */
 export interface Page {
   readonly groups: readonly RemoteGroup[]
-  /** Rows of the page, groups without a usable id included. */
+  /** Rows of the page, including groups without a usable id. */
   readonly rows: number
-  /** `totalResults`, where it is given and makes sense. */
+  /** `totalResults`, if it is valid. */
   readonly total: number | undefined
   readonly nextCursor: string | undefined
 }
 
-/** What a `ServiceProviderConfig` says of lists. */
+/** The paging options in a `ServiceProviderConfig`. */
 export interface PagingOffer {
-  /** Whether there is paging by cursor (RFC 9865). */
+  /** Whether the directory supports cursors (RFC 9865). */
   readonly cursor: boolean
-  /** The most rows that a page may have, where a limit is given. */
+  /** Maximum rows of a page, if the directory states it. */
   readonly maxPage: number | undefined
 }
 
-/** The `scimType` of every error that reading may meet (RFC 7644, 3.12; RFC 9865, 2.1). Others are not repeated. */
+/** Known `scimType` values (RFC 7644, 3.12; RFC 9865, 2.1). Others are not repeated in messages. */
 const SCIM_TYPES = new Set([
   'invalidFilter',
   'tooMany',
@@ -52,17 +55,17 @@ const SCIM_TYPES = new Set([
 
 /**
  * Reads one page of `GET /Groups`. Groups without a usable id are left out, with a warning.
- * @throws {SyncFailure} when this is no list of groups.
+ * @throws {SyncFailure} if it is not a list of groups.
  */
 export function readPage(body: unknown, warnings: Warnings): Page {
-  if (!isObject(body)) throw malformed('a list of groups is no object')
+  if (!isObject(body)) throw malformed('a list of groups is not an object')
   const total = readCount(attribute(body, 'totalresults'))
   const resources = attribute(body, 'resources')
-  // An empty list may leave `Resources` out (RFC 7644, 3.4.2), but then it has to say how many there are.
+  // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
   if (resources === undefined && total === undefined) {
     throw malformed('a list of groups has neither Resources nor totalResults')
   }
-  if (resources !== undefined && typeof resources !== 'object') throw malformed('Resources is no list')
+  if (resources !== undefined && typeof resources !== 'object') throw malformed('Resources is not a list')
   const rows = asList(resources)
   const groups: RemoteGroup[] = []
   for (const row of rows) {
@@ -73,12 +76,12 @@ export function readPage(body: unknown, warnings: Warnings): Page {
   return { groups, rows: rows.length, total, nextCursor: readCursor(attribute(body, 'nextcursor')) }
 }
 
-// Whatever else it is must not pass for none: the first page would be taken for the whole list.
+// An invalid cursor must not count as none: the first page would pass for the whole list.
 function readCursor(value: unknown): string | undefined {
   if (value === undefined || value === '') return undefined
   if (typeof value === 'string') return value
   if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
-  throw malformed('nextCursor of a list of groups is no text')
+  throw malformed('nextCursor of a list of groups is not text')
 }
 
 function readCount(value: unknown): number | undefined {
@@ -90,12 +93,12 @@ function nameOf(row: unknown): string {
   return (isObject(row) && readText(attribute(row, 'displayname'))) || 'without a name'
 }
 
-/** Reads one group; undefined where it has no usable id. */
+/** Reads one group; undefined without a usable id. */
 export function readGroup(body: unknown, warnings: Warnings): RemoteGroup | undefined {
   const row = isObject(body) ? body : {}
   const scimId = readIdentifier(attribute(row, 'id'))
   const displayName = readText(attribute(row, 'displayname'))?.trim()
-  // These two would climb out of the path they become part of.
+  // These two would climb out of the request path.
   if (scimId === undefined || scimId === '.' || scimId === '..') {
     return undefined
   }
@@ -107,12 +110,11 @@ export function readGroup(body: unknown, warnings: Warnings): RemoteGroup | unde
   return { scimId, externalId, displayName: displayName || scimId, members }
 }
 
-/** A group in a message for the log. */
+/** A group in log messages. */
 export function groupCalled(scimId: string): string {
   return `the group "${shorten(scimId)}"`
 }
 
-/** Reads a `ServiceProviderConfig`. */
 export function readPagingOffer(body: unknown): PagingOffer {
   const config = isObject(body) ? body : {}
   const [pagination, filter] = [attribute(config, 'pagination'), attribute(config, 'filter')]
@@ -126,7 +128,7 @@ export function readPagingOffer(body: unknown): PagingOffer {
   }
 }
 
-/** The `scimType` of an error reply, `expiredCursor` for instance. */
+/** The `scimType` of an error reply, such as `expiredCursor`. */
 export function scimTypeOf(body: unknown): string | undefined {
   const type = isObject(body) ? attribute(body, 'scimtype') : undefined
   return typeof type === 'string' && SCIM_TYPES.has(type) ? type : undefined

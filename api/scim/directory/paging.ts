@@ -1,15 +1,15 @@
-/** The ways in which a list of groups can be requested, from the best to the plainest. */
+/** The ways to request a list of groups, the best first. */
 import type { Query } from './http/client.ts'
 import type { PagingOffer } from './messages.ts'
 
-/** Sizes of pages that follow where a directory refuses a larger one, or where a larger one has too many bytes. */
+/** Fallback page sizes if a directory rejects a larger page, or its reply is too large. */
 const SMALLER_PAGES = [50, 10, 2]
 
 export interface PagingOptions {
   readonly offer: PagingOffer
-  /** Rows of a page that this service would like. */
+  /** Preferred rows per page. */
   readonly pageSize: number
-  /** Whether members are wanted with the groups. */
+  /** Whether to request members with the groups. */
   readonly withMembers: boolean
 }
 
@@ -19,12 +19,12 @@ export function waysToList({ offer, pageSize, withMembers }: PagingOptions): Que
   const sizes = [largest, ...SMALLER_PAGES.filter((size) => size < largest)].map(String)
   const cursor = [...sizes.map((count) => ({ cursor: '', count })), { cursor: '' }]
   const index = [...sizes.map((count) => ({ startIndex: '1', count })), { startIndex: '1' }]
-  // Some page by cursor and do not say so: only when requests by index fail is that tried.
+  // Some directories have cursors without announcing them: cursors are tried when index requests fail.
   const ways: Query[] = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
   return withMembers ? ways : ways.flatMap((way) => [{ ...way, excludedAttributes: 'members' }, way])
 }
 
-/** The query of the page behind one; undefined where there is none. */
+/** The query of the next page; undefined after the last one. */
 export function nextQuery(
   query: Query,
   { nextCursor, rows }: { readonly nextCursor: string | undefined; readonly rows: number },

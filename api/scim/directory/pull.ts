@@ -1,4 +1,4 @@
-/** Brings all groups of a directory together, and judges whether that was all of them. */
+/** Reads all groups of a directory, and decides whether the list is complete. */
 import { SyncFailure } from '../failures.ts'
 import type { DirectoryClient } from './http/client.ts'
 import { lookUpGroups } from './group-by-id.ts'
@@ -15,28 +15,28 @@ export interface PullOptions {
   readonly limits: SyncLimits
   readonly members: MemberMode
   readonly progress: Progress
-  /** Whether a sync goes on when the members of so many of all groups cannot be read. */
+  /** Whether a sync goes on if the members of `groups` of all groups are unreadable. */
   readonly mayMiss: (groups: number, all: number) => boolean
 }
 
-/** What a directory holds. */
+/** The content of a directory. */
 export interface Pulled {
   readonly groups: RemoteGroups
-  /** Whether a group that is not among them may count as deleted. */
+  /** Whether an absent group may count as deleted. */
   readonly complete: boolean
   readonly warnings: Warnings
-  /** Ids of groups that are in no list, and that the directory still has. */
+  /** Ids of groups that exist in the directory but in no list. */
   readonly unlisted: ReadonlySet<string>
   /**
-   * Looks at absent groups once more, so that none is deleted for having been overlooked. Gives whether those that are
-   * still absent may count as deleted.
+   * Checks absent groups again, so that an incomplete list deletes none. Returns whether the ones that are still absent
+   * may count as deleted.
    */
   readonly confirmAbsent: (scimIds: readonly string[]) => Promise<boolean>
 }
 
 /**
  * Reads all groups.
- * @throws {SyncFailure} when they cannot be read, or are provably not all of them.
+ * @throws {SyncFailure} if they are unreadable or provably incomplete.
  */
 export async function pull(options: PullOptions): Promise<Pulled> {
   const { client, limits, members } = options
@@ -62,7 +62,7 @@ export async function pull(options: PullOptions): Promise<Pulled> {
         ? await lookUpGroups({ client, warnings }, scimIds, limits.parallel)
         : undefined
       if (existing?.size === 0) return complete
-      // What only a second reading shows was overlooked; what neither reading shows is not shared with this service.
+      // Groups that only the second reading shows. A group in neither is not shared with this service.
       const overlooked = new RemoteGroups(limits)
       const isWhole = await readWholeList(walking, overlooked, ({ scimId }) => !groups.has(scimId))
       for (const group of overlooked.values()) groups.add(group)
@@ -77,15 +77,15 @@ export async function pull(options: PullOptions): Promise<Pulled> {
   }
 }
 
-/** How the directory pages; one that does not say so is requested by index. */
+/** The directory's paging options; without an answer it is requested by index. */
 export async function discoverPaging(client: DirectoryClient): Promise<PagingOffer> {
   const answer = await client.getOptional('/ServiceProviderConfig')
   return readPagingOffer(answer?.status === 200 ? answer.body : undefined)
 }
 
 /**
- * Reads the list into `groups`, a second time where the first one is doubtful. Gives whether it is provably whole.
- * @throws {SyncFailure} when it is provably not.
+ * Reads the list into `groups`, twice if the first reading is doubtful. Returns whether it is provably complete.
+ * @throws {SyncFailure} if it is provably incomplete.
  */
 async function readWholeList(
   walking: WalkOptions,
@@ -104,7 +104,7 @@ async function readWholeList(
     refuseIncomplete(end, { seen: seen.size, isSteady: seen.size === before })
   }
   if (end.repeats === 'full') {
-    const detail = `${end.groups} groups, and the directory gives the same ones for the next page, whatever the paging`
+    const detail = `${end.groups} groups, and the directory returns the same ones for the next page with any paging`
     throw new SyncFailure('directory_incomplete', detail)
   }
   if (end.groups === 0 && end.unusable > 0) {
@@ -113,17 +113,18 @@ async function readWholeList(
   return (end.total !== undefined || end.endStated) && end.unusable === 0
 }
 
-// Fewer groups than the total, or a total that moved during the walk: index paging skips rows when others go.
+// Fewer groups than the total, or a total that changed during the walk: index paging skips rows when others are
+// deleted.
 function isDoubtful({ total, groups, unusable, unsteady }: WalkEnd): boolean {
   return unsteady || (total !== undefined && groups + unusable < total)
 }
 
-// Rows that repeat others are no groups that are missing, where two walks bring all rows and the same groups.
+// Repeated rows are not missing groups, if two walks return all rows and the same groups.
 function refuseIncomplete(
   { total, rows, unusable }: WalkEnd,
   { seen, isSteady }: { readonly seen: number; readonly isSteady: boolean },
 ): void {
   if (total === undefined || seen + unusable >= total || (isSteady && rows >= total)) return
-  const detail = `${seen} different groups in two walks, where the directory counts ${total}`
+  const detail = `${seen} different groups in two walks, but the directory counts ${total}`
   throw new SyncFailure('directory_incomplete', detail)
 }

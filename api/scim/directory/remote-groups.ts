@@ -2,7 +2,7 @@ import { SyncFailure } from '../failures.ts'
 import type { SyncLimits } from './limits.ts'
 import { groupCalled, type RemoteGroup } from './messages.ts'
 
-/** The groups of a directory as a sync keeps them: each once, and all of them within its limits. */
+/** The groups of a directory in memory, each once, within the limits. */
 export class RemoteGroups {
   readonly #limits: SyncLimits
   readonly #groups = new Map<string, RemoteGroup>()
@@ -34,18 +34,18 @@ export class RemoteGroups {
   }
 
   /**
-   * Adds a group, in place of a former one with the same id.
-   * @throws {SyncFailure} when there is more of anything than a sync takes.
+   * Adds a group, or replaces the one with its id.
+   * @throws {SyncFailure} above a limit of a sync.
    */
   add(group: RemoteGroup): void {
     const former = this.#groups.get(group.scimId)
     if (former !== undefined) this.#count(former, -1)
     this.#groups.set(group.scimId, group)
     this.#count(group, 1)
-    const { groups, members, keptBytes, membersPerGroup } = this.#limits
+    const { groups, members, memoryBytes, membersPerGroup } = this.#limits
     if (this.size > groups) throw tooLarge(`more than ${groups} groups`)
     if (this.#members > members) throw tooLarge(`more than ${members} memberships`)
-    if (this.#bytes > keptBytes) throw tooLarge(`more than ${keptBytes} bytes of groups and members`)
+    if (this.#bytes > memoryBytes) throw tooLarge(`more than ${memoryBytes} bytes of groups and members`)
     if ((group.members?.count ?? 0) > membersPerGroup) {
       throw tooLarge(`${groupCalled(group.scimId)} has more than ${membersPerGroup} members`)
     }

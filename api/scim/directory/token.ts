@@ -1,9 +1,8 @@
-/** The token of a directory: read when a sync needs it, from where the connection says, and kept nowhere. */
+/** The token of a directory: read for each sync, never stored. */
 import { readFileSync, statSync } from 'node:fs'
 import type { Connection } from './connection-store.ts'
 import { SyncFailure } from '../failures.ts'
 
-/** The environment, as a parameter. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const OTHERS = 0o077
@@ -11,7 +10,7 @@ const TOKEN_FORM = /^[\x21-\x7e]+$/
 
 /**
  * The token that a connection names.
- * @throws {SyncFailure} `token_unavailable`, with a message that says what to mend and never shows the token.
+ * @throws {SyncFailure} `token_unavailable`; the message has the remedy and never the token.
  */
 export function readToken({ kind, source }: Connection['token'], environment: Environment): string {
   const token = (kind === 'env' ? environment[source] : readTokenFile(source))?.trim()
@@ -19,7 +18,7 @@ export function readToken({ kind, source }: Connection['token'], environment: En
   if (token === undefined || token === '') {
     throw new SyncFailure('token_unavailable', `The ${place} holds no token`)
   }
-  // Anything else could not stand in a header, and is most likely the wrong file.
+  // Anything else is invalid in a header, and most likely the wrong file.
   if (!TOKEN_FORM.test(token)) {
     throw new SyncFailure('token_unavailable', `The ${place} holds more than a token: one word is expected`)
   }

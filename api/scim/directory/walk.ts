@@ -1,6 +1,6 @@
 /**
- * Reads the list of groups to its end, in whatever way the directory pages: by index (RFC 7644, 3.4.2.4), by
- * cursor (RFC 9865) or not at all.
+ * Reads the list of groups to its end, with the directory's paging: by index (RFC 7644, 3.4.2.4), by cursor (RFC 9865)
+ * or none.
  */
 import { SyncFailure } from '../failures.ts'
 import { isOfReply, type Answer, type DirectoryClient, type Query } from './http/client.ts'
@@ -9,35 +9,35 @@ import { readPage, scimTypeOf, type Page, type PagingOffer, type RemoteGroup } f
 import { nextQuery, waysToList } from './paging.ts'
 import type { Warnings } from './warnings.ts'
 
-/** Called after each page: groups read so far, and how many there are where the directory says so. */
+/** Called after each page with the groups read so far, and the directory's total if it states one. */
 export type Progress = (read: number, total: number | undefined) => void
 
 export interface WalkOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
   readonly offer: PagingOffer
-  /** Whether members are wanted with the groups. */
+  /** Whether to request members with the groups. */
   readonly withMembers: boolean
   readonly progress: Progress
   readonly warnings: Warnings
 }
 
-/** How a walk ended. */
+/** The result of a walk. */
 export interface WalkEnd {
-  /** The last total the directory gave, if it gave any. */
+  /** The directory's last total, if any. */
   readonly total: number | undefined
-  /** Rows of the pages that brought something new, and the different groups among them. */
+  /** Rows of the pages with new groups, and the different groups among them. */
   readonly rows: number
   readonly groups: number
-  /** Rows that were no usable group. */
+  /** Rows without a usable group. */
   readonly unusable: number
-  /** Whether two pages gave different totals: groups came or went meanwhile, and rows may have been skipped. */
+  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   readonly unsteady: boolean
-  /** Whether the directory itself said that the last page was the last: a cursor walk that ended. */
+  /** Whether the directory marked the last page: a cursor walk that ended. */
   readonly endStated: boolean
   /**
-   * Whether the second page was the first one again, so that the directory may know no second one: `full` where the first
-   * page had as many rows as were wanted, which says nothing about the rest; `beyond` where it had more.
+   * Set if the second page repeats the first, so that the directory may lack paging. `full`: the first page had as many
+   * rows as requested, so there may be more; `beyond`: it had more than requested.
    */
   readonly repeats: 'full' | 'beyond' | undefined
 }
@@ -45,16 +45,16 @@ export interface WalkEnd {
 const RESTARTS = 2
 const FRUITLESS_PAGES = 20
 const CURSOR_LOST = new Set(['expiredCursor', 'invalidCursor'])
-// 501 is what RFC 7644 gives for an operation that is not supported; 400 is what others answer to the same.
+// 501 is RFC 7644's status for an unsupported operation; some directories answer 400 instead.
 const REFUSALS = new Set([400, 501])
 
-/** Why another way of asking has to be tried: a refusal, or a page with too many bytes. */
+/** Why another way is tried: a rejection, or a page that is too large. */
 type Refusal = Answer | SyncFailure
 type Outcome<Result> = { readonly end: Result } | { readonly refused: Refusal }
 
 /**
- * Walks over all groups and hands each to `add`, some of them several times.
- * @throws {SyncFailure} when the list cannot be read or does not end.
+ * Walks over all groups and passes each to `add`, some several times.
+ * @throws {SyncFailure} if the list is unreadable or endless.
  */
 export async function walkGroups(options: WalkOptions, add: (group: RemoteGroup) => void): Promise<WalkEnd> {
   let restarts = 0
@@ -72,7 +72,7 @@ function hasLostCursor(outcome: Outcome<WalkEnd>): boolean {
   return CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '')
 }
 
-/** The first page of groups, and the query that brought it. */
+/** The first page of groups and its query. */
 export async function firstPage(
   options: Omit<WalkOptions, 'progress'>,
 ): Promise<{ readonly page: Page; readonly way: Query }> {
@@ -82,7 +82,7 @@ export async function firstPage(
   })
 }
 
-/** Tries one way after the other, until a list comes that is not its own first page again and again. */
+/** Tries one way after the other, until a list does not repeat its first page. */
 async function tryWays<Result extends Pick<WalkEnd, 'repeats'>>(
   options: Omit<WalkOptions, 'progress'>,
   attempt: (way: Query) => Promise<Outcome<Result>>,
@@ -100,7 +100,7 @@ async function tryWays<Result extends Pick<WalkEnd, 'repeats'>>(
   throw refused instanceof SyncFailure ? refused : unexpected(refused)
 }
 
-// Where pages repeat each other, one page alone proves nothing; a page with too many bytes has to be a smaller one.
+// Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help.
 function mayHelp(way: Query, repeats: WalkEnd['repeats'], refused: Refusal | undefined): boolean {
   if (repeats === 'full' || refused instanceof SyncFailure) return 'count' in way
   return repeats === undefined || 'cursor' in way
@@ -108,7 +108,6 @@ function mayHelp(way: Query, repeats: WalkEnd['repeats'], refused: Refusal | und
 
 type Received = { readonly page: Page } | { readonly refused: Refusal }
 
-/** Requests a page of groups. */
 async function requestPage(
   { client, warnings }: Pick<WalkOptions, 'client' | 'warnings'>,
   query: Query,
@@ -148,10 +147,10 @@ async function walk(
   throw new SyncFailure('directory_too_large', `more than ${options.limits.pages} pages of groups`)
 }
 
-// A directory that ignores the parameter gives a first page like any other.
+// A directory that ignores the parameter returns a first page like any other.
 const NO_CURSORS: Answer = { status: 400, body: undefined }
 
-/** Once the total is reached, a page that cannot be had is none that is missing. */
+/** Once the total is reached, a failing page is not a missing one. */
 async function requestNext(
   options: WalkOptions,
   query: Query,
@@ -167,7 +166,7 @@ async function requestNext(
   }
 }
 
-/** Where a walk stands. */
+/** The position of a walk. */
 class Position {
   pages = 0
   rows = 0
@@ -177,7 +176,7 @@ class Position {
   #unusable = 0
   #unsteady = false
   #fruitless = 0
-  // Of this walk alone: on a second one, every row is known before.
+  // Of this walk alone: in a second walk every group is known.
   readonly #seen = new Set<string>()
   readonly #cursors = new Set<string>()
 
@@ -212,15 +211,15 @@ class Position {
     this.#unusable += page.rows - page.groups.length
   }
 
-  // As far as the total says that they are groups at all.
+  // Limited by the total, which counts groups only.
   #isUnusable({ groups, rows }: Page): boolean {
     return groups.length === 0 && rows > 0 && this.total !== undefined && this.rows + rows <= this.total
   }
 
   /**
-   * Whether the list ends with this page, which was requested by index. It goes on until a page brings nothing new, even
-   * past the total: in some directories the total is the size of the page. A short page that reaches the total ends it:
-   * some answer a request for a page past the end with a fault.
+   * Whether the list ends with this page, in paging by index. It goes on until a page has nothing new, even past the
+   * total, since in some directories the total is the page size. A short page that reaches the total ends it, since
+   * some directories fail on a page past the end.
    */
   isEnd(page: Page, query: Query): boolean {
     if (page.nextCursor !== undefined) return false

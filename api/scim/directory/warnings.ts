@@ -1,6 +1,6 @@
 import { shorten } from '../../untrusted/shorten.ts'
 
-/** What a sync reads otherwise than it was sent, or leaves out. */
+/** What a sync interprets or leaves out. */
 const SENTENCES = {
   group_without_id: 'without a usable id: left out, so nothing counts as deleted',
   member_without_id: 'with members that have no usable id: these are left out',
@@ -11,17 +11,17 @@ const SENTENCES = {
 
 export type Warning = keyof typeof SENTENCES
 
-/** The warnings of one sync, counted by groups, for its log and its dry run. */
+/** The warnings of one sync, counted by group, for its log and its dry run. */
 export class Warnings {
   readonly #groups = new Map<Warning, Set<string>>()
 
-  /** Notes a warning about the group with this id or name; the same group counts once. */
+  /** Adds a warning about the group with this id or name; a group counts once. */
   add(warning: Warning, group: string): void {
     const groups = this.#groups.get(warning) ?? new Set()
     this.#groups.set(warning, groups.add(group))
   }
 
-  /** One sentence a kind, with the number of groups and the first of them. */
+  /** One sentence per kind, with the number of groups and the first of them. */
   lines(): string[] {
     return [...this.#groups].map(([warning, groups]) => {
       const [first = ''] = groups

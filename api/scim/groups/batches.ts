@@ -1,15 +1,14 @@
-/** Many rows in few statements. */
 import type { Queries } from '../../store/store.ts'
 
 /** The values of one row, in the order of its columns. */
 export type Row = readonly (string | number | null)[]
 
-// A statement takes rows of one of these numbers, so that few different texts are ever prepared.
+// Batch sizes; few sizes mean few different statements to prepare.
 const SIZES = [100, 10, 1] as const
 
 /**
- * Runs a statement once per batch of rows. `sql` is given the text `($1, $2), ($3, $4)` that stands for the rows,
- * and the event loop gets its turn between two batches.
+ * Runs a statement per batch of rows. `sql` receives the placeholders of the rows, such as `($1, $2), ($3, $4)`. The
+ * event loop gets its turn between batches.
  */
 export async function inBatches(
   queries: Queries,

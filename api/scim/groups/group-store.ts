@@ -1,16 +1,15 @@
-/** The synced groups in the store: read for a sync, and listed for the account's administrators. */
+/** The synced groups in the store, for syncs and for the account's administrators. */
 import { z } from 'zod'
 import type { Queries } from '../../store/store.ts'
 import type { Member } from './members.ts'
 import type { LocalGroup } from '../sync/plan.ts'
 
-/** One page of a list. */
 export interface PageWanted {
   readonly limit: number
   readonly offset: number
 }
 
-/** A group as the account's administrators see it (CONTRACT 5); `external_id` is the directory's id. */
+/** A group for the account's administrators (CONTRACT 5); `external_id` is the directory's id. */
 export const groupRowSchema = z.object({
   id: z.string(),
   organization_id: z.string(),
@@ -27,8 +26,8 @@ export const memberRowSchema = z.object({
   active: z
     .union([z.boolean(), z.number().transform((flag) => flag !== 0)])
     .nullable()
-    .describe('Whether the directory lets the user in; null where it says nothing.'),
-  email: z.string().nullable().describe('Null where the directory says none.'),
+    .describe('Whether the user is active in the directory; null if it sends no value.'),
+  email: z.string().nullable().describe('Null if the directory sends none.'),
 })
 
 const memberIdSchema = memberRowSchema.pick({ id: true })
@@ -72,24 +71,23 @@ const MEMBER_IDS = 'SELECT member_id AS id FROM scim_members WHERE group_id = $1
 const ALL_MEMBERS = `
   SELECT member_id AS id, type, display_name, active, email FROM scim_members WHERE group_id = $1`
 
-/** All groups of an account, deleted ones included. */
+/** All groups of an account, including deleted ones. */
 export async function readLocalGroups(queries: Queries, accountId: string): Promise<readonly LocalGroup[]> {
   return z.array(localGroupSchema).parse(await queries.query(LOCAL_GROUPS, [accountId]))
 }
 
-/** The members of a group as they were last supplied. */
+/** The members of a group, as last supplied. */
 export async function readMembers(queries: Queries, groupId: string): Promise<readonly Member[]> {
   const rows = z.array(memberRowSchema).parse(await queries.query(ALL_MEMBERS, [groupId]))
   return rows.map(({ display_name: displayName, ...rest }) => ({ ...rest, displayName }))
 }
 
-/** The ids of these members alone. */
 export async function readMemberIds(queries: Queries, groupId: string): Promise<readonly string[]> {
   const rows = z.array(memberIdSchema).parse(await queries.query(MEMBER_IDS, [groupId]))
   return rows.map(({ id }) => id)
 }
 
-/** The groups of an account that its directory has, oldest first, and how many there are in all. */
+/** The current groups of an account, oldest first, and their total. */
 export async function listGroups(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
   const [count] = await queries.query(COUNT, [accountId])
   const rows = await queries.query(LIST, [accountId, limit, offset])
@@ -100,8 +98,8 @@ export async function listGroups(queries: Queries, accountId: string, { limit, o
 }
 
 /**
- * The members of a group of the account; undefined when it has no such group. The total is null when the
- * directory never supplied any members, so that "not known" does not read as "none".
+ * The members of a group of the account; undefined without such a group. The total is null if the directory never
+ * supplied members, so that "unknown" differs from "none".
  */
 export async function listMembers(
   queries: Queries,

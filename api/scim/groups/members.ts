@@ -1,17 +1,17 @@
-/** The members of a group, as the directory supplies them, and the digest by which two lists are compared. */
+/** The members of a group from the directory, and a digest to compare lists. */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { isObject } from '../../untrusted/json.ts'
 import { asList, attribute, readEmail, readFlag, readIdentifier, readText } from '../directory/attributes.ts'
 
-/** One member: a user or, unexpanded, another group. */
+/** One member: a user or a nested group. */
 export interface Member {
   /** The directory's id of the user or group. */
   readonly id: string
-  /** The directory's word for what it is, usually `User` or `Group`; null where it gives none. */
+  /** The directory's type, usually `User` or `Group`; null without one. */
   readonly type: string | null
   readonly displayName: string | null
-  /** Whether the directory lets the user in, and the e-mail address; null where it tells none. */
+  /** Whether the user is active in the directory, and the e-mail address; null without a value. */
   readonly active: boolean | null
   readonly email: string | null
 }
@@ -21,23 +21,23 @@ export interface MemberList {
   readonly count: number
   /** Equal for equal lists. */
   readonly digest: string
-  /** The memory that the list takes. */
+  /** Memory of the list. */
   readonly bytes: number
-  /** The members, sorted by id, each once. Kept as one text, since most lists only have their digest looked at. */
+  /** The members, sorted by id, each once. Stored as one text, since most lists need only the digest. */
   readonly read: () => readonly Member[]
 }
 
-/** What a directory sent as the members of a group. */
+/** A directory's members of a group. */
 export interface ReceivedMembers {
-  /** Null where nothing usable was supplied, which is not the same as an empty list. */
+  /** Null without usable members, which differs from an empty list. */
   readonly list: MemberList | null
-  /** Entries that were left out, having no usable id. */
+  /** Number of entries left out without a usable id. */
   readonly withoutId: number
-  /** Attributes that were left out, being of a wrong type. */
+  /** Number of attributes left out with a wrong type. */
   readonly oddAttributes: number
 }
 
-/** Reads the members of one group in a reply of the directory. */
+/** Reads the members of one group in a reply. */
 export function readReceivedMembers(value: unknown): ReceivedMembers {
   if (value === undefined || value === null) return { list: null, withoutId: 0, oddAttributes: 0 }
   if (typeof value !== 'object') return { list: null, withoutId: 0, oddAttributes: 1 }
@@ -53,13 +53,13 @@ export function readReceivedMembers(value: unknown): ReceivedMembers {
   return { list: isUnusable ? null : toMemberList(members), withoutId, oddAttributes }
 }
 
-/** SCIM 1.1 marks a member that was taken out by an operation, where others leave it out. */
+/** SCIM 1.1 marks removed members instead of omitting them. */
 function isRemoved(entry: unknown): boolean {
   return isObject(entry) && readText(attribute(entry, 'operation'))?.toLowerCase() === 'delete'
 }
 
 function readMember(entry: unknown, onOddAttribute: () => void): Member | undefined {
-  // Some directories give the ids alone, others the address alone, which ends in the id.
+  // Some directories send the ids alone, others the address alone, which ends in the id.
   const attributes = isObject(entry) ? entry : { value: entry }
   const id = readIdentifier(attribute(attributes, 'value')) ?? idOfReference(attribute(attributes, '$ref'))
   if (id === undefined) return undefined
@@ -79,7 +79,7 @@ function readMember(entry: unknown, onOddAttribute: () => void): Member | undefi
   }
 }
 
-// Without the lookbehind each of many slashes would be tried as the first, which takes the square of their number.
+// Without the lookbehind, a run of slashes takes quadratic time.
 const SLASHES_AT_END = /(?<!\/)\/+$/
 
 function idOfReference(reference: unknown): string | undefined {
@@ -93,16 +93,16 @@ function idOfReference(reference: unknown): string | undefined {
   }
 }
 
-/** Sorts the members, drops repeated ones and works out the digest. */
+/** Sorts the members, drops repeated ones and computes the digest. */
 export function toMemberList(members: readonly Member[]): MemberList {
   const unique = sortUnique(members)
-  // Most directories say no more than these three of a member.
+  // Most directories send only these three.
   const isShort = unique.every(({ active, email }) => active === null && email === null)
   const text = JSON.stringify(unique.flatMap(isShort ? shortRow : longRow))
   return {
     count: unique.length,
     digest: hash('sha256', text, 'base64url'),
-    // V8 keeps a text with other characters in two bytes each.
+    // V8 stores text with other characters in two bytes each.
     bytes: LATIN1.test(text) ? text.length : 2 * text.length,
     read: () => readRows(text, isShort ? 3 : 5),
   }
@@ -118,7 +118,7 @@ function longRow(member: Member) {
   return [...shortRow(member), member.active, member.email]
 }
 
-// By code units: the order has to be the same on every machine. Of repeated members the last one counts.
+// By code units, which give the same order on every machine. Of repeated members the last one counts.
 function sortUnique(members: readonly Member[]): readonly Member[] {
   const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
   return sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)

@@ -1,4 +1,4 @@
-/** The statements that write groups and their members, many rows at a time. */
+/** Writes groups and their members in batches. */
 import type { Queries } from '../../store/store.ts'
 import { inBatches, type Row } from './batches.ts'
 import type { Member } from './members.ts'
@@ -20,14 +20,13 @@ const DELETE_MEMBERS = (rows: string) => `
   DELETE FROM scim_members WHERE (group_id, member_id) IN (VALUES ${rows})`
 const DELETE_ALL_MEMBERS = 'DELETE FROM scim_members WHERE group_id = $1'
 
-/** A row of the table of groups. */
 export interface GroupRow extends Omit<LocalGroup, 'deleted'> {
   readonly accountId: string
   readonly updatedAt: string
   readonly deletedAt: string | null
 }
 
-/** Writes groups, over those that have the same id. */
+/** Inserts or updates groups by id. */
 export async function writeGroups(queries: Queries, groups: readonly GroupRow[]): Promise<void> {
   const rows = groups.map((group): Row => [
     group.id,
@@ -44,13 +43,12 @@ export async function writeGroups(queries: Queries, groups: readonly GroupRow[])
   await inBatches(queries, rows, WRITE_GROUPS)
 }
 
-/** A member of a group. */
 export interface Membership {
   readonly groupId: string
   readonly member: Member
 }
 
-/** Writes members, over those that are there. */
+/** Inserts or updates members. */
 export async function writeMembers(queries: Queries, memberships: readonly Membership[]): Promise<void> {
   const rows = memberships.map(({ groupId, member }): Row => {
     const { id, type, displayName, active, email } = member
@@ -59,7 +57,7 @@ export async function writeMembers(queries: Queries, memberships: readonly Membe
   await inBatches(queries, rows, WRITE_MEMBERS)
 }
 
-/** Deletes members; both ids of each. */
+/** Deletes members by both ids. */
 export async function deleteMembers(
   queries: Queries,
   members: readonly { readonly groupId: string; readonly memberId: string }[],
@@ -68,7 +66,6 @@ export async function deleteMembers(
   await inBatches(queries, rows, DELETE_MEMBERS)
 }
 
-/** Deletes all members of a group. */
 export async function emptyGroup(queries: Queries, groupId: string): Promise<void> {
   await queries.query(DELETE_ALL_MEMBERS, [groupId])
 }

@@ -1,4 +1,6 @@
-/** Finds running jobs that nobody runs: those of processes that are gone, whose heartbeat stands still, and our own. */
+/**
+ * Finds running jobs without a process: jobs of dead processes, with a stale heartbeat, and lost ones of this process.
+ */
 import type { Failure } from '../failures.ts'
 import { noticeFailure } from './failure-notice.ts'
 import { failJob, failAbandonedJob, listHeartbeats } from './job-store.ts'
@@ -10,32 +12,32 @@ type WatchDependencies = Pick<
   'store' | 'clock' | 'log' | 'heartbeat' | 'observer' | 'notify'
 >
 
-/** A process that runs jobs, as it knows itself. */
+/** A process that runs jobs. */
 export interface Runner {
-  /** Named in the row of each job that it has in hand. */
+  /** The id in the rows of its jobs. */
   readonly id: string
-  /** Whether it runs this job now. */
+  /** Whether it is running this job. */
   readonly runs: (jobId: string) => boolean
-  /** How a job of its own ended, where the store did not take it; undefined where it never began. */
+  /** The end of its own job that the store did not record; undefined if the job never began. */
   readonly endOf: (jobId: string) => Failure | undefined
-  /** Told that such an end has been recorded now. */
+  /** Called once such an end is recorded. */
   readonly forget: (jobId: string) => void
 }
 
-/** The part of a beat's pause by which a look may come early. */
+/** The share of a beat's pause by which a look may be early. */
 const EARLY = 0.1
 
 interface Observed {
   readonly heartbeat: number
-  /** How often it was seen at this number, each time a beat's pause after the time before. */
+  /** How often the heartbeat was seen at this number, a beat's pause apart. */
   readonly looks: number
   readonly lastLook: number
 }
 
 /**
- * A look at the running jobs; call it every now and then, though never while one is being taken in hand. A job of
- * another process whose heartbeat did not move over many looks is failed as interrupted. Looks count, not time:
- * neither the clock of another machine nor a machine that slept for a while makes a living job seem abandoned.
+ * Checks the running jobs; call it at intervals, but never while a job is being taken. A job of another process fails
+ * as interrupted if its heartbeat did not change over many looks. Looks are counted instead of time, so that clock
+ * differences and suspended machines do not make a living job seem abandoned.
  */
 export function watchAbandonedJobs(
   runner: Runner,
@@ -43,7 +45,7 @@ export function watchAbandonedJobs(
 ): () => Promise<void> {
   let observed = new Map<string, Observed>()
 
-  // The store failed when the job was taken, which it may have been all the same, or when its end was to be recorded.
+  // The store failed when the job was taken or when its end was to be recorded. It may have done either all the same.
   async function endOwn(id: string): Promise<void> {
     const failure = runner.endOf(id) ?? 'interrupted'
     const ended = await failJob(store, { id, runner: runner.id }, { failure, now: clock() })
@@ -64,7 +66,7 @@ export function watchAbandonedJobs(
 
   return async () => {
     const seen = new Map<string, Observed>()
-    // Before the answer, which takes now more and now less time.
+    // Before the query, which takes a varying time.
     const lookedAt = performance.now()
     for (const job of await listHeartbeats(store)) {
       if (job.runner === runner.id) {
@@ -85,7 +87,7 @@ function lookAgain(
   { lookedAt, beatMs }: { readonly lookedAt: number; readonly beatMs: number },
 ): Observed {
   if (before?.heartbeat !== heartbeat) return { heartbeat, looks: 0, lastLook: lookedAt }
-  // Several looks in quick succession are one; one that comes a little early is a look, or a whole beat would be lost.
+  // Looks in quick succession count as one. A slightly early look counts, since otherwise a whole beat would be lost.
   if (lookedAt - before.lastLook < beatMs * (1 - EARLY)) return before
   return { heartbeat, looks: before.looks + 1, lastLook: lookedAt }
 }

@@ -1,4 +1,4 @@
-/** What a service and the child process of a sync say to each other. */
+/** The messages between a service and the child process of a sync. */
 import { z } from 'zod'
 import { readFailure } from '../failures.ts'
 
@@ -14,12 +14,12 @@ export const toChildSchema = z.discriminatedUnion('kind', [
       accountId: z.string(),
     }),
     allowDeletions: z.boolean(),
-    keptBytes: z.number(),
+    memoryBytes: z.number(),
   }),
   z.object({ kind: z.literal('go_on'), pause: z.number() }),
 ])
 
-/** From the child. A pause is one that the directory asks for: it begins, and is over. */
+/** From the child. A pause that the directory demands begins and ends. */
 export const fromChildSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('pause'), pause: z.number() }),
   z.object({ kind: z.literal('paused'), pause: z.number() }),

@@ -3,7 +3,7 @@ import type { Queries } from '../../store/store.ts'
 import { findConnection } from '../directory/connection-store.ts'
 import { showJob, type Job } from './job-store.ts'
 
-/** Sends a notice of a failed job that nobody waits for, having been started by a schedule. */
+/** Sends a notice of a failed scheduled job, since nobody polls it. */
 export async function noticeFailure(store: Queries, job: Job, notify: Notify): Promise<void> {
   if (!job.scheduled) return
   const account = await accountOf(store, job)
@@ -16,7 +16,7 @@ export async function noticeFailure(store: Queries, job: Job, notify: Notify): P
   })
 }
 
-// Without its connection, or with the store away, the account is named by its id.
+// Without its connection or store, the account is named by its id.
 async function accountOf(store: Queries, { account_id: id }: Job): Promise<string> {
   const connection = await findConnection(store, id).catch(() => undefined)
   return connection?.account ?? id

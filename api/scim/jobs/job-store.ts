@@ -1,4 +1,4 @@
-/** Sync jobs in the store: at most one open job per account, and each step of its life one statement. */
+/** Sync jobs in the store: at most one open job per account; each transition is one statement. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
@@ -41,7 +41,7 @@ const COUNT = 'SELECT count(*) AS total FROM scim_sync_jobs WHERE account_id = $
 const LAST = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT 1`
 const NEXT = "SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1"
-// The clocks of several machines may differ; no job starts before it was made, or ends before it started.
+// Clocks of machines may differ, but no job may start before its creation or end before its start.
 const STARTED_AT = 'CASE WHEN created_at > $2 THEN created_at ELSE $2 END'
 const FINISHED_AT = 'CASE WHEN started_at > $2 THEN started_at ELSE $2 END'
 const TAKE = `
@@ -63,15 +63,15 @@ const FAIL_ABANDONED = `
   WHERE id = $1 AND status = 'running' AND heartbeat = $3 RETURNING ${COLUMNS}`
 
 // How long finished jobs can be read.
-const KEPT_MS = 90 * 86_400_000
+const RETENTION_MS = 90 * 86_400_000
 
-/** A running job, and the process that has it in hand. */
+/** A running job and its process. */
 export interface RunningJob {
   readonly id: string
   readonly runner: string
 }
 
-/** A job as its account sees it: all eight keys, always (CONTRACT 5). */
+/** A job for its account: always all eight keys (CONTRACT 5). */
 export function showJob({ failure, ...job }: Job) {
   return {
     id: job.id,
@@ -85,15 +85,11 @@ export function showJob({ failure, ...job }: Job) {
   }
 }
 
-/**
- * The open job of the account, or a new one where none is open; undefined when the account has no directory.
- * Forgets the jobs that finished 90 days ago.
- */
+/** The open job of the account, or a new one; undefined without a directory. Deletes jobs that finished 90 days ago. */
 export async function requestJob(store: Store, accountId: string, now: Date): Promise<Job | undefined> {
   return await store.transaction((queries) => requestJobWithin(queries, accountId, { now, scheduled: false }))
 }
 
-/** The same as part of a transaction. */
 export async function requestJobWithin(
   queries: Queries,
   accountId: string,
@@ -101,18 +97,18 @@ export async function requestJobWithin(
 ): Promise<Job | undefined> {
   const [connection] = await queries.query(HAS_CONNECTION, [accountId])
   if (connection === undefined) return undefined
-  await queries.query(FORGET, [accountId, new Date(now.getTime() - KEPT_MS).toISOString()])
+  await queries.query(FORGET, [accountId, new Date(now.getTime() - RETENTION_MS).toISOString()])
   const [open] = await queries.query(OPEN_JOB, [accountId])
   if (open !== undefined) return jobSchema.parse(open)
   return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString(), Number(scheduled)]))
 }
 
-/** The job with this id, if it is the account's. */
+/** The job with this id, if it belongs to the account. */
 export async function findJob(queries: Queries, accountId: string, id: string): Promise<Job | undefined> {
   return jobOf(await queries.query(FIND, [accountId, id]))
 }
 
-/** The jobs of an account, newest first, and how many there are in all. */
+/** The jobs of an account, newest first, and their total. */
 export async function listJobs(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
   const [count] = await queries.query(COUNT, [accountId])
   const rows = await queries.query(LIST, [accountId, limit, offset])
@@ -122,19 +118,18 @@ export async function listJobs(queries: Queries, accountId: string, { limit, off
   }
 }
 
-/** The newest job of the account. */
 export async function lastJob(queries: Queries, accountId: string): Promise<Job | undefined> {
   return jobOf(await queries.query(LAST, [accountId]))
 }
 
-/** Takes the oldest queued job in hand; undefined when there is none, or another process was quicker. */
+/** Takes the oldest queued job; undefined if there is none, or another process was faster. */
 export async function takeNextJob(queries: Queries, runner: string, now: Date): Promise<Job | undefined> {
-  // Looked for first: an UPDATE takes SQLite's write lock even where there is nothing to update.
+  // A SELECT first, since an UPDATE takes SQLite's write lock even without a row to change.
   const [next] = await queries.query(NEXT)
   return next === undefined ? undefined : await takeJob(queries, { ...idSchema.parse(next), runner }, now)
 }
 
-/** Takes this job in hand; undefined when it is no longer queued. */
+/** Takes this job; undefined if it is not queued any more. */
 export async function takeJob(
   queries: Queries,
   { id, runner }: RunningJob,
@@ -143,12 +138,12 @@ export async function takeJob(
   return jobOf(await queries.query(TAKE, [id, now.toISOString(), runner]))
 }
 
-/** Shows that the job's process lives; false when the job is no longer its own. */
+/** Advances the heartbeat of a job; false if the job belongs to another process. */
 export async function beat(queries: Queries, { id, runner }: RunningJob): Promise<boolean> {
   return (await queries.query(BEAT, [id, runner])).length > 0
 }
 
-/** Ends a job well; the caller has seen with `beat`, in the same transaction, that it is still its own. */
+/** Marks a job as succeeded; the caller has verified with `beat`, in the same transaction, that it owns the job. */
 export async function succeedJob(
   queries: Queries,
   id: string,
@@ -157,7 +152,7 @@ export async function succeedJob(
   await queries.query(SUCCEED, [id, now.toISOString(), synced, deleted])
 }
 
-/** Ends a job that went wrong; undefined when it is no longer its process's own. */
+/** Marks a job as failed; undefined if it belongs to another process. */
 export async function failJob(
   queries: Queries,
   { id, runner }: RunningJob,
@@ -171,7 +166,7 @@ export async function listHeartbeats(queries: Queries) {
   return z.array(heartbeatSchema).parse(await queries.query(BEATING))
 }
 
-/** Fails a job as interrupted; undefined when its heartbeat has moved on. */
+/** Marks a job as interrupted; undefined if its heartbeat has changed. */
 export async function failAbandonedJob(
   queries: Queries,
   { id, heartbeat }: Pick<z.infer<typeof heartbeatSchema>, 'id' | 'heartbeat'>,

@@ -1,6 +1,6 @@
 /**
- * The sync jobs of a service: takes queued ones in hand, starts scheduled ones and ends those whose process died.
- * Everything lies in the store, so several processes share the work and a restart loses none of it.
+ * The sync jobs of a service: runs queued and scheduled ones, and ends the ones of dead processes. All state is in the
+ * store, so that processes share the work and a restart loses nothing.
  */
 import { randomUUID } from 'node:crypto'
 import { watchAbandonedJobs } from './abandoned-jobs.ts'
@@ -10,24 +10,23 @@ import { runJob, UnrecordedEnd, type JobDependencies } from './run-job.ts'
 import { createSlots, HeldSlot } from './slots.ts'
 import { watchSchedules } from './scheduled-syncs.ts'
 
-/** Jobs that one slot can serve, all but one of them pausing: each keeps a process and what it has read. */
+/** Jobs per slot, all but one of them pausing: each holds a process and its data. */
 const JOBS_PER_SLOT = 8
 
 export interface SyncJobs {
   /** Starts to look for work. */
   begin(): void
-  /** The open job of the account, or a new one; undefined when the account has no directory (CONTRACT 5). */
+  /** The open job of the account, or a new one; undefined without a directory (CONTRACT 5). */
   request(accountId: string): Promise<Job | undefined>
-  /** Interrupts what is running and waits until that is recorded. */
+  /** Interrupts running jobs and waits until that is recorded. */
   close(): Promise<void>
 }
 
 interface JobsOptions {
-  /** Syncs of different accounts at the same time. */
+  /** Concurrent syncs of different accounts. */
   readonly concurrent: number
 }
 
-/** The jobs over a store. */
 export function createSyncJobs(dependencies: JobDependencies, { concurrent }: JobsOptions): SyncJobs {
   const { store, clock, log, heartbeat } = dependencies
   const stopping = new AbortController()
@@ -51,10 +50,10 @@ export function createSyncJobs(dependencies: JobDependencies, { concurrent }: Jo
   }
 
   function logFault(error: unknown): void {
-    log.error({ err: error }, 'sync jobs could not be looked after')
+    log.error({ err: error }, 'sync jobs could not be checked')
   }
 
-  // One look at a time, and at most one to follow: two at once could take more jobs than may run.
+  // One look at a time, and at most one queued: two at once could take too many jobs.
   function wake(): void {
     if (waiting) return
     waiting = true
@@ -81,7 +80,7 @@ export function createSyncJobs(dependencies: JobDependencies, { concurrent }: Jo
   }
 }
 
-// Who runs jobs in this process: named in the row of each job that it has in hand.
+// The identity of this process in the rows of its jobs.
 function createRunner(
   dependencies: JobDependencies,
   { signal, concurrent, onFree }: JobsOptions & { readonly signal: AbortSignal; readonly onFree: () => void },
@@ -109,7 +108,7 @@ function createRunner(
     endOf: (jobId: string) => unrecorded.get(jobId),
     forget: (jobId: string) => void unrecorded.delete(jobId),
     hasUnrecorded: () => unrecorded.size > 0,
-    /** Takes a queued job in hand, if there is one and a slot for it. */
+    /** Takes a queued job, if there is one and a free slot. */
     async takeNext(): Promise<boolean> {
       if (signal.aborted || running.size >= concurrent * JOBS_PER_SLOT || !slots.tryTake()) return false
       const slot = new HeldSlot(slots, onFree)

@@ -1,4 +1,3 @@
-/** A sync in a child process. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { StoreSettings } from '../../store/open-store.ts'
@@ -11,9 +10,9 @@ import type { RunSync, SyncReport } from './run-in-process.ts'
 const PROGRAM = fileURLToPath(new URL('sync-child.ts', import.meta.url))
 
 const MIB = 1024 * 1024
-/** The part of the memory that groups and members may take; the rest is for reading and writing them. */
-const KEPT_PART = 3
-/** Characters of what a child says at its end that are kept for the log. */
+/** The share of the memory for groups and members; the rest is for reading and writing them. */
+const MEMORY_SHARE = 3
+/** Characters of a child's last output that are logged. */
 const LAST_WORDS = 4000
 
 interface ChildOptions {
@@ -23,7 +22,7 @@ interface ChildOptions {
   readonly memoryMib: number
 }
 
-/** Runs each sync in a process of its own. When that has no memory left, the directory is too large. */
+/** Runs each sync in a process of its own. If that runs out of memory, the directory is too large. */
 export function runInChild({ store, environment, memoryMib }: ChildOptions): RunSync {
   return async (task, options, { observer = UNOBSERVED }) => {
     options.signal.throwIfAborted()
@@ -47,7 +46,7 @@ export function runInChild({ store, environment, memoryMib }: ChildOptions): Run
         store: DATABASE_URL === undefined ? { DATA_DIR } : { DATA_DIR, DATABASE_URL },
         task,
         allowDeletions: options.allowDeletions,
-        keptBytes: (memoryMib * MIB) / KEPT_PART,
+        memoryBytes: (memoryMib * MIB) / MEMORY_SHARE,
       })
       return await Promise.race([report, ended.then((how) => Promise.reject(endOf(how, memoryMib)))])
     } catch (error) {
@@ -60,7 +59,7 @@ export function runInChild({ store, environment, memoryMib }: ChildOptions): Run
   }
 }
 
-/** Answers the child until it says how the sync ended. */
+/** Answers the child until it reports the end of the sync. */
 function converse(child: ChildProcess, options: SyncOptions, observer: SyncObserver): Promise<SyncReport> {
   const pauses = new Map<number, () => void>()
   const { whilePausing = (pause) => pause() } = options
@@ -78,7 +77,7 @@ function converse(child: ChildProcess, options: SyncOptions, observer: SyncObser
           pauses.delete(message.pause)
           return
         case 'requested':
-          return observer.directoryAsked(message.outcome)
+          return observer.requestFinished(message.outcome)
         case 'done':
           return resolve(message.report)
         case 'failed':
@@ -86,13 +85,13 @@ function converse(child: ChildProcess, options: SyncOptions, observer: SyncObser
       }
     }
     child.on('message', (message) => answer(fromChildSchema.parse(message)))
-    // A pause that nobody waits for any more gives its slot back.
+    // A pause of a dead child returns its slot.
     child.once('close', () => pauses.forEach((end) => end()))
   })
 }
 
 function send(child: ChildProcess, message: ToChild): void {
-  // A child that has just ended is noticed by its end.
+  // The close event reports a child that has just ended.
   if (child.connected) child.send(message, () => undefined)
 }
 
@@ -102,7 +101,7 @@ function keepLastWords(child: ChildProcess): () => string {
   return () => words
 }
 
-// V8 says so before it aborts; the system kills without a word.
+// V8 prints this before it aborts; the operating system kills silently.
 const WITHOUT_MEMORY = /out of memory|Allocation failed|SIGKILL/i
 
 function endOf(how: string, memoryMib: number): SyncFailure {

@@ -1,4 +1,4 @@
-/** A sync in this very process, from the directory to the store. */
+/** Runs a sync in this process, from the directory to the store. */
 import type { Queries, Store } from '../../store/store.ts'
 import type { Clock } from '../../http/call.ts'
 import { workOf } from '../sync/apply.ts'
@@ -13,19 +13,18 @@ import {
 } from '../sync/sync.ts'
 import { beat, succeedJob, type RunningJob } from './job-store.ts'
 
-/** A job that is to be run. */
 interface SyncTask {
   readonly running: RunningJob
   readonly accountId: string
 }
 
-/** What a sync came to. */
+/** The result of a sync. */
 export interface SyncReport {
   /** Groups present after it, deleted by it and written by it. */
   readonly synced: number
   readonly deleted: number
   readonly changed: number
-  /** Whether what the directory does not name counted as deleted. */
+  /** Whether absent groups counted as deleted. */
   readonly complete: boolean
   readonly warnings: readonly string[]
 }
@@ -36,8 +35,8 @@ interface StoreDependencies extends SyncDependencies {
 }
 
 /**
- * Runs a sync and marks its job as succeeded, in one step with the last of what it writes.
- * @throws {SyncFailure} when the sync cannot go on.
+ * Runs a sync and marks its job as succeeded, in one transaction with its last writes.
+ * @throws {SyncFailure} if the sync fails.
  */
 export type RunSync = (
   task: SyncTask,
@@ -67,8 +66,8 @@ async function finish(
   const staged = await stageMembers(store, work.changes, { accountId: connection.accountId, now, hold })
   return await store.longTransaction(async (queries) => {
     await carryOut(queries, connection, { work, staged, now })
-    // Only now, since it locks the row of the job: until here the heart went on beating, so that nobody ends the job
-    // as abandoned. If somebody did, all of this is undone.
+    // Last, since it locks the row of the job: until here the heartbeat must not stop. If another process ended the job
+    // as abandoned, everything is rolled back.
     if (!(await beat(queries, running))) throw lostJob()
     const counts = { synced: plan.present, deleted: plan.deletions.length }
     await succeedJob(queries, running.id, { ...counts, now: clock() })
@@ -76,7 +75,7 @@ async function finish(
   })
 }
 
-/** The failure of a job that is another process's by now. */
+/** The failure of a job that another process ended. */
 export function lostJob(): SyncFailure {
   return new SyncFailure('interrupted', 'another process ended this job as abandoned')
 }

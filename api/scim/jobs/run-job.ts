@@ -1,4 +1,4 @@
-/** One job from the moment it was taken in hand to its end. */
+/** Runs one job from its start to its end. */
 import type { Clock } from '../../http/call.ts'
 import type { Notify } from '../../process/webhook.ts'
 import type { Log } from '../../process/log.ts'
@@ -10,15 +10,13 @@ import { UNOBSERVED } from '../observer.ts'
 import type { SyncDependencies, SyncOptions } from '../sync/sync.ts'
 import { lostJob, type RunSync } from './run-in-process.ts'
 
-/** The heartbeat of running jobs. */
 export interface Heartbeat {
   /** Pause between two heartbeats. */
   readonly beatMs: number
-  /** How many such pauses a heartbeat may stand still before its process counts as abandoned. */
+  /** After how many such pauses without a heartbeat a process counts as dead. */
   readonly missedBeats: number
 }
 
-/** The heartbeat in force unless a test brings its own. */
 export const HEARTBEAT: Heartbeat = { beatMs: 2000, missedBeats: 8 }
 
 export interface JobDependencies extends SyncDependencies {
@@ -26,15 +24,15 @@ export interface JobDependencies extends SyncDependencies {
   readonly clock: Clock
   readonly log: Log
   readonly heartbeat: Heartbeat
-  /** How a sync is run: in this process or in another one. */
+  /** Runs a sync, in this process or another one. */
   readonly runSync: RunSync
-  /** Hears of failed scheduled syncs. */
+  /** Receives failed scheduled syncs. */
   readonly notify?: Notify
-  /** Milliseconds that a sync may take in all. */
+  /** Maximum milliseconds of a sync. */
   readonly syncMs: number
 }
 
-/** A job has ended badly, and the store did not take it: the job is open there until somebody tries again. */
+/** A job failed, but the store did not record it: it stays open until a retry. */
 export class UnrecordedEnd extends Error {
   override readonly name = 'UnrecordedEnd'
   readonly failure: Failure
@@ -46,8 +44,8 @@ export class UnrecordedEnd extends Error {
 }
 
 /**
- * Runs a job that `runner` has taken in hand, and records how it ends.
- * @throws {UnrecordedEnd} when the store fails at that.
+ * Runs a job that `runner` has taken, and records its end.
+ * @throws {UnrecordedEnd} if the store does not record it.
  */
 export async function runJob(
   job: Job,
@@ -80,7 +78,7 @@ export async function runJob(
     const level = fault.failure === 'internal' ? 'error' : 'warn'
     log[level]({ ...about, failure: fault.failure, err: fault }, 'directory sync failed')
     const ended = await recordFailure(running, fault.failure, dependencies)
-    // One that another process ended as abandoned was counted there.
+    // A job that another process ended as abandoned was counted there.
     if (ended !== undefined) {
       observer.jobFinished({ outcome: fault.failure, ms: performance.now() - start })
       if (notify !== undefined) await noticeFailure(store, ended, notify)
@@ -109,7 +107,7 @@ function keepBeating(
   const beatOnce = async () => {
     try {
       if (await beat(store, running)) return
-      // A child process may have ended the job well, and its word of that be on the way.
+      // A child process may have recorded success just before its message arrives.
       const job = await findJob(store, accountId, running.id)
       if (job?.status !== 'succeeded') ending.abort(lostJob())
     } catch (error) {

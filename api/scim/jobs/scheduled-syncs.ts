@@ -3,10 +3,7 @@ import { advanceSchedule, dueConnections, readConnection } from '../directory/co
 import { requestJobWithin } from './job-store.ts'
 import type { JobDependencies } from './run-job.ts'
 
-/**
- * Requests the jobs whose time has come; call it every now and then. Of several processes one does, and moments
- * that were missed while none ran come as one.
- */
+/** Requests due jobs; call it at intervals. Of several processes one does; several missed times give one job. */
 export function watchSchedules({
   store,
   clock,
@@ -18,7 +15,7 @@ export function watchSchedules({
     const connection = readConnection(row)
     const { accountId, schedule } = connection
     const next = schedule === null ? undefined : schedules(schedule).next(clock())
-    // In one step: a process that ends in between would lose the sync.
+    // In one transaction: a process that dies in between would lose the sync.
     await store.transaction(async (queries) => {
       if (await advanceSchedule(queries, connection, next))
         await requestJobWithin(queries, accountId, { now: clock(), scheduled: true })
@@ -36,7 +33,7 @@ export function watchSchedules({
   }
 }
 
-// Reading an expression leaves a task in node-cron's registry: once for each is enough.
+// node-cron registers a task for every parsed expression, so each is parsed once.
 function rememberSchedules(): (expression: string) => CronSchedule {
   const known = new Map<string, CronSchedule>()
   return (expression) => {

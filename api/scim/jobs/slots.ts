@@ -1,14 +1,12 @@
-/** Slots for syncs that work at the same time. A sync that waits for its directory gives its slot to another one. */
+/** Slots for concurrent syncs. A sync that waits for its directory lends its slot to another one. */
 
 export interface Slots {
-  /** Takes a slot if one is free, and nobody waits for one. */
+  /** Takes a slot if one is free and nobody waits. */
   tryTake(): boolean
-  /** Waits for a slot. */
   take(): Promise<void>
   release(): void
 }
 
-/** So many slots. */
 export function createSlots(count: number): Slots {
   let free = count
   const waiting: (() => void)[] = []
@@ -30,7 +28,7 @@ export function createSlots(count: number): Slots {
   }
 }
 
-/** The slot of one sync that has taken it. */
+/** The slot of one sync. */
 export class HeldSlot {
   readonly #slots: Slots
   readonly #onFree: () => void
@@ -45,7 +43,7 @@ export class HeldSlot {
     this.#onFree = onFree
   }
 
-  /** Gives the slot away while the sync does nothing but pause, and takes it back afterwards. */
+  /** Frees the slot while the sync only pauses, and takes it back afterwards. */
   readonly whilePausing = async <Result>(pause: () => Promise<Result>): Promise<Result> => {
     this.#pauses += 1
     this.#giveAway()
@@ -57,7 +55,6 @@ export class HeldSlot {
     }
   }
 
-  /** The sync is over. */
   end(): void {
     this.#hasEnded = true
     this.#giveAway()
@@ -65,7 +62,7 @@ export class HeldSlot {
 
   async #takeBack(): Promise<void> {
     if (this.#isHeld || this.#hasEnded) return
-    // Several requests of one sync share its slot.
+    // Concurrent requests of one sync share its slot.
     this.#taking ??= this.#take()
     await this.#taking
   }

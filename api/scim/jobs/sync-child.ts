@@ -1,6 +1,6 @@
 /**
- * Entry of the child process of one sync. What a directory sends is read here, under a memory limit of its own, so that
- * it neither stalls nor ends the service.
+ * Entry point of the child process of one sync. Replies of directories are parsed here, under a memory limit, so that
+ * they neither stall nor crash the service.
  */
 import { openStore } from '../../store/open-store.ts'
 import { SYNC_LIMITS } from '../directory/limits.ts'
@@ -18,16 +18,16 @@ process.on('message', (message) => {
   else pauses.get(received.pause)?.()
 })
 
-// Sent to all processes of a terminal or a unit: the service ends its children itself.
+// Terminals and systemd signal all processes: the service ends its children itself.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => undefined)
-// The service is gone, and nobody would hear of the end.
+// The service is gone.
 process.on('disconnect', () => process.exit(1))
 
 async function run({
   store: settings,
   task,
   allowDeletions,
-  keptBytes,
+  memoryBytes,
 }: ToChild & { kind: 'task' }): Promise<void> {
   try {
     const store = await openStore(settings, new Date())
@@ -41,8 +41,8 @@ async function run({
       store,
       clock: () => new Date(),
       environment: process.env,
-      limits: { ...SYNC_LIMITS, keptBytes },
-      observer: { ...UNOBSERVED, directoryAsked: (outcome) => send({ kind: 'requested', outcome }) },
+      limits: { ...SYNC_LIMITS, memoryBytes },
+      observer: { ...UNOBSERVED, requestFinished: (outcome) => send({ kind: 'requested', outcome }) },
     })
     send({ kind: 'done', report })
     await store.close()

@@ -1,4 +1,4 @@
-/** A sync in the operator's own process, under the same rule as the service's: one job per account at a time. */
+/** Runs a sync in the operator's process, under the service's rule: one job per account at a time. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../http/errors.ts'
@@ -11,7 +11,7 @@ interface NowDependencies extends JobDependencies {
   readonly note: (line: string) => void
 }
 
-/** Runs a sync of the account, after any that is under way elsewhere, and resolves to its finished job. */
+/** Runs a sync of the account, after any open one, and resolves to its finished job. */
 export async function syncNow(
   accountId: string,
   options: SyncOptions,
@@ -19,7 +19,7 @@ export async function syncNow(
 ): Promise<Job> {
   const { store, clock, note, heartbeat } = dependencies
   const runner = randomUUID()
-  // It looks only while it runs nothing, and ends with its own job.
+  // Checks for abandoned jobs only while it runs none.
   const itself = { id: runner, runs: () => false, endOf: () => undefined, forget: () => undefined }
   const endAbandonedJobs = watchAbandonedJobs(itself, dependencies)
   let waitedFor: string | undefined
@@ -32,7 +32,7 @@ export async function syncNow(
       await runJob(job, runner, options, dependencies)
       return (await findJob(store, accountId, job.id)) ?? job
     }
-    if (open.id !== waitedFor) note(`Job ${open.id} is under way in another process; waiting for its end.`)
+    if (open.id !== waitedFor) note(`Job ${open.id} is running in another process; waiting for its end.`)
     waitedFor = open.id
     await endAbandonedJobs()
     await sleep(heartbeat.beatMs)

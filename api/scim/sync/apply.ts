@@ -1,4 +1,4 @@
-/** Carries a plan out. Runs inside the transaction that also ends the job, so that all of it holds or none. */
+/** Applies a plan, in the transaction that also ends the job. */
 import { randomUUID } from 'node:crypto'
 import type { Queries } from '../../store/store.ts'
 import { readMembers } from '../groups/group-store.ts'
@@ -12,15 +12,15 @@ import {
   type Membership,
 } from '../groups/write-groups.ts'
 
-// Rows of members are made for so many groups at a time: all at once would take more memory than all else of a sync.
+// Groups per batch of member rows: all at once would take more memory than the rest of a sync.
 const GROUPS_AT_ONCE = 500
 
-/** A change, and the id of its group, new ones included. */
+/** A change with the id of its group, which a new group has too. */
 export type IdentifiedChange = Change & { readonly id: string }
 
-/** What is to be written. */
+/** The rows to write. */
 export interface Work {
-  /** In the order of the indexes, which are then written from one end to the other. */
+  /** In index order, so that the indexes are written sequentially. */
   readonly changes: readonly IdentifiedChange[]
   readonly deletions: readonly LocalGroup[]
 }
@@ -28,17 +28,16 @@ export interface Work {
 interface ApplyOptions {
   readonly accountId: string
   readonly now: Date
-  /** Ids of the groups whose members are in the store already. */
+  /** Ids of the groups with staged members. */
   readonly staged: ReadonlySet<string>
 }
 
-/** The work of a plan. */
 export function workOf({ changes, deletions }: Plan): Work {
   const identified = changes.map((change) => ({ ...change, id: change.local?.id ?? randomUUID() }))
   return { changes: identified.toSorted((a, b) => (a.id < b.id ? -1 : 1)), deletions }
 }
 
-/** Writes what the plan changes and nothing else. Deleted groups keep their row and their members. */
+/** Writes only what the plan changes. Deleted groups keep their row and their members. */
 export async function applyWork(
   queries: Queries,
   { changes, deletions }: Work,
@@ -57,7 +56,7 @@ export async function applyWork(
   }
 }
 
-/** The row of a group as the directory has it now. */
+/** The row of a group in its new state. */
 export function changedRow(
   { id, local, remote, withMembers }: IdentifiedChange,
   accountId: string,
@@ -80,12 +79,12 @@ export function changedRow(
   }
 }
 
-/** The row of a local group that is not shown. */
+/** The row of a deleted group. */
 export function deletedRow(group: LocalGroup, accountId: string, time: string): GroupRow {
   return { ...group, accountId, updatedAt: time, deletedAt: time }
 }
 
-// Of a list that changed only what differs is written: one person who joins a group of thousands is one row.
+// Only differences of a changed list are written: one new member of a large group is one row.
 async function memberRows(queries: Queries, changes: readonly IdentifiedChange[]) {
   const gone: { groupId: string; memberId: string }[] = []
   const written: Membership[] = []

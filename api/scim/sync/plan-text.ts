@@ -2,8 +2,8 @@ import type { Change, Plan } from './plan.ts'
 import type { Removals } from './removals.ts'
 
 /**
- * What a plan would change, one tab-separated line per group: what happens, the directory's id, the name, the number of
- * members and those who leave, and the id of the group here. What changes is shown as it was and as it will be.
+ * A plan as one tab-separated line per group: action, the directory's id, name, number of members and removed members,
+ * the local id. Changed values show both states.
  */
 export function describePlan({ changes, deletions }: Plan, removals: Removals): string[] {
   return [

@@ -1,50 +1,50 @@
-/** What a sync has to change: worked out from the local and the remote groups, without touching either. */
+/** Computes the changes of a sync from the local and the remote groups. */
 import type { RemoteGroup } from '../directory/messages.ts'
 
-/** A group as the store has it; a deleted one keeps its row, and comes back to life under its id. */
+/** A group in the store; a deleted one keeps its row, and is restored under its id. */
 export interface LocalGroup {
   readonly id: string
   readonly scimId: string
   readonly externalId: string | null
   readonly displayName: string
-  /** Of the members as last supplied; null, like the count, when none ever were. */
+  /** Of the last supplied members; null, like the count, if none were ever supplied. */
   readonly memberDigest: string | null
   readonly memberCount: number | null
   readonly createdAt: string
   readonly deleted: boolean
 }
 
-/** One group to be written. */
+/** One group to write. */
 export interface Change {
-  /** The group it was; null for one that is new. */
+  /** The stored group; null for a new one. */
   readonly local: LocalGroup | null
   readonly remote: RemoteGroup
-  /** Whether the list of members is to be written too. */
+  /** Whether to write the list of members too. */
   readonly withMembers: boolean
 }
 
 export interface Plan {
   readonly changes: readonly Change[]
-  /** Groups that the directory no longer has. */
+  /** Groups that the directory lacks. */
   readonly deletions: readonly LocalGroup[]
-  /** Groups that the directory named. */
+  /** Number of groups from the directory. */
   readonly received: number
-  /** Groups present once the plan is carried out: these, and the local ones that may not be deleted. */
+  /** Groups after the plan: these, and local ones that may not be deleted. */
   readonly present: number
-  /** What stood before, members only of the groups that stay: what goes is measured by it. */
+  /** The state before, with members only of groups that stay: removals are measured against it. */
   readonly before: { readonly groups: number; readonly members: number }
 }
 
 interface PlanOptions {
-  /** Whether what the directory does not name is deleted. */
+  /** Whether absent groups are deleted. */
   readonly mayDelete: boolean
-  /** Whether lists of members that are empty in every group are believed; otherwise they count as not supplied. */
+  /** Whether empty member lists in every group are accepted; otherwise they count as not supplied. */
   readonly trustEmptiness: boolean
-  /** The directory's ids of groups that it has and does not name: these are not the former selves of others. */
+  /** Ids of groups that exist in the directory but in no list: no other group takes their place. */
   readonly unlisted?: ReadonlySet<string>
 }
 
-/** The changes that turn the local groups into the remote ones. */
+/** The changes from the local groups to the remote ones. */
 export function planSync(
   local: readonly LocalGroup[],
   remote: Iterable<RemoteGroup>,
@@ -65,10 +65,7 @@ export function planSync(
   }
 }
 
-/**
- * The directory's ids of the groups that a plan takes for gone: those it deletes, and those in whose place it puts a
- * group that was made anew.
- */
+/** The directory's ids of groups that a plan removes: deleted ones, and ones replaced by a recreated group. */
 export function goneIn({ changes, deletions }: Plan): string[] {
   const replaced = changes.flatMap(({ local, remote }) =>
     local === null || local.deleted || local.scimId === remote.scimId ? [] : [local],
@@ -81,13 +78,13 @@ interface Pair {
   readonly remote: RemoteGroup
 }
 
-// Some directories return empty lists of members always, which says nothing about the members.
+// Some directories always return empty member lists, which proves nothing.
 function withoutEmptiness(groups: readonly RemoteGroup[]): readonly RemoteGroup[] {
   const isEmptyThroughout = groups.every((group) => (group.members?.count ?? 0) === 0)
   return isEmptyThroughout ? groups.map((group) => ({ ...group, members: null })) : groups
 }
 
-// By the directory's id; then, for a group that was made anew there, by its externalId. Never by name.
+// Matches by the directory's id, then, for a recreated group, by its externalId. Never by name.
 function matchGroups(
   local: readonly LocalGroup[],
   remote: readonly RemoteGroup[],
@@ -108,7 +105,7 @@ function matchGroups(
   })
 }
 
-// Only where it names one group: an externalId that several share identifies none of them.
+// Only unique ones: a shared externalId identifies no group.
 function byExternalId<Group extends { readonly externalId: string | null }>(
   groups: readonly Group[],
 ): Map<string, Group | undefined> {
@@ -132,7 +129,7 @@ function isChange(pair: Pair): boolean {
   )
 }
 
-// A list that was not supplied leaves the stored one as it is.
+// An unsupplied list leaves the stored one unchanged.
 function hasNewMembers({ local, remote }: Pair): boolean {
   return remote.members !== null && remote.members.digest !== local?.memberDigest
 }

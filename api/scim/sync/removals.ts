@@ -2,20 +2,20 @@ import type { Queries } from '../../store/store.ts'
 import { readMemberIds } from '../groups/group-store.ts'
 import type { Change } from './plan.ts'
 
-/** Members that leave groups that stay, whoever comes in their place. */
+/** Members removed from groups that stay; added members do not offset them. */
 export interface Removals {
   readonly count: number
-  /** By the id of the local group: how many leave it, and the first of them. */
+  /** By local group id: the number of removed members, and the first of them. */
   readonly byGroup: ReadonlyMap<string, { readonly count: number; readonly first: readonly string[] }>
 }
 
-/** So many of the members that leave a group are named. */
+/** Removed members that are listed per group. */
 const NAMED = 10
 
 /**
- * Finds the members that leave. Only groups whose list of members is another one are compared, one at a time: all
- * lists at once would take more memory than all else of a sync.
- * @throws the reason of `signal` when that aborts.
+ * Finds removed members. Only changed lists are compared, one group at a time: all at once would take more memory than
+ * the rest of a sync.
+ * @throws the reason of an aborted `signal`.
  */
 export async function findRemovals(
   queries: Queries,

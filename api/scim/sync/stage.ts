@@ -1,7 +1,6 @@
 /**
- * Writes the members of groups that nobody sees yet, new ones and deleted ones that come back, ahead of the step that
- * shows them. In that step they would take most of its time, in which SQLite lets nobody else write: a first sync
- * would hold up every request that is counted.
+ * Writes the members of invisible groups (new or restored ones) before the final transaction. There they would take
+ * most of its time, and SQLite would block every other writer, such as the rate limiter.
  */
 import type { Queries, Store } from '../../store/store.ts'
 import { changedRow, deletedRow, type IdentifiedChange } from './apply.ts'
@@ -13,19 +12,19 @@ import {
   type Membership,
 } from '../groups/write-groups.ts'
 
-/** Members that are written in one transaction, in about a tenth of a second; fewer need not be staged. */
+/** Members per transaction, to keep it short; fewer are not staged. */
 const MEMBERS_AT_ONCE = 10_000
 
 interface StageOptions {
   readonly accountId: string
   readonly now: Date
-  /** Called in each transaction; throws when the sync may not go on. */
+  /** Called in each transaction; throws if the sync may not go on. */
   readonly hold: (queries: Queries) => Promise<void>
 }
 
 /**
- * Stages what is worth it, and resolves to the ids of the groups whose members are in the store then. They stay
- * marked as deleted, without a digest: should the sync end here, the next one writes them again.
+ * Stages members, and resolves to the ids of the staged groups. They stay marked as deleted, without a digest: if the
+ * sync ends here, the next one writes them again.
  */
 export async function stageMembers(
   store: Store,
@@ -44,7 +43,7 @@ export async function stageMembers(
   return new Set(hidden.map(({ id }) => id))
 }
 
-/** The groups that begin in a transaction, and the members it writes, of these groups and the one before. */
+/** The groups that begin in a transaction, and its members, of these groups and the previous one. */
 interface Piece {
   readonly groups: readonly IdentifiedChange[]
   readonly members: readonly Membership[]
@@ -79,7 +78,7 @@ async function writePiece(
   await writeMembers(queries, members)
 }
 
-// Without a digest the members are unknown, whatever becomes of this sync.
+// Without a digest the members count as unknown, whatever becomes of this sync.
 function hiddenRow(change: IdentifiedChange, accountId: string, time: string): GroupRow {
   const { local } = change
   const row = local === null ? changedRow(change, accountId, time) : deletedRow(local, accountId, time)

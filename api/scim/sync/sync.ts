@@ -1,4 +1,4 @@
-/** One sync of one account: the directory is read, the change worked out and judged, and written in one step. */
+/** One sync of one account: reads the directory, plans and checks the change, and writes it in one transaction. */
 import type { Queries, Store } from '../../store/store.ts'
 import type { Resolve } from '../directory/http/addresses.ts'
 import { applyWork, type Work } from './apply.ts'
@@ -15,7 +15,6 @@ import { pull } from '../directory/pull.ts'
 import { readToken, type Environment } from '../directory/token.ts'
 import type { Progress } from '../directory/walk.ts'
 
-/** What a sync is handed. */
 export interface SyncDependencies {
   readonly environment: Environment
   readonly limits: SyncLimits
@@ -24,31 +23,30 @@ export interface SyncDependencies {
   readonly observer?: SyncObserver
 }
 
-/** How one sync is made. */
 export interface SyncOptions {
-  /** Ends it; the reason is a SyncFailure. */
+  /** Ends the sync; its reason is a SyncFailure. */
   readonly signal: AbortSignal
   readonly progress: Progress
-  /** The operator's leave, for this run alone, to delete as much as the directory's answer says. */
+  /** Lifts the deletion gate for this run. */
   readonly allowDeletions: boolean
-  /** Runs a pause that the directory asks for, in which the sync does nothing else. */
+  /** Runs a pause that the directory demands; the sync does nothing else meanwhile. */
   readonly whilePausing?: <Result>(pause: () => Promise<Result>) => Promise<Result>
 }
 
-/** A plan, and what keeps it from being carried out without the operator's leave. */
+/** A plan, and the failure that blocks it without `--allow-deletions`. */
 export interface Prepared {
   readonly connection: Connection
   readonly plan: Plan
   readonly fault: SyncFailure | undefined
-  /** False when the directory gave no total, so that nothing may count as deleted. */
+  /** False if the directory gave no total, so that nothing counts as deleted. */
   readonly complete: boolean
-  /** Members who leave groups that stay. */
+  /** Members removed from groups that stay. */
   readonly removals: Removals
-  /** What was left out or read otherwise than it was sent, one sentence a kind. */
+  /** A sentence for each kind of input that was interpreted or left out. */
   readonly warnings: readonly string[]
 }
 
-/** A client of the directory that a connection leads to; close it after use. */
+/** A client of a connection's directory; close it after use. */
 export function connect(
   { url, reach, token }: Connection,
   { signal, whilePausing = (pause) => pause() }: Pick<SyncOptions, 'signal' | 'whilePausing'>,
@@ -66,8 +64,8 @@ export function connect(
 }
 
 /**
- * Reads the directory and works out what would change; writes nothing.
- * @throws {SyncFailure} when the directory cannot be read whole.
+ * Reads the directory and computes the changes; writes nothing.
+ * @throws {SyncFailure} if the directory cannot be read completely.
  */
 export async function prepareSync(
   store: Store,
@@ -94,7 +92,7 @@ export async function prepareSync(
         unlisted: directory.unlisted,
       })
     const first = planNow(directory.complete)
-    // A directory that has nothing at all is not asked again for what it had: that alone is reason to stop.
+    // An empty directory alone stops the sync, so absent groups are not confirmed.
     const mayConfirm = directory.groups.size > 0 || options.allowDeletions
     const complete = mayConfirm ? await directory.confirmAbsent(goneIn(first)) : directory.complete
     const plan = planNow(complete)
@@ -107,7 +105,7 @@ export async function prepareSync(
 }
 
 /**
- * Writes the work of a plan, unless the connection is no longer the one it was made under.
+ * Writes the work of a plan, unless its connection has changed.
  * @throws {SyncFailure} `connection_changed`.
  */
 export async function carryOut(
@@ -116,10 +114,10 @@ export async function carryOut(
   { work, staged, now }: { readonly work: Work; readonly staged: ReadonlySet<string>; readonly now: Date },
 ): Promise<void> {
   await applyWork(queries, work, { accountId: connection.accountId, now, staged })
-  // Last, since it locks the row: what changed meanwhile undoes the plan, what changes from now on comes after it.
+  // Last, since it locks the row: an earlier change undoes the plan, a later one waits.
   if (!(await holdConnection(queries, connection))) throw changed()
 }
 
 function changed(): SyncFailure {
-  return new SyncFailure('connection_changed', 'the connection is no longer the one the sync began with')
+  return new SyncFailure('connection_changed', 'the connection has changed since the sync began')
 }

@@ -1,4 +1,4 @@
-/** Directories that change between two syncs, most of them in ways that hurt elsewhere: how the second sync ends. */
+/** Directories that change between two syncs, mostly in ways that caused damage elsewhere: how the second sync ends. */
 import { describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import { useAccounts } from '../../support/scim/directory-case.ts'
@@ -22,9 +22,9 @@ const withExternalIds = (prefix: string) =>
 interface Change {
   readonly before: readonly DirectoryGroup[]
   readonly after: readonly DirectoryGroup[]
-  /** Groups that the second sync deletes, or why it fails. */
+  /** Groups that the second sync deletes, or the cause of its failure. */
   readonly ends: number | Failure
-  /** How many groups have the id that they had, by which they are known here. */
+  /** How many groups keep their id. */
   readonly same: number
   /** How many members the first group has in the end. */
   readonly members?: number | null

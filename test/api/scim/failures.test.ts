@@ -7,7 +7,7 @@ import { REPOSITORY } from '../../support/processes.ts'
 const readme = readFileSync(join(REPOSITORY, 'api', 'scim', 'README.md'), 'utf8')
 
 describe('FAILURES', () => {
-  it.each(Object.entries(FAILURES))('the README says what to do on %s', (_failure, sentence) => {
+  it.each(Object.entries(FAILURES))('the README lists the remedy for %s', (_failure, sentence) => {
     expect(readme).toMatch(new RegExp(`^\\| ${sentence} +\\| \\w`, 'm'))
   })
 
@@ -18,7 +18,7 @@ describe('FAILURES', () => {
 })
 
 describe('readFailure', () => {
-  it('takes a cause that it does not know for an internal one', () => {
+  it('treats an unknown cause as an internal one', () => {
     expect(readFailure('timed_out')).toBe('timed_out')
     expect(readFailure('of_a_later_version')).toBe('internal')
     expect(readFailure('toString')).toBe('internal')

@@ -1,4 +1,4 @@
-/** Directories that send more than anybody can take: each is cut off, by its name. */
+/** Directories that send too much: each is cut off. */
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -8,11 +8,11 @@ import { startDirectory, type Quirk, type Reply } from '../../support/scim/fault
 import { failureOf, ofList } from '../../support/scim/pull.ts'
 
 const MIB = 1024 * 1024
-/** The limits in force, a hundredth of them. */
+/** A hundredth of the default limits. */
 const LIMITS: Partial<SyncLimits> = {
   responseBytes: MIB,
   responseElements: 40_000,
-  keptBytes: 2 * MIB,
+  memoryBytes: 2 * MIB,
   membersPerGroup: 1000,
   pages: 50,
   tries: 1,
@@ -20,7 +20,7 @@ const LIMITS: Partial<SyncLimits> = {
 
 const GOOD = '{"totalResults":1,"Resources":[{"id":"1","displayName":"A"'
 
-/** Sends `head`, then `part` again and again, until `bytes` were sent or the client hangs up; then `tail`. */
+/** Sends `head`, then repeats `part` until `bytes` are sent or the client hangs up; then `tail`. */
 const sends = (head: string, part: string, { bytes = 1e12, tail = '' } = {}): Reply => ({
   send(response) {
     response.writeHead(200, { 'Content-Type': 'application/scim+json' }).write(head)
@@ -50,7 +50,7 @@ const largeError: Reply = {
   send: (response) => pump(response.writeHead(400), ' ', { bytes: 4 * MIB, tail: '{}' }),
 }
 
-/** Pages within every limit, that together are too much. */
+/** Pages within every limit that together are too much. */
 const longTexts: Quirk = ({ query }) => {
   const first = Number(query.get('startIndex') ?? 1)
   const members = Array.from({ length: 90 }, (_, index) => ({

@@ -24,7 +24,7 @@ async function startService(dataDir = folders.make()) {
   return { ...service, samples }
 }
 
-/** Answers to the first requests for the list of groups with these statuses, and leaves the rest to the directory. */
+/** Answers the first requests for the list with these statuses, then leaves the rest to the directory. */
 function failing(...statuses: readonly number[]): Quirk {
   return ({ path, before }) => {
     const status = path === '/Groups' ? statuses[before] : undefined
@@ -40,7 +40,7 @@ describe('the metrics of directory sync', () => {
     await acme.sync()
     directory.groups.splice(1, 2, { id: '2', displayName: 'New name' })
     await acme.sync()
-    // Of each sync discovery and the page; of the second also a look for the absent group.
+    // Per sync the discovery and a page; in the second also a request for the absent group.
     expect(directory.asked).toHaveLength(5)
     expect(await service.samples()).toEqual([
       'scim_directory_requests_total{outcome="answer"} 5',
@@ -51,14 +51,14 @@ describe('the metrics of directory sync', () => {
     ])
   })
 
-  it('tell why jobs and requests fail', async () => {
+  it('have the causes of failed jobs and requests', async () => {
     await using service = await startService()
     await using flaky = await startDirectory(groupsNamed('1'), { quirk: failing(500, 429) })
     await (await service.connect(flaky.url, { account: 'flaky' })).sync()
     await using closed = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
     await (await service.connect(closed.url, { account: 'closed' })).sync()
-    const untold = { kind: 'env', source: 'ANOTHER_VARIABLE' } as const
-    await (await service.connect(closed.url, { account: 'untold', token: untold })).sync()
+    const unreported = { kind: 'env', source: 'ANOTHER_VARIABLE' } as const
+    await (await service.connect(closed.url, { account: 'untold', token: unreported })).sync()
     expect(await service.samples('jobs')).toEqual([
       'scim_jobs_total{outcome="directory_unauthorized"} 1',
       'scim_jobs_total{outcome="succeeded"} 1',
@@ -72,7 +72,7 @@ describe('the metrics of directory sync', () => {
     ])
   })
 
-  it('count a job whose process is gone, of which nobody knows how long it took', async () => {
+  it('count a job of a dead process without a time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const dataDir = folders.make()
     {

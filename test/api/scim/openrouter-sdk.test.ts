@@ -61,7 +61,7 @@ describe('the official client', () => {
     expect(names.toSorted()).toEqual(directory.groups.map((group) => group.displayName).toSorted())
   })
 
-  it('is told by a fixed sentence why a job failed', async () => {
+  it('shows the fixed sentence of a failed job', async () => {
     const gone = await startDirectory([])
     await gone[Symbol.asyncDispose]()
     const acme = await service.connect(gone.url, { account: 'unreachable' })

@@ -58,7 +58,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       ['an empty object', { body: '{}', headers: { 'Content-Type': 'application/json' } }],
       ['JSON that is none', { body: '{', headers: { 'Content-Type': 'application/json' } }],
       ['a form', { body: 'a=b', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } }],
-    ] satisfies [string, RequestInit][])('takes %s for a body', async (_name, init) => {
+    ] satisfies [string, RequestInit][])('accepts the body %s', async (_name, init) => {
       const response = await service.get('/scim/sync-jobs', acme.key, { method: 'POST', ...init })
       expect(response.status).toBe(202)
       await acme.end(response.headers.get('Location')?.split('/').at(-1) ?? '')
@@ -71,7 +71,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect([status, envelope.error.message]).toEqual([404, 'No such sync job'])
     })
 
-    it('takes the id in capitals too', async () => {
+    it('accepts the id in capitals', async () => {
       const { id } = await acme.sync()
       const response = await service.get(`/scim/sync-jobs/${id.toUpperCase()}`, acme.key)
       expect([response.status, await response.json()]).toMatchObject([200, { data: { id } }])
@@ -86,7 +86,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   describe('GET /scim/groups', () => {
-    it('gives 50 groups unless asked otherwise, and how many there are', async () => {
+    it('returns 50 groups by default, and their total', async () => {
       const { data, total_count } = await acme.groups('')
       expect([data.length, total_count]).toEqual([50, 120])
     })
@@ -104,7 +104,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await acme.groups('?offset=9007199254740991')).data).toEqual([])
     })
 
-    it('shows an account its own groups alone', async () => {
+    it('shows an account only its own groups', async () => {
       const key = await service.makeKey('management', 'stranger')
       const response = await service.get('/scim/groups', key)
       expect(await response.json()).toEqual({ data: [], total_count: 0 })
@@ -150,7 +150,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(await read('')).toMatchObject({ data: { length: 50 } })
     })
 
-    it('gives no total where the directory supplied no members', async () => {
+    it('returns no total if the directory supplied no members', async () => {
       directory.groups.push({ id: 'untold', displayName: 'Untold' })
       await acme.sync()
       const { data: groups } = await acme.groups('?offset=100')

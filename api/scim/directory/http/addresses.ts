@@ -1,6 +1,6 @@
 /**
- * Which addresses a sync may connect to. The check stands at the moment of connecting, on the addresses that the
- * name resolved to just then, so a name that changes its meaning (DNS rebinding) gains nothing.
+ * Which addresses a sync may connect to. The check runs on connecting, on the addresses just resolved, so that DNS
+ * rebinding is useless.
  */
 import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
@@ -8,7 +8,7 @@ import ipaddr from 'ipaddr.js'
 
 type AddressKind = 'public' | 'private' | 'loopback' | 'forbidden'
 
-/** What the operator allowed beyond the public internet. */
+/** Addresses that the operator allowed beyond the public internet. */
 export interface Reach {
   readonly allowLoopback: boolean
   readonly allowPrivate: boolean
@@ -21,8 +21,8 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-// Of the special ranges that the library names, these have a use. In all others no directory is reached: link-local is
-// where clouds hand out credentials, the rest is multicast, documentation, translation or reserved.
+// The special ranges that may be allowed. All others are forbidden: clouds hand out credentials on link-local
+// addresses; the rest is multicast, documentation, translation or reserved.
 const KINDS: Readonly<Record<string, AddressKind>> = {
   unicast: 'public',
   private: 'private',
@@ -31,26 +31,23 @@ const KINDS: Readonly<Record<string, AddressKind>> = {
   loopback: 'loopback',
 }
 
-// What is assigned to the public internet so far (RFC 4291, 2.4); the library counts all that has no name as unicast.
+// The assigned public internet (RFC 4291, 2.4); the library calls every unnamed range unicast.
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
-// Where clouds (AWS, Google, Alibaba) hand out credentials, in ranges that are private otherwise.
+// Metadata addresses of AWS, Google and Alibaba, in otherwise private ranges: they hand out credentials.
 const METADATA = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200'])
 
-// The ranges of IPv6 with an IPv4 address inside, and the group of 16 bits at which that begins: translated addresses
-// (RFC 6052, RFC 6145) and 6to4 (RFC 3056).
+// The IPv6 ranges with an embedded IPv4 address, and the 16-bit group where it begins: translated addresses (RFC 6052,
+// RFC 6145) and 6to4 (RFC 3056).
 const EMBEDDING: Readonly<Record<string, number>> = { rfc6052: 6, rfc6145: 6, '6to4': 1 }
 
-/** A host whose addresses are all out of reach. */
+/** A host without an allowed address. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
 
-/**
- * What kind of address an IP address is. One with an IPv4 address inside is private, unless that is an address which may
- * not be reached: then neither may this one.
- */
+/** The kind of an IP address. With an embedded IPv4 address it is private, or forbidden if that address is. */
 export function addressKind(text: string): AddressKind {
-  // The library reads the outdated form of an embedded address (RFC 4291, 2.5.5.1) as the one in use.
+  // The library reads the outdated form of an embedded address (RFC 4291, 2.5.5.1) as the current one.
   if (/^::\d+\./.test(text)) return 'forbidden'
   const address = ipaddr.process(text)
   const range = address.range()
@@ -64,13 +61,13 @@ function rangeKind(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
   return METADATA.has(address.toString()) ? 'forbidden' : (KINDS[address.range()] ?? 'forbidden')
 }
 
-/** Whether an IPv4 address, given as two groups of 16 bits, is public or private. */
+/** Whether an IPv4 address, given as two 16-bit groups, is public or private. */
 function isReachable(groups: readonly number[]): boolean {
   const bytes = groups.flatMap((group) => [group >> 8, group & 0xff])
   return ['public', 'private'].includes(rangeKind(new ipaddr.IPv4(bytes)))
 }
 
-/** Whether a connection by this protocol (`https:` or `http:`) may be made to an address. */
+/** Whether a connection by `https:` or `http:` may be made to an address. */
 export function isWithinReach(address: string, protocol: string, reach: Reach): boolean {
   switch (addressKind(address)) {
     case 'public':
@@ -84,7 +81,7 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   }
 }
 
-/** A lookup for sockets that resolves to addresses within reach only. */
+/** A lookup for sockets that returns only allowed addresses. */
 export function guardedLookup(
   protocol: string,
   reach: Reach,
@@ -102,8 +99,8 @@ export function guardedLookup(
 }
 
 /**
- * Checks a host that is an IP address itself, which no lookup ever sees.
- * @throws {AddressRefused} when it is out of reach.
+ * Checks a host that is an IP address, since no lookup sees it.
+ * @throws {AddressRefused} if it is not allowed.
  */
 export function checkLiteralAddress({ hostname, protocol }: URL, reach: Reach): void {
   const address = hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,6 +1,6 @@
 /**
- * Asks a SCIM directory over HTTPS, within limits: no redirects, no other origin, replies of bounded size and
- * time, pauses where the directory asks for them. The token goes to the configured origin and nowhere else.
+ * Requests a SCIM directory over HTTPS, within limits: no redirects, no other origin, bounded size and time, and pauses
+ * on request. The token goes to the configured origin only.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, errors, type Dispatcher } from 'undici'
@@ -12,10 +12,10 @@ import type { Patience, SyncLimits } from '../limits.ts'
 import { readJsonBody, type BodyOptions } from './reply-body.ts'
 import { UNOBSERVED, type SyncObserver } from '../../observer.ts'
 
-/** A reply that the caller may assess: a success with its JSON, or a refusal such as 400, 404 or 501. */
+/** A reply for the caller to assess: a success with its JSON, or a status such as 400, 404 or 501. */
 export interface Answer {
   readonly status: number
-  /** The parsed body; undefined where a refusal had none that is JSON. */
+  /** The parsed body; undefined for an error without JSON. */
   readonly body: unknown
 }
 
@@ -24,10 +24,10 @@ export type Query = Readonly<Record<string, string>>
 export interface DirectoryClient {
   /**
    * GET of a path below the directory's address.
-   * @throws {SyncFailure} when there is no answer to assess: refused token, redirect, no JSON, no connection.
+   * @throws {SyncFailure} without an answer to assess: rejected token, redirect, invalid JSON, no connection.
    */
   get(path: string, query?: Query): Promise<Answer>
-  /** GET of something that a sync can do without; undefined where there is no answer to assess. */
+  /** GET of something that a sync can do without; undefined without an answer to assess. */
   getOptional(path: string): Promise<Answer | undefined>
   close(): Promise<void>
 }
@@ -40,14 +40,14 @@ export interface ClientOptions {
   readonly token: string
   readonly reach: Reach
   readonly limits: SyncLimits
-  /** Ends everything; its reason is what `get` then rejects with. */
+  /** Aborts everything; `get` rejects with its reason. */
   readonly signal: AbortSignal
   readonly wait?: Wait
   readonly resolve?: Resolve
-  readonly observer?: Pick<SyncObserver, 'directoryAsked'>
+  readonly observer?: Pick<SyncObserver, 'requestFinished'>
 }
 
-/** What one request came to; `detail` is for the log. */
+/** The result of one request; `detail` is for the log. */
 type Outcome =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'slow_down'; readonly detail: string; readonly waitMs: number | undefined }
@@ -66,12 +66,12 @@ const NOT_IMPLEMENTED = 501
 
 /**
  * A client of the directory at `options.url`; close it after use.
- * @throws {SyncFailure} when the host is an address that is out of reach.
+ * @throws {SyncFailure} if the host is a forbidden address.
  */
 export function createDirectoryClient(options: ClientOptions): DirectoryClient {
   const { url, reach, limits, wait = pauseFor, observer = UNOBSERVED } = options
   refuseLiteralAddress(url, reach)
-  // What still runs when the first of several requests has failed must not go on trying.
+  // Ends concurrent requests and their retries once one has failed.
   const closing = new AbortController()
   const signal = AbortSignal.any([options.signal, closing.signal])
   const agent = new Agent({
@@ -84,8 +84,8 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
     let slowDowns = 0
     const wanted = { path: pathOf(url, path, query), what: `GET ${path}` }
     for (;;) {
-      const asked = ask(agent, { ...options, signal }, wanted)
-      const outcome = await observed(asked, observer)
+      const outgoing = ask(agent, { ...options, signal }, wanted)
+      const outcome = await observed(outgoing, observer)
       if (outcome.kind === 'answer') return outcome.answer
       if (outcome.kind === 'slow_down') {
         slowDowns += 1
@@ -117,7 +117,7 @@ export function createDirectoryClient(options: ClientOptions): DirectoryClient {
 
 interface Request {
   readonly path: string
-  /** What the log calls it. */
+  /** Its name in the log. */
   readonly what: string
 }
 
@@ -144,15 +144,15 @@ async function ask(agent: Agent, options: ClientOptions, { path, what }: Request
 }
 
 async function observed(
-  asked: Promise<Outcome>,
-  observer: Pick<SyncObserver, 'directoryAsked'>,
+  outgoing: Promise<Outcome>,
+  observer: Pick<SyncObserver, 'requestFinished'>,
 ): Promise<Outcome> {
   try {
-    const outcome = await asked
-    observer.directoryAsked(outcome.kind)
+    const outcome = await outgoing
+    observer.requestFinished(outcome.kind)
     return outcome
   } catch (error) {
-    observer.directoryAsked(error instanceof SyncFailure ? error.failure : 'internal')
+    observer.requestFinished(error instanceof SyncFailure ? error.failure : 'internal')
     throw error
   }
 }
@@ -162,7 +162,7 @@ async function assess(reply: Dispatcher.ResponseData, options: BodyOptions): Pro
   const { statusCode: status } = reply
   if (status === 200) return { kind: 'answer', answer: { status, body: await readJsonBody(reply, options) } }
 
-  // Read to its end, so that the connection can serve the next request.
+  // Read to its end, so that the connection can be reused.
   const body = await readJsonBody(reply, options).catch(() => undefined)
   const waitMs = retryAfterMs(reply.headers['retry-after'])
   const detail = `${what}: status ${status}`
@@ -175,7 +175,7 @@ async function assess(reply: Dispatcher.ResponseData, options: BodyOptions): Pro
   return isTransient ? { kind: 'transient', detail } : { kind: 'answer', answer: { status, body } }
 }
 
-/** Whether a fault is one of this reply alone: the others hold for every request, such as the end of the time. */
+/** Whether an error concerns this reply alone; other errors, such as a timeout of the sync, concern every request. */
 export function isOfReply(error: unknown): error is SyncFailure {
   return error instanceof SyncFailure && OF_REPLY.has(error.failure)
 }
@@ -186,7 +186,7 @@ function asOutcome(error: unknown, what: string, token: string): Outcome {
   if (error instanceof errors.ResponseExceededMaxSizeError) {
     throw new SyncFailure('directory_too_large', `${what}: the reply has too many bytes`)
   }
-  // A message may quote what the directory sent, a certificate for instance.
+  // A message may quote what the directory sent, such as a certificate.
   return { kind: 'transient', detail: `${what}: ${describe(error)}`.replaceAll(token, '[token]') }
 }
 
@@ -204,7 +204,7 @@ function refuseLiteralAddress(url: URL, reach: Reach): void {
   }
 }
 
-// Written out, since resolving against the base would follow dots and, from a leading //, leave the origin.
+// Concatenated, since resolving would follow dots and, after a leading //, leave the origin.
 function pathOf(url: URL, path: string, query: Query): string {
   const parameters = new URLSearchParams(query).toString()
   return `${url.pathname.replace(/\/$/, '')}${path}${parameters === '' ? '' : `?${parameters}`}`
@@ -219,19 +219,19 @@ function slowDownMs(
   if (count > limits.slowDowns || milliseconds > limits.slowDownMs) {
     throw new SyncFailure(
       'directory_rate_limited',
-      `${detail}, ${count} times; asked to wait ${milliseconds} ms`,
+      `${detail}, ${count} times; requested wait ${milliseconds} ms`,
     )
   }
   return milliseconds
 }
 
-// Doubles from one try to the next; half of it is left to chance, so that many clients do not come back together.
+// Doubles with each try; half of it is random, so that clients do not retry together.
 function backoffMs(count: number, limits: SyncLimits): number {
   const longest = Math.min(limits.backoffMs * 2 ** (count - 1), limits.slowDownMs)
   return Math.round(longest * (0.5 + Math.random() / 2))
 }
 
-/** Waits, or rejects with the reason of the signal when that aborts. */
+/** Waits, or rejects with the reason of an aborted signal. */
 export async function pauseFor(milliseconds: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(milliseconds, undefined, { signal })

@@ -1,6 +1,6 @@
 /**
- * The JSON of a directory's reply. The body decides, not its Content-Type: directories say `application/scim+json`,
- * `application/json+scim`, `text/json` or nothing.
+ * The JSON of a directory's reply. Its Content-Type is ignored: directories send `application/scim+json`,
+ * `application/json+scim`, `text/json` or none.
  */
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
@@ -23,20 +23,20 @@ const DECODERS: Readonly<Record<string, Decode>> = {
   br: promisify(brotliDecompress),
 }
 
-/** Some types that servers give to pages for people. Any other is not repeated in a message: it may be a secret. */
+/** Types of web pages. Other types are not repeated in messages: they may be secret. */
 const SHOWN_TYPE = /^(?:text|application)\/(?:html|plain|xhtml\+xml|xml|json|scim\+json)\b/i
 
 export interface BodyOptions {
-  /** What the request is called in messages. */
+  /** The request's name in messages. */
   readonly what: string
   readonly limits: SyncLimits
-  /** The token of the request. A reply that repeats it is refused, so that it gets into no store and no log. */
+  /** The token of the request. A reply that repeats it is rejected, so that no store or log gets it. */
   readonly token: string
 }
 
 /**
  * Reads the body of a reply.
- * @throws {SyncFailure} when it is no JSON, repeats the token, or is larger than the limits.
+ * @throws {SyncFailure} if it is not JSON, repeats the token, or exceeds the limits.
  */
 export async function readJsonBody(
   { headers, body }: Dispatcher.ResponseData,
@@ -54,7 +54,7 @@ export async function readJsonBody(
   throw invalid(`${what}: no JSON, but ${text.length} characters of ${type}`)
 }
 
-// The client accepts no coding, and some proxies compress what they pass on all the same.
+// The client accepts no coding, but some proxies compress anyway.
 async function decodeContent(
   bytes: Buffer,
   headers: Dispatcher.ResponseData['headers'],
@@ -65,7 +65,7 @@ async function decodeContent(
     .toLowerCase()
   if (coding === 'identity' || coding === '') return bytes
   const decode = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined
-  if (decode === undefined) throw invalid(`${what}: the reply has a content coding that is not known`)
+  if (decode === undefined) throw invalid(`${what}: the reply has an unknown content coding`)
   try {
     return await decode(bytes, { maxOutputLength: limits.responseBytes })
   } catch (error) {
@@ -74,7 +74,7 @@ async function decodeContent(
   }
 }
 
-// RFC 9110, 8.4.1.2 means the zlib format, and some servers send the bare stream.
+// RFC 9110, 8.4.1.2 defines the zlib format, but some servers send bare deflate.
 async function inflateEither(...[bytes, options]: Parameters<Decode>): Promise<Buffer> {
   try {
     return await zlibInflate(bytes, options)
@@ -89,16 +89,15 @@ function decodeText(bytes: Buffer, type: string, what: string): string {
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch (error) {
-    const why =
-      error instanceof RangeError ? 'is in a charset that is not known' : 'is not valid in its charset'
+    const why = error instanceof RangeError ? 'is in an unknown charset' : 'is not valid in its charset'
     throw invalid(`${what}: the reply ${why}`)
   }
 }
 
-// What is shorter than this is no secret, and may stand in any text.
+// A shorter token is no secret: it may occur in any text.
 const SHORTEST_SECRET = 8
 
-// In all spellings that JSON has for it: some writers escape what HTML has a meaning for, the = of Base64 included.
+// In all JSON spellings: some writers escape HTML characters, including the = of Base64.
 function isRepeated(token: string, text: string): boolean {
   if (token.length < SHORTEST_SECRET) return false
   const spellings = token.split('').map((character) => {

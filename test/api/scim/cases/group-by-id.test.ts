@@ -1,4 +1,4 @@
-/** Groups that are read one by one: for their members, and before they are deleted. */
+/** Requests for single groups: for their members, and before they are deleted. */
 import { describe, expect, it } from 'vitest'
 import {
   describeDirectories,
@@ -90,7 +90,7 @@ describe('a group that leaves the list', () => {
     ['an empty object', { body: {} }],
     ['null', { body: null }],
     ['the group as it was', 'there', 'readable by id, but in no list'],
-  ])('is deleted where its own request is answered with %s', async (_name, reply, warning) => {
+  ])('is deleted if its own request is answered with %s', async (_name, reply, warning) => {
     const all = manyGroups(10)
     let listed: readonly DirectoryGroup[] = all
     await using directory = await startDirectory(all, {
@@ -107,7 +107,7 @@ describe('a group that leaves the list', () => {
     if (warning !== undefined) expect(warningsOf(job.id)).toContain(warning)
   })
 
-  it('stays where the list has a group without a usable id', async () => {
+  it('stays if the list has a group without a usable id', async () => {
     const all = manyGroups(3)
     const rows: unknown[] = [...all]
     await using directory = await startDirectory(all, {
@@ -120,8 +120,8 @@ describe('a group that leaves the list', () => {
   })
 })
 
-describe('members that cannot be read', () => {
-  it('stay as they are stored', async () => {
+describe('unreadable members', () => {
+  it('leave the stored ones unchanged', async () => {
     const groups = manyGroups(5)
     let forbidden = false
     await using directory = await startDirectory(groups, {

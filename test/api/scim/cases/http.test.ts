@@ -1,4 +1,4 @@
-/** Directories that answer in odd ways of HTTP, or not at all. */
+/** Directories with odd HTTP, or that never answer. */
 import {
   describeDirectories,
   hangUp,
@@ -9,7 +9,7 @@ import {
 import { listOf, manyGroups, type Quirk, type Reply } from '../../../support/scim/faulty-directory.ts'
 import { ofList } from '../../../support/scim/pull.ts'
 
-/** Answers once it was asked so many times for the list. */
+/** Answers from this request for the list on. */
 const faultsFirst = (faults: number, reply: Reply): Quirk =>
   ofList(({ before }) => (before < faults ? reply : undefined))
 

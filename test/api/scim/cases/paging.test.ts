@@ -1,4 +1,4 @@
-/** Lists of groups as directories page them, most of them known from reports of their users. */
+/** Paging of directories, mostly known from reports of their users. */
 import {
   describeDirectories,
   hangUp,
@@ -19,7 +19,7 @@ import { ofList } from '../../../support/scim/pull.ts'
 
 const countOf = ({ query }: Asked, most: number) => Math.min(Number(query.get('count') ?? most), most)
 
-/** The page that was requested, with at most `most` groups, and further attributes. */
+/** The requested page, with at most `most` groups, and further attributes. */
 function page(groups: readonly DirectoryGroup[], asked: Asked, most = 100, more: object = {}): Reply {
   const query = new URLSearchParams({
     startIndex: String(startIndexOf(asked)),
@@ -32,7 +32,7 @@ function page(groups: readonly DirectoryGroup[], asked: Asked, most = 100, more:
 const pastEnd = (groups: readonly DirectoryGroup[], reply: Reply): Quirk =>
   ofList((asked) => (startIndexOf(asked) > groups.length ? reply : undefined))
 
-/** A directory that pages by cursor, whether it says so or not; `only`: refuses requests without one. */
+/** A directory with cursors, announced or not; `only`: rejects requests without one. */
 function byCursor(
   groups: readonly DirectoryGroup[],
   { only = false, says = true, total = true, most = 50 }: Readonly<Record<string, unknown>> = {},

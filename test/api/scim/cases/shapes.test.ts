@@ -1,4 +1,4 @@
-/** Groups and members as directories write them, most of them known from reports of their users. */
+/** Forms of groups and members, mostly known from reports of users of directories. */
 import { describeDirectories, useAccounts } from '../../../support/scim/directory-case.ts'
 import { groupsNamed, type Quirk } from '../../../support/scim/faulty-directory.ts'
 import { ofList } from '../../../support/scim/pull.ts'

@@ -44,7 +44,7 @@ describe.each(stores.kinds)('connections in the store, $name', ({ fresh }) => {
     return { store, [Symbol.asyncDispose]: () => store.close() }
   }
 
-  it('are replaced whole, which a sync that began with the former one can tell', async () => {
+  it('are replaced as a whole, and a running sync detects that', async () => {
     await using opened = await openWith('acme')
     const { store } = opened
     await putConnection(store, 'acme', FORMER, BEFORE)

@@ -11,7 +11,7 @@ import {
 import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/scim/pull.ts'
 
 describe('pull and members', () => {
-  it('tells a list that is missing from one that is empty', async () => {
+  it('distinguishes a missing list from an empty one', async () => {
     const groups: DirectoryGroup[] = [
       { id: '1', displayName: 'Without' },
       { id: '2', displayName: 'Empty', members: [] },
@@ -33,7 +33,7 @@ describe('pull and members', () => {
     ])
   })
 
-  it('asks for each group where the list has no members', async () => {
+  it('requests each group if the list has no members', async () => {
     await using directory = await startDirectory(manyGroups(15))
     const { groups } = await pullFrom(directory, { members: 'per_group' })
     expect(groups.values().map(({ members }) => members?.read()[0]?.id)).toEqual(
@@ -65,19 +65,16 @@ describe('pull and members', () => {
     ['no answer', { send: (response) => response.destroy() }],
     ['another group', { body: { id: '3', displayName: 'Other' } }],
     ['no group', { body: { Resources: [] } }],
-  ])(
-    'leaves the members of a group unknown that is answered with %s, and warns of it',
-    async (_name, reply) => {
-      await using directory = await startDirectory(groupsNamed('1', 'a/b', '3'), {
-        quirk: ({ path }) => (path === '/Groups/a%2Fb' ? reply : undefined),
-      })
-      const { groups, warnings } = await pullFrom(directory, { members: 'per_group' })
-      expect(groups.values().map(({ members }) => members?.count)).toEqual([1, undefined, 1])
-      expect(warnings.join()).toContain('(the first: "a/b")')
-    },
-  )
+  ])('leaves members unknown and warns if a group is answered with %s', async (_name, reply) => {
+    await using directory = await startDirectory(groupsNamed('1', 'a/b', '3'), {
+      quirk: ({ path }) => (path === '/Groups/a%2Fb' ? reply : undefined),
+    })
+    const { groups, warnings } = await pullFrom(directory, { members: 'per_group' })
+    expect(groups.values().map(({ members }) => members?.count)).toEqual([1, undefined, 1])
+    expect(warnings.join()).toContain('(the first: "a/b")')
+  })
 
-  it('fails where the members of too many groups cannot be read', async () => {
+  it('fails if the members of too many groups are unreadable', async () => {
     await using directory = await startDirectory(manyGroups(30), {
       quirk: ({ path }) => (/^\/Groups\/[123]$/.test(path) ? { status: 403, body: {} } : undefined),
     })
@@ -86,7 +83,7 @@ describe('pull and members', () => {
     expect((await pullFrom(directory, { members, mayMiss: 3 })).ids).toHaveLength(30)
   })
 
-  it('asks for a group by its id, whatever characters that has', async () => {
+  it('requests a group by its id with any characters', async () => {
     await using directory = await startDirectory(groupsNamed('a/b', 'c?d=e', 'f#g', '100%25', 'ä b'))
     const { groups } = await pullFrom(directory, { members: 'per_group' })
     expect(groups.values().map(({ members }) => members?.count)).toEqual([1, 1, 1, 1, 1])
@@ -108,7 +105,7 @@ describe('pull of hostile or broken answers', () => {
     expect(await failureOf(directory)).toBe('directory_invalid_response')
   })
 
-  it('keeps names in a form that every store and terminal can bear', async () => {
+  it('reads names into a form that is safe in every store and terminal', async () => {
     const groups = [
       { id: '1', displayName: `a\u0000\u001b[31m\ud800${'x'.repeat(5000)}` },
       { id: '2', displayName: ' ' },
@@ -121,7 +118,7 @@ describe('pull of hostile or broken answers', () => {
     expect(second).toBe('2')
   })
 
-  it('does without an externalId that is none', async () => {
+  it('ignores an invalid externalId', async () => {
     const group = { id: '1', displayName: 'A' }
     await using directory = await startDirectory([], {
       quirk: ofList(() => ({ body: { totalResults: 1, Resources: [{ ...group, externalId: {} }] } })),
@@ -129,7 +126,7 @@ describe('pull of hostile or broken answers', () => {
     expect((await pullFrom(directory)).groups.get('1')?.externalId).toBeNull()
   })
 
-  it('takes the id of a member from its address where that is all there is', async () => {
+  it('takes the id of a member from its address if there is nothing else', async () => {
     const members = [{ $ref: 'https://other.example/Users/ann%20b' }]
     await using directory = await startDirectory([], {
       quirk: ofList(() => ({
@@ -150,7 +147,7 @@ describe('pull of hostile or broken answers', () => {
     ['pages', { pages: 2 }],
     ['members of a group', { membersPerGroup: 0 }],
     ['members in all', { members: 24 }],
-    ['bytes in all', { keptBytes: 100 }],
+    ['bytes in all', { memoryBytes: 100 }],
     ['elements of a reply', { responseElements: 5 }],
     ['depth of a reply', { responseDepth: 3 }],
   ])('stops at its limit of %s', async (_name, limits) => {
@@ -161,12 +158,12 @@ describe('pull of hostile or broken answers', () => {
   it.each([
     ['members of a group', { membersPerGroup: 0 }],
     ['members in all', { members: 24 }],
-  ])('stops at its limit of %s where it asks for each group', async (_name, limits) => {
+  ])('stops at its limit of %s when it requests each group', async (_name, limits) => {
     await using directory = await startDirectory(manyGroups(25))
     expect(await failureOf(directory, { members: 'per_group', limits })).toBe('directory_too_large')
   })
 
-  it('names the group that has too many members', async () => {
+  it('names a group with too many members', async () => {
     const members = [{ value: 'ann' }, { value: 'bob' }]
     const groups = [...groupsNamed('1'), { id: '2', displayName: 'Large', members }]
     await using directory = await startDirectory(groups)
@@ -176,7 +173,7 @@ describe('pull of hostile or broken answers', () => {
     }
   })
 
-  it('stops when the token is refused in the middle', async () => {
+  it('stops when the token is rejected on the way', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       quirk: ofList(({ before }) => (before === 1 ? { status: 401, body: {} } : undefined)),
     })
@@ -197,7 +194,7 @@ describe('Pulled.confirmAbsent', () => {
   const unlisted = (scimId: string) =>
     `1 group readable by id, but in no list of groups: deleted here (the first: "${scimId}")`
 
-  it('takes a group for gone that two lists do not have, though it can be read by its id', async () => {
+  it('counts a group as deleted if two lists lack it, even if it is readable by its id', async () => {
     const groups = manyGroups(12)
     await using directory = await startDirectory(groups, {
       quirk: (asked) => (asked.path === '/Groups' ? usualReply(groups.slice(0, 10), asked) : undefined),
@@ -211,7 +208,7 @@ describe('Pulled.confirmAbsent', () => {
     expect(pulled.unlisted).toEqual(new Set(['11']))
   })
 
-  it('reads the list no second time where the directory knows none of the groups', async () => {
+  it('does not read the list again if the directory has none of the groups', async () => {
     await using directory = await startDirectory(manyGroups(3))
     expect(await pullFrom(directory, {}, ['98', '99'])).toMatchObject({ confirmed: true, warnings: [] })
     expect(listQueries(directory)).toHaveLength(1)
@@ -240,7 +237,7 @@ describe('Pulled.confirmAbsent', () => {
     expect(confirmed).toBe(true)
   })
 
-  it('confirms nothing where the second list may not be whole', async () => {
+  it('confirms nothing if the second list may be incomplete', async () => {
     const groups = manyGroups(12)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query, before }) => {

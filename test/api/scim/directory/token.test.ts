@@ -26,24 +26,24 @@ function faultOf(read: () => string): string {
 }
 
 describe('readToken', () => {
-  it('takes a variable or a private file, without the line break at its end', () => {
+  it('takes a variable or a private file, without its final line break', () => {
     expect(readToken({ kind: 'env', source: 'NAME' }, { NAME: 'a.b-c\n' })).toBe('a.b-c')
     expect(readToken(tokenFile('a.b-c\n', 0o600), {})).toBe('a.b-c')
     expect(readToken(tokenFile('a.b-c', 0o400), {})).toBe('a.b-c')
   })
 
-  it.each([0o640, 0o604, 0o660, 0o666])('refuses a file of mode %o and says how to mend it', (mode) => {
+  it.each([0o640, 0o604, 0o660, 0o666])('rejects a file of mode %o and names the remedy', (mode) => {
     expect(faultOf(() => readToken(tokenFile('secret', mode), {}))).toContain('chmod 0600')
   })
 
-  it.each([undefined, '', ' \n'])('says which variable holds no token when it is %j', (value) => {
+  it.each([undefined, '', ' \n'])('names the variable that holds no token: %j', (value) => {
     const environment = value === undefined ? {} : { NAME: value }
     expect(faultOf(() => readToken({ kind: 'env', source: 'NAME' }, environment))).toContain(
       'NAME holds no token',
     )
   })
 
-  it('refuses what could not stand in a header, and does not repeat it', () => {
+  it('rejects a token that is invalid in a header, and does not repeat it', () => {
     for (const text of ['secret one', 'secret\r\nHost: x', 'secret\u00e9']) {
       expect(faultOf(() => readToken({ kind: 'env', source: 'NAME' }, { NAME: text }))).not.toContain(
         'secret',
@@ -51,7 +51,7 @@ describe('readToken', () => {
     }
   })
 
-  it('says which file cannot be read', () => {
+  it('names an unreadable file', () => {
     expect(faultOf(() => readToken({ kind: 'file', source: '/no/such/file' }, {}))).toContain('/no/such/file')
   })
 })

@@ -3,14 +3,14 @@ import { listOf, manyGroups, startDirectory } from '../../../support/scim/faulty
 import { failureOf, idsOf, listQueries, ofList, pullFrom } from '../../../support/scim/pull.ts'
 
 describe('a list by index', () => {
-  it.each([0, 1, 9, 10, 11, 35])('reads %i groups and knows that it was all of them', async (count) => {
+  it.each([0, 1, 9, 10, 11, 35])('reads %i groups and detects that the list is complete', async (count) => {
     await using directory = await startDirectory(manyGroups(count))
     const { ids, complete } = await pullFrom(directory)
     expect(ids).toEqual(idsOf(directory.groups))
     expect(complete).toBe(true)
   })
 
-  it('goes on by what it received where pages are smaller than asked for', async () => {
+  it('continues after the received rows if pages are smaller than requested', async () => {
     await using directory = await startDirectory(manyGroups(25), { maxPage: 4 })
     expect((await pullFrom(directory)).ids).toHaveLength(25)
     expect(listQueries(directory).map((query) => query.get('startIndex'))).toEqual([
@@ -35,12 +35,12 @@ describe('a list by index', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(3)
   })
 
-  it('takes an empty list without Resources for empty', async () => {
+  it('accepts an empty list without Resources', async () => {
     await using directory = await startDirectory([], { quirk: ofList(() => ({ body: { totalResults: 0 } })) })
     expect(await pullFrom(directory)).toMatchObject({ ids: [], complete: true })
   })
 
-  it('is not fooled by a total that counts the page', async () => {
+  it('goes on past a total that counts the page', async () => {
     const groups = manyGroups(25)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) => {
@@ -51,7 +51,7 @@ describe('a list by index', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(25)
   })
 
-  it('ends where a page past the end is the first page again', async () => {
+  it('ends if a page past the end repeats the first page', async () => {
     const groups = manyGroups(20)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) =>
@@ -63,7 +63,7 @@ describe('a list by index', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(20)
   })
 
-  it('fails where every page is the first page', async () => {
+  it('fails if every page is the first page', async () => {
     const groups = manyGroups(30)
     await using directory = await startDirectory(groups, {
       quirk: ofList(() => ({ body: listOf(groups, new URLSearchParams({ count: '10' })) })),
@@ -71,7 +71,7 @@ describe('a list by index', () => {
     expect(await failureOf(directory)).toBe('directory_incomplete')
   })
 
-  it('fails where fewer groups come than the directory counts, twice', async () => {
+  it('fails if two walks return fewer groups than the directory counts', async () => {
     const groups = manyGroups(5)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) => ({ body: { ...listOf(groups, query), totalResults: 6 } })),
@@ -80,7 +80,7 @@ describe('a list by index', () => {
     expect(listQueries(directory).filter((query) => query.get('startIndex') === '1')).toHaveLength(2)
   })
 
-  it('reads the list a second time when groups were deleted while it read, and misses none', async () => {
+  it('reads the list again if groups were deleted meanwhile, and misses none', async () => {
     const groups = manyGroups(25)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ before }) => {
@@ -93,7 +93,7 @@ describe('a list by index', () => {
     for (const id of idsOf(groups)) expect(ids).toContain(id)
   })
 
-  it('keeps to the total where only the first page tells it', async () => {
+  it('uses the total if only the first page has it', async () => {
     const groups = manyGroups(15)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query, before }) => {
@@ -104,7 +104,7 @@ describe('a list by index', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
-  it('lets nothing count as deleted where there is no total', async () => {
+  it('counts nothing as deleted without a total', async () => {
     const groups = manyGroups(15)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) => {
@@ -117,7 +117,7 @@ describe('a list by index', () => {
     expect(complete).toBe(false)
   })
 
-  it.each([400, 501])('asks without paging when paging is answered with %i', async (status) => {
+  it.each([400, 501])('requests without paging after a %i for paging', async (status) => {
     const groups = manyGroups(15)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) =>
@@ -133,14 +133,14 @@ describe('a list by index', () => {
     ['tooMany', 'GET /Groups: status 400 (tooMany)'],
     ['\u001b[2J', 'GET /Groups: status 400'],
     [undefined, 'GET /Groups: status 400'],
-  ])('tells what kind of fault the directory calls a refusal: %j', async (scimType, told) => {
+  ])('names the scimType of an error: %j', async (scimType, told) => {
     await using directory = await startDirectory([], {
       quirk: ofList(() => ({ status: 400, body: { scimType } })),
     })
     await expect(pullFrom(directory)).rejects.toMatchObject({ message: told })
   })
 
-  it('takes a 404 past the end for the end once the total is reached, and not before', async () => {
+  it('takes a 404 as the end once the total is reached, and not before', async () => {
     const groups = manyGroups(15)
     let known = groups.length
     await using directory = await startDirectory(groups, {
@@ -153,7 +153,7 @@ describe('a list by index', () => {
     await expect(pullFrom(directory)).rejects.toThrow('status 404')
   })
 
-  it('asks without excludedAttributes when that is refused', async () => {
+  it('requests without excludedAttributes if they are rejected', async () => {
     await using directory = await startDirectory(manyGroups(15), {
       quirk: ofList(({ query }) => (query.has('excludedAttributes') ? { status: 400, body: {} } : undefined)),
     })
@@ -176,7 +176,7 @@ describe('a list by cursor', () => {
     ])
   })
 
-  it('needs no total to know that it was all', async () => {
+  it('is complete without a total', async () => {
     const groups = manyGroups(25)
     await using directory = await startDirectory(groups, {
       cursor,
@@ -188,7 +188,7 @@ describe('a list by cursor', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
-  it('follows a cursor that comes unasked', async () => {
+  it('follows an unrequested cursor', async () => {
     const groups = manyGroups(25)
     await using directory = await startDirectory(groups, {
       quirk: ofList(({ query }) =>
@@ -200,7 +200,7 @@ describe('a list by cursor', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
-  it('knows the offer of cursors under names in any case', async () => {
+  it('detects announced cursors under names in any case', async () => {
     await using directory = await startDirectory(manyGroups(3), {
       quirk: ({ path }) =>
         path === '/ServiceProviderConfig' ? { body: { Pagination: { Cursor: true } } } : undefined,
@@ -221,7 +221,7 @@ describe('a list by cursor', () => {
     expect(await pullFrom(directory)).toMatchObject({ ids: idsOf(groups), complete: true })
   })
 
-  it('begins anew when a cursor expires', async () => {
+  it('starts again when a cursor expires', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
       quirk: ofList(({ before }) =>
@@ -231,7 +231,7 @@ describe('a list by cursor', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(25)
   })
 
-  it('asks by index where every cursor expires', async () => {
+  it('requests by index if every cursor expires', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
       quirk: ofList(({ query }) =>
@@ -245,7 +245,7 @@ describe('a list by cursor', () => {
     expect(first).toHaveLength(3)
   })
 
-  it('asks by index where cursors are offered and then refused', async () => {
+  it('requests by index if announced cursors are rejected', async () => {
     await using directory = await startDirectory(manyGroups(25), {
       cursor,
       quirk: ofList(({ query }) => (query.has('cursor') ? { status: 400, body: {} } : undefined)),
@@ -253,7 +253,7 @@ describe('a list by cursor', () => {
     expect((await pullFrom(directory)).ids).toHaveLength(25)
   })
 
-  it('fails where cursors lead in a circle, or on and on to nothing new', async () => {
+  it('fails if cursors lead in a circle, or endlessly to nothing new', async () => {
     const groups = manyGroups(5)
     const turn = (next: (before: number) => string) =>
       ofList(({ query, before }) => ({ body: { ...listOf(groups, query), nextCursor: next(before) } }))

@@ -89,7 +89,7 @@ describe('readReceivedMembers', () => {
     const { list, withoutId } = readReceivedMembers([ann, entry])
     expect(list?.read()).toEqual([member('ann', { type: 'User', displayName: 'Ann' })])
     expect(withoutId).toBe(1)
-    // A list without a single usable entry does not say that there are no members.
+    // A list without a usable entry does not mean that there are no members.
     expect(readReceivedMembers([entry, entry])).toMatchObject({ list: null, withoutId: 2 })
   })
 
@@ -100,7 +100,7 @@ describe('readReceivedMembers', () => {
 })
 
 describe('the digest of a list of members', () => {
-  it('is the same in any order, and whether or not another member needs mending', () => {
+  it('is the same in any order, and with or without a malformed member', () => {
     expect(digest([bob, ann])).toBe(digest([ann, bob]))
     expect(digest([{ value: 'a', display: 'x\ty' }, ann])).toBe(digest([ann, { value: 'a', display: 'x y' }]))
     expect(digest([ann])).toBe(toMemberList([member('ann', { type: 'User', displayName: 'Ann' })]).digest)

@@ -21,7 +21,7 @@ const now = new Date('2026-11-20T12:00:00Z')
 
 const OTHER = 'another process'
 
-/** A store with one job, which another process has taken in hand. */
+/** A store with one job, which another process has taken. */
 async function takenJob() {
   const store = await openSqlite(':memory:')
   await updateSchema(store, now)
@@ -33,7 +33,7 @@ async function takenJob() {
   return { store, accountId, id: job?.id ?? '' }
 }
 
-/** The time from the first look at the job of a dead process to the look that ends it, in milliseconds. */
+/** Milliseconds from the first look at a dead process's job to the look that ends it. */
 async function timeToEnd(pauseMs: number): Promise<number> {
   const { store, accountId } = await takenJob()
   let time = 0
@@ -51,7 +51,7 @@ async function timeToEnd(pauseMs: number): Promise<number> {
 }
 
 describe('watchAbandonedJobs', () => {
-  it('loses no look that comes a little early, nor one that comes a little late', async () => {
+  it('counts a look that is a little early or late', async () => {
     const promisedMs = 20_000
     for (const pauseMs of [
       HEARTBEAT.beatMs - 1,
@@ -59,12 +59,12 @@ describe('watchAbandonedJobs', () => {
       HEARTBEAT.beatMs,
       HEARTBEAT.beatMs + 200,
     ]) {
-      // The first look comes up to a beat's pause after the process died.
+      // The first look is up to a beat's pause after the death.
       expect((await timeToEnd(pauseMs)) + pauseMs).toBeLessThanOrEqual(promisedMs)
     }
   })
 
-  it('leaves a job alone whose heart beats just before it is ended', async () => {
+  it('leaves a job alone if its heart beats just before it would be ended', async () => {
     const { store, accountId, id } = await takenJob()
     await beat(store, { id, runner: OTHER })
     expect(await failAbandonedJob(store, { id, heartbeat: 0 }, now)).toBeUndefined()
@@ -73,7 +73,7 @@ describe('watchAbandonedJobs', () => {
     await store.close()
   })
 
-  it('takes many looks in quick succession for few', async () => {
+  it('counts many looks in quick succession as few', async () => {
     for (const pauseMs of [50, 500, HEARTBEAT.beatMs / 2]) {
       expect(await timeToEnd(pauseMs)).toBeGreaterThan(HEARTBEAT.missedBeats * HEARTBEAT.beatMs * 0.8)
     }

@@ -1,4 +1,4 @@
-/** Each step of a job's life, and who may take it. */
+/** Each transition of a job, and which process may make it. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../../api/accounts/keys/key-store.ts'
 import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
@@ -21,9 +21,9 @@ const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
 const BEGAN = Date.parse('2026-11-20T12:00:00Z')
-const KEPT_MS = 90 * 86_400_000
+const RETENTION_MS = 90 * 86_400_000
 
-/** The time so many milliseconds after the beginning. */
+/** The time this many milliseconds after the beginning. */
 function at(ms: number): Date {
   return new Date(BEGAN + ms)
 }
@@ -41,7 +41,7 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
     return { store, acme, other, [Symbol.asyncDispose]: () => store.close() }
   }
 
-  /** A job of the account that failed then. */
+  /** A job of the account that failed at that time. */
   async function failed(store: Store, account: string, then: Date): Promise<string> {
     const id = (await requestJob(store, account, then))?.id ?? ''
     await takeNextJob(store, 'runner', then)
@@ -49,18 +49,18 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
     return id
   }
 
-  it('can be read for 90 days after their end, and are forgotten with the next of their account', async () => {
+  it("can be read for 90 days after their end, and are deleted with the account's next job", async () => {
     await using accounts = await open()
     const { store, acme, other } = accounts
     const [local, remote] = [await failed(store, acme, at(0)), await failed(store, other, at(0))]
-    await failed(store, acme, at(KEPT_MS))
+    await failed(store, acme, at(RETENTION_MS))
     expect((await findJob(store, acme, local))?.id).toBe(local)
-    await requestJob(store, acme, at(KEPT_MS + 1))
+    await requestJob(store, acme, at(RETENTION_MS + 1))
     expect(await findJob(store, acme, local)).toBeUndefined()
     expect((await findJob(store, other, remote))?.id).toBe(remote)
   })
 
-  it('are taken in hand in the order in which they were asked for', async () => {
+  it('are taken in the order of their requests', async () => {
     await using accounts = await open()
     const { store, acme, other } = accounts
     await requestJob(store, other, at(0))
@@ -70,7 +70,7 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
     expect(await takeNextJob(store, 'c', at(2))).toBeUndefined()
   })
 
-  it('the last of an account is its newest', async () => {
+  it('include the newest of an account as its last', async () => {
     await using accounts = await open()
     const { store, acme, other } = accounts
     await failed(store, acme, at(0))
@@ -79,7 +79,7 @@ describe.each(stores.kinds)('jobs in the store, $name', ({ fresh }) => {
     expect((await lastJob(store, acme))?.id).toBe(newest)
   })
 
-  it('beat and fail for their runner alone, and only while they run', async () => {
+  it('beat and fail only for their runner, and only while they run', async () => {
     await using accounts = await open()
     const { store, acme } = accounts
     const id = (await requestJob(store, acme, at(0)))?.id ?? ''

@@ -1,4 +1,4 @@
-/** A sync job as its account sees it: its states, its failures, and when it runs. */
+/** A sync job from its account's view: states, failures, and times. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
@@ -19,7 +19,7 @@ afterAll(() => stores.removeAll())
 afterEach(() => vi.restoreAllMocks())
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
-  it('goes from queued over running to succeeded, with all eight keys each time', async () => {
+  it('goes from queued through running to succeeded, always with all eight keys', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     await using service = await startSyncApi(await fresh())
@@ -57,7 +57,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     { status: 'succeeded', token: DIRECTORY_TOKEN },
     { status: 'failed', token: 'refused' },
   ])(
-    'that has $status did not start before it was made, however the clock goes',
+    'that has $status did not start before its creation, whatever the clock does',
     async ({ status, token }) => {
       await using directory = await startDirectory(groupsNamed('1'))
       let seconds = 1_800_000_000
@@ -70,7 +70,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     },
   )
 
-  it('is the answer to every POST while it is open, and a new one comes after it', async () => {
+  it('is returned by every POST while it is open, and then a new one starts', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
     await using service = await startSyncApi(await fresh())
@@ -91,7 +91,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.post()).job.id).not.toBe(id)
   })
 
-  it('tells its failure by a fixed sentence, and the log by job id what happened, never the token', async () => {
+  it('shows a fixed sentence for its failure; the log has the details by job id, never the token', async () => {
     await using directory = await startDirectory([], {
       quirk: ({ path }) => (path === '/Groups' ? { status: 404, body: {} } : undefined),
     })
@@ -110,7 +110,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
   })
 
-  it('fails when its token is not there, without a request', async () => {
+  it('fails without a request if its token is missing', async () => {
     await using directory = await startDirectory([])
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url, { token: { kind: 'env', source: 'ANOTHER_VARIABLE' } })
@@ -118,7 +118,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(directory.asked).toEqual([])
   })
 
-  it('fails when it takes too long', async () => {
+  it('fails if it takes too long', async () => {
     const { quirk } = gate()
     await using directory = await startDirectory([], { quirk })
     await using service = await startSyncApi(await fresh(), { sync: { syncMs: 50 } })
@@ -126,7 +126,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.sync()).error_message).toBe(FAILURES.timed_out)
   })
 
-  it('may take as many minutes as SCIM_SYNC_MINUTES says', async () => {
+  it('may take as many minutes as SCIM_SYNC_MINUTES', async () => {
     await using directory = await startDirectory([])
     await using service = await startSyncApi(await fresh(), { settings: { SCIM_SYNC_MINUTES: '7' } })
     const acme = await service.connect(directory.url)
@@ -135,7 +135,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(timers.mock.calls.map(([, ms]) => ms)).toContain(7 * 60_000)
   })
 
-  it.each(['changed', 'removed'])('writes nothing when its connection is %s meanwhile', async (how) => {
+  it.each(['changed', 'removed'])('writes nothing if its connection is %s meanwhile', async (how) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     await using service = await startSyncApi(await fresh())
@@ -149,7 +149,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.groups()).total_count).toBe(0)
   })
 
-  it('gives up what it reads once another process has taken it for dead', async () => {
+  it('stops reading once another process has ended it as abandoned', async () => {
     const { quirk, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     await using service = await startSyncApi(await fresh())
@@ -162,14 +162,14 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     )
     const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
     expect(told).toMatchObject({ failure: 'interrupted' })
-    // It was counted by who took it for dead.
+    // The process that ended it counted it.
     expect(await (await fetch(`${service.origin}/metrics`)).text()).not.toMatch(/^scim_jobs_total{/m)
   })
 
-  it('writes nothing when another process took it for dead meanwhile', async () => {
+  it('writes nothing if another process has ended it as abandoned', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
-    // No beat before the end, which would tell of it sooner.
+    // No beat before the end, which would find out sooner.
     const heartbeat = { beatMs: 3_600_000, missedBeats: 1 }
     await using service = await startSyncApi(await fresh(), { sync: { heartbeat } })
     const acme = await service.connect(directory.url)
@@ -186,7 +186,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.job(job.id)).error_message).toBe(FAILURES.interrupted)
   })
 
-  it('leaves nothing half written when the store fails it', async () => {
+  it('leaves nothing half written if the store fails', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
@@ -204,7 +204,7 @@ describe.each(stores.kinds)('jobs of several accounts on $name', ({ fresh }) => 
   it.each([
     { concurrent: 1, together: 1 },
     { concurrent: 2, together: 2 },
-  ])('run side by side up to the limit of $concurrent', async ({ concurrent, together }) => {
+  ])('run concurrently up to the limit of $concurrent', async ({ concurrent, together }) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
     await using service = await startSyncApi(await fresh(), {
@@ -258,7 +258,7 @@ describe.each(stores.kinds)('GET /scim/sync-jobs on $name', ({ fresh }) => {
 })
 
 describe.each(stores.kinds)('NOTICE_WEBHOOK on $name', ({ fresh }) => {
-  it('hears of a scheduled sync that failed, and of no other', async () => {
+  it('gets a notice of failed scheduled syncs only', async () => {
     const { origin, received, close } = await startHook()
     await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
     await using service = await startSyncApi(await fresh(), { settings: { NOTICE_WEBHOOK: origin } })
@@ -280,7 +280,7 @@ describe.each(stores.kinds)('NOTICE_WEBHOOK on $name', ({ fresh }) => {
   })
 })
 
-/** A program that takes notices. */
+/** A program that receives notices. */
 async function startHook() {
   const received: unknown[] = []
   const take = async (request: IncomingMessage, response: ServerResponse) => {
@@ -296,7 +296,7 @@ async function startHook() {
 }
 
 describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
-  it('start when their time has come, once, and set the next time', async () => {
+  it('start once when they are due, and set the next time', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const settings = await fresh()
     const now = new Date('2026-11-20T12:30:00Z')
@@ -305,7 +305,7 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     await using second = await startSyncApi(settings, { clock })
     const acme = await first.connect(directory.url, {
       schedule: '0 * * * *',
-      // Three times have passed while nobody ran; they come as one.
+      // Three times were missed; they give one job.
       nextSyncAt: '2026-11-20T10:00:00.000Z',
     })
     await until(async () => (await acme.groups()).total_count === 1)
@@ -315,7 +315,7 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
   })
 
-  it('are not held up by a connection that cannot be read', async () => {
+  it('are not blocked by an unreadable connection', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const now = new Date('2026-11-20T12:30:00Z')
     await using service = await startSyncApi(await fresh(), { clock: () => now })

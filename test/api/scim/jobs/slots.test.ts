@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createSlots, HeldSlot } from '../../../../api/scim/jobs/slots.ts'
 
-/** A pause that a test ends. */
+/** A pause that the test ends. */
 function pause() {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { wait: () => promise, end: resolve }
 }
 
-/** Lets all that is ready to go on do so. */
+/** Lets everything that is ready continue. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 function held(count: number) {
@@ -18,7 +18,7 @@ function held(count: number) {
 }
 
 describe('the slot of a sync', () => {
-  it('is free while the sync pauses, and is waited for afterwards', async () => {
+  it('is free while the sync pauses, and the sync waits for it afterwards', async () => {
     const { slots, slot, freed } = held(1)
     const { wait, end } = pause()
     let isOver = false
@@ -34,7 +34,7 @@ describe('the slot of a sync', () => {
     expect(slots.tryTake()).toBe(false)
   })
 
-  it('is one for all requests of a sync that pause at the same time', async () => {
+  it('is shared by all requests of a sync that pause at the same time', async () => {
     const { slots, slot, freed } = held(2)
     const pauses = [pause(), pause(), pause()]
     const pausing = pauses.map(({ wait }) => slot.whilePausing(wait))
@@ -55,7 +55,7 @@ describe('the slot of a sync', () => {
     expect([slots.tryTake(), slots.tryTake()]).toEqual([true, false])
   })
 
-  it('goes to the next in line when a sync ended while it waited for it', async () => {
+  it('goes to the next waiter if a sync ended while it waited', async () => {
     const { slots, slot } = held(1)
     const { wait, end } = pause()
     const pausing = slot.whilePausing(wait)

@@ -11,7 +11,7 @@ import { connectionTo, syncByCommand } from '../../../support/scim/sync.ts'
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-/** An account that is connected to a directory of one group, and a sync of it in this process. */
+/** An account with a directory of one group, and a sync of it in this process. */
 async function connectedAccount(settings: StoreSettings) {
   const directory = await startDirectory(groupsNamed('1'))
   const store = await openStore(settings, new Date())
@@ -35,7 +35,7 @@ async function connectedAccount(settings: StoreSettings) {
 }
 
 describe.each(stores.kinds)('syncNow on $name', ({ fresh }) => {
-  it('runs a job that was queued', async () => {
+  it('runs a queued job', async () => {
     await using account = await connectedAccount(await fresh())
     const queued = await requestJob(account.store, account.accountId, new Date())
     const job = await account.sync()
@@ -43,12 +43,12 @@ describe.each(stores.kinds)('syncNow on $name', ({ fresh }) => {
     expect(account.notes).toEqual([])
   })
 
-  it('waits for the job of another process, and ends one whose process is gone', async () => {
+  it('waits for the job of another process, and ends the job of a dead one', async () => {
     await using account = await connectedAccount(await fresh())
     await requestJob(account.store, account.accountId, new Date())
     const lost = await takeNextJob(account.store, 'a process that is gone', new Date())
     const job = await account.sync()
-    expect(account.notes).toEqual([`Job ${lost?.id} is under way in another process; waiting for its end.`])
+    expect(account.notes).toEqual([`Job ${lost?.id} is running in another process; waiting for its end.`])
     expect(job.id).not.toBe(lost?.id)
     expect(job.status).toBe('succeeded')
   })

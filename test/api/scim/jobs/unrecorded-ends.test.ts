@@ -1,4 +1,4 @@
-/** Sync jobs over a store that fails at the worst moments: none may stay open for ever. */
+/** Sync jobs over a store that fails at the worst moments: no job stays open for ever. */
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { createKey } from '../../../../api/accounts/keys/key-store.ts'
 import { findConnectionByName, putConnection } from '../../../../api/scim/directory/connection-store.ts'
@@ -18,9 +18,9 @@ afterEach(() => void vi.useRealTimers())
 const HOUR_MS = 3_600_000
 
 interface Faults {
-  /** Whether no query comes through at all. */
+  /** Whether every query fails. */
   away: boolean
-  /** Of a statement that was carried out, whether its answer is lost. */
+  /** Whether the result of this executed statement is lost. */
   loses: (sql: string) => boolean
 }
 
@@ -47,7 +47,7 @@ function faulty(store: Store, faults: Faults): Store {
   }
 }
 
-/** The jobs of a process, over a store that fails as `faults` says; the account `acme` has the directory. */
+/** The jobs of a process, over a store that fails as `faults` says; account `acme` has the directory. */
 async function startJobs(settings: StoreSettings, url: string, faults: Faults) {
   const real = await openStore(settings, new Date())
   await createKey(real, { account: 'acme', kind: 'management', now: new Date() })
@@ -60,7 +60,7 @@ async function startJobs(settings: StoreSettings, url: string, faults: Faults) {
     clock: () => new Date(),
     log,
     environment: { [TOKEN_VARIABLE]: DIRECTORY_TOKEN },
-    // Only what a process knows of itself may end a job here: a job of a process that is gone stays open.
+    // Only the process's own knowledge may end a job here: jobs of dead processes stay open.
     heartbeat: { beatMs: 20, missedBeats: Infinity },
     syncMs: HOUR_MS,
   }
@@ -83,7 +83,7 @@ async function startJobs(settings: StoreSettings, url: string, faults: Faults) {
   }
 }
 
-const COULD_NOT_LOOK = 'sync jobs could not be looked after'
+const COULD_NOT_LOOK = 'sync jobs could not be checked'
 
 function isLooking(sql: string): boolean {
   return sql.startsWith('SELECT id, runner, heartbeat')
@@ -94,7 +94,7 @@ function isTaking(sql: string): boolean {
 }
 
 describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) => {
-  it('goes on when only its heartbeat could not be told', async () => {
+  it('goes on if only its heartbeat could not be written', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const faults: Faults = { away: false, loses: () => false }
@@ -122,12 +122,12 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     await until(() => service.messages().some(({ msg }) => String(msg).includes('could not be recorded')))
     expect((await service.find(id))?.status).toBe('running')
     faults.away = false
-    // What ended it, and not merely that it ended.
+    // The cause of the end, not only the end.
     expect(await service.ended(id)).toMatchObject({ status: 'failed', failure: 'internal' })
     expect(await service.ended(await service.request())).toMatchObject({ status: 'succeeded' })
   })
 
-  it('has its end recorded when the service stops before it looks again', async () => {
+  it('has its end recorded if the service stops before its next look', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
@@ -147,7 +147,7 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     expect(await later.find(id)).toMatchObject({ status: 'failed', failure: 'internal' })
   })
 
-  it('lets the service stop when the store stays away, and stays open for another to end', async () => {
+  it('lets the service stop if the store stays unavailable, and stays open for another process', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const faults: Faults = { away: false, loses: () => false }
@@ -162,7 +162,7 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     expect(await service.find(id)).toMatchObject({ status: 'running' })
   })
 
-  it('is not looked for once more when its end has been recorded and the service stops', async () => {
+  it('is not checked again if its end was recorded before the service stops', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
@@ -190,7 +190,7 @@ describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) =
     expect(looks).toBe(before)
   })
 
-  it('is interrupted when the answer to the statement that took it was lost', async () => {
+  it('is interrupted if the result of the statement that took it was lost', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const faults: Faults = { away: false, loses: isTaking }
     await using service = await startJobs(await fresh(), directory.url, faults)

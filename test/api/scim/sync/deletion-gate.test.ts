@@ -50,7 +50,7 @@ describe('deletionFault', () => {
     expect(faultOf(loss)).toBe(failure)
   })
 
-  it('closes on every loss above both the number and the share, and on no other', () => {
+  it('closes only on losses above both the number and the percentage', () => {
     fc.assert(
       fc.property(fc.nat(200), fc.integer({ min: 1, max: 200 }), (deleted, stay) => {
         const groups = deleted + stay

@@ -32,7 +32,7 @@ function withMembers(list: ReturnType<typeof members>): Partial<LocalGroup> {
   return { memberDigest: list.digest, memberCount: list.count }
 }
 
-/** What the store holds after a plan, by the rules of apply.ts. */
+/** The store after a plan, by the rules of apply.ts. */
 function after(local: readonly LocalGroup[], { changes, deletions }: Plan): LocalGroup[] {
   const groups = new Map(local.map((group) => [group.id, group]))
   for (const { local: former, remote, withMembers: written } of changes) {
@@ -93,7 +93,7 @@ describe('planSync', () => {
     )
   })
 
-  it('finds nothing to do a second time', () => {
+  it('changes nothing a second time', () => {
     fc.assert(
       fc.property(localGroups, remoteGroups, fc.boolean(), (local, remote, mayDelete) => {
         const options = { mayDelete, trustEmptiness: true }
@@ -103,7 +103,7 @@ describe('planSync', () => {
     )
   })
 
-  it('never gives one local group to two remote ones, nor one remote id to two local groups', () => {
+  it('matches no local group to two remote ones, and no remote id to two local groups', () => {
     fc.assert(
       fc.property(localGroups, remoteGroups, (local, remote) => {
         const result = after(local, planSync(local, remote, WHOLE))
@@ -112,33 +112,33 @@ describe('planSync', () => {
     )
   })
 
-  it('deletes nothing from a list that may not be whole', () => {
+  it('deletes nothing after a possibly incomplete list', () => {
     const plan = planSync([our('1'), our('2')], [their('1'), their('3')], { ...WHOLE, mayDelete: false })
     expect(plan.deletions).toEqual([])
     expect(plan.present).toBe(3)
   })
 
-  it('counts what stood before without the groups that were deleted', () => {
+  it('counts the previous state without deleted groups', () => {
     const list = withMembers(members('ann', 'bob'))
     const local = [our('1', list), our('2', { ...list, deleted: true })]
     expect(planSync(local, [their('1')], WHOLE).before).toEqual({ groups: 1, members: 2 })
   })
 
-  it('counts no members of groups that go', () => {
+  it('counts no members of removed groups', () => {
     const local = [our('1', withMembers(members('ann', 'bob'))), our('2', withMembers(members('cid')))]
     expect(planSync(local, [their('2')], WHOLE).before).toEqual({ groups: 2, members: 1 })
     const unsure = { ...WHOLE, mayDelete: false }
     expect(planSync(local, [their('2')], unsure).before).toEqual({ groups: 2, members: 3 })
   })
 
-  it('leaves members alone that were not supplied', () => {
+  it('leaves members alone if none were supplied', () => {
     const local = [our('1', withMembers(members('ann')))]
     expect(planSync(local, [their('1')], WHOLE).changes).toEqual([])
     const renamed = planSync(local, [their('1', { displayName: 'New' })], WHOLE)
     expect(renamed.changes.map((change) => change.withMembers)).toEqual([false])
   })
 
-  it('takes lists that are empty in every group for lists not supplied, unless told to trust them', () => {
+  it('ignores member lists that are empty in every group, unless it trusts them', () => {
     const local = [our('1', withMembers(members('ann'))), our('2', withMembers(members('bob')))]
     const empty = [their('1', { members: members() }), their('2', { members: members() })]
     expect(planSync(local, empty, WHOLE).changes).toEqual([])
@@ -152,7 +152,7 @@ describe('planSync', () => {
     expect(change?.local?.id).toBe('our-1')
   })
 
-  it('recognises a group that was made anew by its externalId, if that names one group alone', () => {
+  it('recognises a recreated group by its externalId, if that is unique', () => {
     const matched = (local: LocalGroup[], remote: RemoteGroup[]) =>
       planSync(local, remote, WHOLE).changes.map((change) => change.local?.id)
     const anew = their('9', { externalId: 'x' })

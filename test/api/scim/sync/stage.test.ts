@@ -16,7 +16,7 @@ afterAll(() => stores.removeAll())
 const NOW = new Date('2026-11-20T12:00:00Z')
 const PAGE = { limit: 100, offset: 0 }
 
-/** Groups of the directory with so many members each, whose ids begin with `kind`. */
+/** Groups of the directory with this many members each; their ids begin with `kind`. */
 function directory(sizes: readonly number[], kind = 'user'): RemoteGroup[] {
   return sizes.map((size, number) => ({
     scimId: `group-${number}`,
@@ -45,7 +45,7 @@ async function planned(store: Store, accountId: string, remote: readonly RemoteG
   return workOf(planSync(local, remote, { mayDelete: true, trustEmptiness: false }))
 }
 
-/** What is in the store for all to see: each group with the ids of its members. */
+/** The visible content of the store: each group with the ids of its members. */
 async function shown(store: Store, accountId: string): Promise<Record<string, readonly string[]>> {
   const { data } = await listGroups(store, accountId, PAGE)
   const groups: Record<string, readonly string[]> = {}
@@ -85,13 +85,13 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     }
   }
 
-  it('leaves what is written in a moment to the step itself', async () => {
+  it('stages nothing if there are few members', async () => {
     await using sync = await open()
     expect((await sync.stage(await sync.plan(directory([10, 20])))).size).toBe(0)
     expect(await sync.store.query('SELECT id FROM scim_groups')).toEqual([])
   })
 
-  it('writes many members in several transactions, and shows them with the step', async () => {
+  it('writes many members in several transactions, and shows them with the last one', async () => {
     await using sync = await open()
     const remote = directory([15_000, 0, 7000, 3])
     const work = await sync.plan(remote)
@@ -104,7 +104,7 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     expect((await sync.plan(remote)).changes).toEqual([])
   })
 
-  // In PostgreSQL others need not wait at all.
+  // In PostgreSQL other writers never wait.
   it.runIf(name === 'SQLite')('lets others write between its transactions', async () => {
     await using sync = await open()
     const order: string[] = []
@@ -116,7 +116,7 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     expect(order.indexOf('other')).toBeLessThan(order.length - 1)
   })
 
-  it('shows nothing of what was interrupted, and the next sync makes it right', async () => {
+  it('shows nothing of an interrupted sync, and the next sync completes it', async () => {
     await using sync = await open()
     const interrupted = sync.stage(await sync.plan(directory([25_000, 5])), async (transaction) => {
       if (transaction === 2) throw new Error('stopped')
@@ -130,7 +130,7 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     expect(await sync.shown()).toEqual(asShown(remote))
   })
 
-  it('does not believe that a deleted group has its former members once others were staged', async () => {
+  it('treats the members of a deleted group as unknown once others were staged', async () => {
     await using sync = await open()
     const former = directory([4])
     await sync.apply(await sync.plan(former), new Set())
@@ -143,7 +143,7 @@ describe.each(stores.kinds)('stageMembers on $name', ({ name, fresh }) => {
     expect(await sync.shown()).toEqual(asShown(former))
   })
 
-  it('leaves groups that are shown to the step', async () => {
+  it('does not stage visible groups', async () => {
     await using sync = await open()
     await sync.apply(await sync.plan(directory([2, 2])), new Set())
     const work = await sync.plan(directory([11_000, 2]))

@@ -1,4 +1,4 @@
-/** What a sync writes and deletes, and where it rather does nothing. */
+/** What a sync writes and deletes, and when it changes nothing. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import {
@@ -16,7 +16,7 @@ const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
 describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
-  it('deletes nothing when the directory suddenly returns nothing, and says so', async () => {
+  it('deletes nothing and fails if the directory suddenly returns nothing', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
@@ -27,7 +27,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect(await acme.all()).toEqual(before)
   })
 
-  it('says so too when the directory returns nothing and tells no total', async () => {
+  it('fails likewise if the directory returns nothing and no total', async () => {
     let isEmpty = false
     await using directory = await startDirectory(groupsNamed('1', '2'), {
       quirk: ({ path }) => (isEmpty && path === '/Groups' ? { body: { Resources: [] } } : undefined),
@@ -40,7 +40,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.groups()).total_count).toBe(2)
   })
 
-  it('deletes nothing when too much would go', async () => {
+  it('deletes nothing if too much would be removed', async () => {
     await using directory = await startDirectory(manyGroups(25))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
@@ -52,7 +52,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 20, deleted_groups: 5 })
   })
 
-  it('replaces no more members of a group than may leave it', async () => {
+  it('counts replaced members as removed', async () => {
     const people = (word: string) =>
       Array.from({ length: 200 }, (_, index) => ({ value: `${word}-${index}` }))
     const [old, anew] = [people('old'), people('new')]
@@ -72,7 +72,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.all())['Staff']).toContain('new-0')
   })
 
-  it('measures the members that leave by the groups that stay, however large one is that goes', async () => {
+  it('measures removed members against the groups that stay, however large a removed group is', async () => {
     const people = (count: number) =>
       Array.from({ length: count }, (_, index) => ({ value: `user-${index}` }))
     const staff = { id: 'staff', displayName: 'Staff', members: people(60) }
@@ -86,7 +86,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.all())['Staff']).toHaveLength(60)
   })
 
-  it('empties no groups when a directory stops supplying members', async () => {
+  it('empties no groups if a directory stops supplying members', async () => {
     await using directory = await startDirectory(manyGroups(3))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
@@ -101,7 +101,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect(await acme.all()).toEqual(before)
   })
 
-  it('lists no deleted group, and gives one that comes back its former id and its new name', async () => {
+  it('lists no deleted group, and restores one under its former id and its new name', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
@@ -121,7 +121,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect(await acme.all()).toMatchObject({ Back: ['eve'] })
   })
 
-  it('gives no id away while its group is there, whoever has the same externalId', async () => {
+  it('keeps the id of an existing group, whatever group has the same externalId', async () => {
     const group = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
     const other = { id: 'new', displayName: 'New', externalId: 'x', members: [{ value: 'eve' }] }
     let listed: DirectoryGroup[] = [group]
@@ -144,7 +144,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.groups()).data).toContainEqual({ ...former, updated_at: expect.any(String) })
   })
 
-  it('gives the id of a group that is gone to the one that was made in its place', async () => {
+  it('gives the id of a deleted group to the one recreated in its place', async () => {
     const group = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
     await using directory = await startDirectory([group])
     await using service = await startSyncApi(await fresh())
@@ -156,7 +156,7 @@ describe.each(stores.kinds)('a sync on $name', ({ fresh }) => {
     expect((await acme.groups()).data).toMatchObject([{ id: former?.id, external_id: 'new' }])
   })
 
-  it('brings a large group back whoever is in it now: nobody leaves a group that was deleted', async () => {
+  it('restores a large group with any members, since a deleted group has none to remove', async () => {
     const people = (word: string) => Array.from({ length: 60 }, (_, index) => ({ value: `${word}-${index}` }))
     const staff = { id: 'staff', displayName: 'Staff' }
     await using directory = await startDirectory([...groupsNamed('1'), { ...staff, members: people('old') }])

@@ -1,6 +1,6 @@
 /**
- * A SCIM server made of better-auth and its plugin, over a database in memory: SCIM_SERVER names the folder of the
- * packages, TOKEN is what it wants to see. Prints its address.
+ * A SCIM server of better-auth and its plugin over an in-memory database. SCIM_SERVER names the folder of the packages,
+ * TOKEN is the expected token. Prints its address.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

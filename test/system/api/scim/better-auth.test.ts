@@ -1,6 +1,6 @@
 /**
- * A second real SCIM server, better-auth with its plugin: its whole life is followed. It is not among the packages of the
- * project; SCIM_SERVER names a folder into which those of .ci/scim-server/package.json were installed, as .ci/run does.
+ * The lifecycle of a second real SCIM server, better-auth with its plugin. It is not a dependency of the project;
+ * SCIM_SERVER names a folder with the installed packages of .ci/scim-server/package.json, as .ci/run sets it.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -35,12 +35,12 @@ async function startBetterAuth() {
 }
 
 describe.runIf(hasFolder('SCIM_SERVER'))('better-auth', () => {
-  it.each(stores.all)('has its whole life followed on $name', async ({ fresh }) => {
+  it.each(stores.all)('is synced over its whole lifecycle on $name', async ({ fresh }) => {
     await using directory = await startBetterAuth()
     await liveThrough(directory, await fresh())
   })
 
-  it.each(['inline', 'per_group'] as const)('gives its 150 groups, members %s', async (members) => {
+  it.each(['inline', 'per_group'] as const)('returns its 150 groups, members %s', async (members) => {
     await using directory = await startBetterAuth()
     await using service = await startSyncApi(await stores.sqlite.fresh(), { token: directory.token })
     const ann = await directory.user('ann')

@@ -16,7 +16,7 @@ afterAll(async () => {
 const startService = () => startSyncApi({ DATA_DIR: folders.make() }, { token: SCIMMY_TOKEN })
 
 describe('a sync with a real SCIM server', () => {
-  it('brings the groups with their members, and later changes alone', async () => {
+  it('stores the groups with their members, and then only changes', async () => {
     await using directory = await startScimmy(4)
     await using service = await startService()
     const staff = await directory.add('Staff', ['ann', 'bob'])
@@ -47,7 +47,7 @@ describe('a sync with a real SCIM server', () => {
     expect(Object.values(await acme.all())).toEqual(Array(100).fill(members === 'off' ? null : ['ann']))
   })
 
-  it('is told that the token is refused', async () => {
+  it('reports a rejected token', async () => {
     await using directory = await startScimmy(4)
     await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: 'another' })
     const acme = await service.connect(directory.url)
@@ -57,7 +57,7 @@ describe('a sync with a real SCIM server', () => {
     })
   })
 
-  it('deletes nothing when the server forgets how to page', async () => {
+  it("deletes nothing if the server's paging breaks", async () => {
     const groups = Array.from({ length: 30 }, (_, index) => `Group ${index}`)
     await using service = await startService()
     await using broken = await startScimmy(5)
@@ -71,7 +71,7 @@ describe('a sync with a real SCIM server', () => {
   })
 })
 
-it.each(stores.all)('a whole life of a directory is followed on $name', async ({ fresh }) => {
+it.each(stores.all)('a directory is synced over its whole lifecycle on $name', async ({ fresh }) => {
   await using directory = await startScimmy(4)
   await liveThrough({ ...directory, user: async (name) => name }, await fresh())
 })

@@ -74,7 +74,7 @@ describe('addressKind', () => {
 })
 
 describe('isWithinReach', () => {
-  it('reaches beyond the public internet only where that is allowed, and by http this machine alone', () => {
+  it('allows private addresses only on request, and http only on this machine', () => {
     const reached = (protocol: string, reach: typeof NOTHING) =>
       ['8.8.8.8', '10.0.0.1', '127.0.0.1', '169.254.169.254'].filter((address) =>
         isWithinReach(address, protocol, reach),
@@ -98,7 +98,7 @@ describe('checkLiteralAddress', () => {
     expect(() => checkLiteralAddress(new URL(url), NOTHING)).toThrow('may be connected to')
   })
 
-  it('leaves names to the lookup', () => {
+  it('does not check names, which the lookup checks', () => {
     expect(() => checkLiteralAddress(new URL('https://localhost/'), NOTHING)).not.toThrow()
   })
 })
@@ -120,18 +120,18 @@ describe('guardedLookup', () => {
     })
   }
 
-  it('gives the addresses within reach and drops the others', async () => {
+  it('returns the allowed addresses and drops the others', async () => {
     const mixed = resolve('10.0.0.1', '8.8.8.8', '::1')
     expect(await look(true, mixed)).toEqual([{ address: '8.8.8.8', family: 4 }])
     expect(await look(false, mixed)).toBe('8.8.8.8')
   })
 
-  it('refuses a name that leads nowhere else', async () => {
+  it('rejects a name without an allowed address', async () => {
     expect(await look(true, resolve('127.0.0.1', 'fe80::1'))).toBe('AddressRefused')
     expect(await look(false, resolve())).toBe('AddressRefused')
   })
 
-  it('passes the resolver’s own fault on', async () => {
+  it('passes on an error of the resolver', async () => {
     const failing: Resolve = (_name, _options, callback) => callback(new TypeError('no such name'), [])
     expect(await look(true, failing)).toBe('TypeError')
   })

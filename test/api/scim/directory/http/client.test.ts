@@ -22,7 +22,7 @@ interface TestOptions extends Partial<Omit<ClientOptions, 'limits'>> {
   readonly limits?: Partial<SyncLimits>
 }
 
-/** A client with the pauses it was asked to make, none of which it makes. */
+/** A client that skips its pauses and records them. */
 function clientOf(url: string, { limits, ...more }: TestOptions = {}) {
   const waits: number[] = []
   const client = createDirectoryClient({
@@ -37,7 +37,7 @@ function clientOf(url: string, { limits, ...more }: TestOptions = {}) {
   return { ...client, waits, [Symbol.asyncDispose]: () => client.close() }
 }
 
-/** The failure that a request ends in, and its detail. */
+/** The failure of a request, and its detail. */
 async function failureOf(request: Promise<unknown>): Promise<[Failure, string]> {
   const error = await request.then(
     () => undefined,
@@ -47,7 +47,7 @@ async function failureOf(request: Promise<unknown>): Promise<[Failure, string]> 
   return [error.failure, error.message]
 }
 
-/** A quirk that gives these replies one after the other, and then leaves the directory to itself. */
+/** A quirk that returns these replies in turn, then the directory's own. */
 function enqueue(...replies: readonly Reply[]): Quirk {
   return ({ before }) => replies[before]
 }
@@ -60,7 +60,7 @@ const status = (code: number, headers: Readonly<Record<string, string>> = {}): R
 const hangUp: Reply = { send: (response) => response.destroy() }
 
 describe('DirectoryClient.get', () => {
-  it('sends the token and what was asked for, below the address, and wants no content coding', async () => {
+  it('sends the token and the query below the address, and accepts no content coding', async () => {
     await using directory = await startDirectory([])
     await using client = clientOf(`${directory.url}/`)
     expect((await client.get('/Groups', { startIndex: '1', count: '10' })).status).toBe(200)
@@ -73,7 +73,7 @@ describe('DirectoryClient.get', () => {
     expect(asked?.query.toString()).toBe('startIndex=1&count=10')
   })
 
-  it.each([400, 404, 409, 501])('gives a %i to its caller at once', async (code) => {
+  it.each([400, 404, 409, 501])('returns a %i to its caller at once', async (code) => {
     await using directory = await startDirectory([], { quirk: () => status(code) })
     await using client = clientOf(directory.url)
     expect(await client.get('/Groups')).toEqual({ status: code, body: { status: String(code) } })
@@ -97,7 +97,7 @@ describe('DirectoryClient.get', () => {
       'JSON that ends early',
       { send: (response) => response.setHeader('Content-Type', 'application/json').end('{"a":') },
     ],
-  ] satisfies [string, Reply][])('takes %s for no valid answer', async (_name, reply) => {
+  ] satisfies [string, Reply][])('rejects %s as invalid', async (_name, reply) => {
     await using directory = await startDirectory([], { quirk: () => reply })
     await using client = clientOf(directory.url)
     expect((await failureOf(client.get('/Groups')))[0]).toBe('directory_invalid_response')
@@ -111,13 +111,13 @@ describe('DirectoryClient.get', () => {
     ['a pause that is too long', status(429, { 'Retry-After': '86400' })],
     ['too many bytes', { body: { text: 'x'.repeat(5000) } }],
     ['a server at its end', status(500)],
-  ] satisfies [string, Reply][])('names the request that was answered with %s', async (_name, reply) => {
+  ] satisfies [string, Reply][])('names the request in the error for %s', async (_name, reply) => {
     await using directory = await startDirectory([], { quirk: () => reply })
     await using client = clientOf(directory.url, { limits: { responseBytes: 4096, tries: 1 } })
     expect((await failureOf(client.get('/Groups/a%2Fb')))[1]).toMatch(/^GET \/Groups\/a%2Fb: ./)
   })
 
-  it('follows no redirect, so that the token stays where it belongs', async () => {
+  it('follows no redirect, so that the token goes nowhere else', async () => {
     await using other = await startDirectory([])
     await using directory = await startDirectory([], {
       quirk: () => status(302, { Location: `${other.url}/Groups` }),
@@ -127,7 +127,7 @@ describe('DirectoryClient.get', () => {
     expect(other.asked).toEqual([])
   })
 
-  it('tries again when the directory fails, with growing pauses', async () => {
+  it('retries with growing pauses if the directory fails', async () => {
     const quirk = enqueue(status(500), hangUp, status(408))
     await using directory = await startDirectory([], { quirk })
     await using client = clientOf(directory.url, { limits: { backoffMs: 100 } })
@@ -144,7 +144,7 @@ describe('DirectoryClient.get', () => {
     }
   })
 
-  it('gives up in the end', async () => {
+  it('fails after its last try', async () => {
     await using directory = await startDirectory([], { quirk: () => status(500) })
     await using client = clientOf(directory.url, { limits: { tries: 3 } })
     expect(await failureOf(client.get('/Groups'))).toEqual([
@@ -154,7 +154,7 @@ describe('DirectoryClient.get', () => {
     expect(directory.asked).toHaveLength(3)
   })
 
-  it('says so when nobody listens', async () => {
+  it('reports a directory that cannot be reached', async () => {
     const gone = await startDirectory([])
     await gone[Symbol.asyncDispose]()
     await using client = clientOf(gone.url)
@@ -163,7 +163,7 @@ describe('DirectoryClient.get', () => {
     expect(detail).toContain('ECONNREFUSED')
   })
 
-  it('waits as long as the directory asks for, in seconds or until a time', async () => {
+  it('waits as long as Retry-After demands, in seconds or until a time', async () => {
     const until = new Date(Date.now() + 60_000).toUTCString()
     const quirk = enqueue(
       status(429, { 'Retry-After': '7' }),
@@ -180,7 +180,7 @@ describe('DirectoryClient.get', () => {
     expect(client.waits).toHaveLength(3)
   })
 
-  it('gives up soon, and gives nothing, where the answer is only useful', async () => {
+  it('returns nothing after few tries if the request is optional', async () => {
     for (const reply of [status(401), status(403), status(429), status(500), status(302), HTML, hangUp]) {
       await using directory = await startDirectory([], { quirk: () => reply })
       await using client = clientOf(directory.url)
@@ -189,7 +189,7 @@ describe('DirectoryClient.get', () => {
     }
   })
 
-  it('waits neither for ever nor again and again', async () => {
+  it('limits the length and the number of its waits', async () => {
     await using slow = await startDirectory([], { quirk: () => status(429, { 'Retry-After': '86400' }) })
     await using slowClient = clientOf(slow.url)
     expect((await failureOf(slowClient.get('/Groups')))[0]).toBe('directory_rate_limited')
@@ -201,7 +201,7 @@ describe('DirectoryClient.get', () => {
     expect(client.waits).toEqual([1000, 1000, 1000])
   })
 
-  it('reads no reply beyond its size', async () => {
+  it('stops reading a reply at the size limit', async () => {
     await using directory = await startDirectory([], { quirk: () => ({ body: { text: 'x'.repeat(5000) } }) })
     await using client = clientOf(directory.url, { limits: { responseBytes: 4096 } })
     expect((await failureOf(client.get('/Groups')))[0]).toBe('directory_too_large')
@@ -232,7 +232,7 @@ describe('DirectoryClient.get', () => {
     expect(await failureOf(client.get('/Groups'))).toEqual(['timed_out', 'enough'])
   })
 
-  it('tries no more once it is closed', async () => {
+  it('does not retry once it is closed', async () => {
     const { promise: pausing, resolve: paused } = Promise.withResolvers<void>()
     await using directory = await startDirectory([], { quirk: () => status(500) })
     const client = clientOf(directory.url, {
@@ -267,7 +267,7 @@ describe('DirectoryClient.get', () => {
 })
 
 describe('the reach of a DirectoryClient', () => {
-  it('refuses an address of this machine that was not allowed, without a request', async () => {
+  it('rejects a loopback address that was not allowed, without a request', async () => {
     await using directory = await startDirectory([])
     const reach = { allowLoopback: false, allowPrivate: true }
     expect(() => clientOf(directory.url, { reach })).toThrow('may be connected to')
@@ -276,7 +276,7 @@ describe('the reach of a DirectoryClient', () => {
     expect(directory.asked).toEqual([])
   })
 
-  it('checks the addresses of each connection anew, so a name that moves gains nothing', async () => {
+  it('checks the addresses of each connection, so that DNS rebinding is useless', async () => {
     let looks = 0
     await using directory = await startDirectory([], {
       quirk: () => ({ headers: { Connection: 'close' }, body: {} }),
@@ -291,7 +291,7 @@ describe('the reach of a DirectoryClient', () => {
     expect(looks).toBe(2)
   })
 
-  it('speaks to an https address by TLS alone', async () => {
+  it('uses only TLS for an https address', async () => {
     const server = createServer((_request, response) => response.end('not TLS'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -8,7 +8,7 @@ const TOKEN = 'abc/def"ghi0123456789=='
 const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 const MIB = 1024 * 1024
 
-/** What a client reads of a reply with these bytes and headers. */
+/** The client's result for a reply with these bytes and headers. */
 async function receive(
   bytes: string | Buffer,
   headers: Record<string, string> = {},
@@ -63,23 +63,19 @@ describe('the body of a reply', () => {
     ['deflate', deflateRawSync(NAME)],
     ['br', brotliCompressSync(NAME)],
     ['identity', Buffer.from(NAME)],
-  ])('is read in the content coding %s, which nobody asked for', async (coding, bytes) => {
+  ])('is read in the unrequested content coding %s', async (coding, bytes) => {
     expect(await receive(bytes, { 'Content-Encoding': coding })).toEqual(READ)
   })
 
   it.each<[string, Buffer, Record<string, string>]>([
     ['bytes of another charset', Buffer.from(NAME, 'latin1'), {}],
-    [
-      'a charset that is not known',
-      Buffer.from(NAME),
-      { 'Content-Type': 'application/json; charset=x-mine' },
-    ],
-    ['a coding that is not known', Buffer.from(NAME), { 'Content-Encoding': 'compress' }],
+    ['an unknown charset', Buffer.from(NAME), { 'Content-Type': 'application/json; charset=x-mine' }],
+    ['an unknown coding', Buffer.from(NAME), { 'Content-Encoding': 'compress' }],
     ['a coding that it does not have', Buffer.from(NAME), { 'Content-Encoding': 'gzip' }],
     ['half of a coding', gzipSync(NAME).subarray(0, 20), { 'Content-Encoding': 'gzip' }],
     ['a page for people', Buffer.from('<html></html>'), { 'Content-Type': 'text/html' }],
     ['nothing', Buffer.alloc(0), {}],
-  ])('is refused with %s', async (_name, bytes, headers) => {
+  ])('is rejected with %s', async (_name, bytes, headers) => {
     await expect(receive(bytes, headers)).rejects.toMatchObject({ failure: 'directory_invalid_response' })
   })
 
@@ -90,11 +86,11 @@ describe('the body of a reply', () => {
     ['attributes', `{"a":0${Array.from({ length: 1000 }, (_, index) => `,"${index}":0`).join('')}}`, {}],
     ['opening brackets', '['.repeat(1000), {}],
     ['levels', `${'['.repeat(6)}${']'.repeat(6)}`, {}],
-  ])('is refused with too many %s', async (_name, bytes, headers) => {
+  ])('is rejected with too many %s', async (_name, bytes, headers) => {
     await expect(receive(bytes, headers)).rejects.toMatchObject({ failure: 'directory_too_large' })
   })
 
-  it('counts no brackets and commas inside of texts', async () => {
+  it('is counted without brackets and commas inside texts', async () => {
     const text = `${'[{,'.repeat(2000)}\\"${'[{,'.repeat(2000)}`
     expect(await receive(JSON.stringify({ text }))).toEqual({ text })
   })
@@ -104,18 +100,15 @@ describe('the body of a reply', () => {
     ['a text with escaped slashes', JSON.stringify({ id: TOKEN }).replaceAll('/', '\\/')],
     ['a text with characters by their numbers', `{"id":"${TOKEN.replaceAll(/\W/g, escaped)}"}`],
     ['a text of numbers', `{"id":"${TOKEN.replaceAll(/./g, escaped).toUpperCase().replaceAll('U', 'u')}"}`],
-  ])(
-    'is refused where the token is repeated in %s, and the message does not show it',
-    async (_name, body) => {
-      const rejection = expect(receive(body)).rejects
-      await rejection.toMatchObject({
-        failure: 'directory_invalid_response',
-        message: 'GET /Groups: the reply repeats the token',
-      })
-    },
-  )
+  ])('is rejected if it repeats the token in %s, and the message does not show it', async (_name, body) => {
+    const rejection = expect(receive(body)).rejects
+    await rejection.toMatchObject({
+      failure: 'directory_invalid_response',
+      message: 'GET /Groups: the reply repeats the token',
+    })
+  })
 
-  it('does not show the token where it is the scimType or the Content-Type', async () => {
+  it('is rejected without showing the token if the scimType or the Content-Type is the token', async () => {
     expect(await receive(JSON.stringify({ scimType: TOKEN }), {}, 400)).toBeUndefined()
     const type = `text/${TOKEN.replaceAll(/\W/g, '')}`
     await expect(receive('<', { 'Content-Type': type })).rejects.toMatchObject({

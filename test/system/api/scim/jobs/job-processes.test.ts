@@ -1,4 +1,4 @@
-/** Sync jobs and the processes that run them: these start, stop, die and live beside each other. */
+/** Sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
 import { openStore } from '../../../../../api/store/open-store.ts'
@@ -26,7 +26,7 @@ const DAY_MS = 24 * 3_600_000
 const NEVER_DEAD = { ...QUICK.heartbeat, missedBeats: Infinity }
 
 describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh }) => {
-  /** A store with an account that is connected to the directory. */
+  /** A store with an account that has the directory. */
   async function connected(url: string) {
     const settings = await fresh()
     const store = await openStore(settings, new Date())
@@ -36,7 +36,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     return { settings, store, key, accountId }
   }
 
-  it('runs after a start what was queued before', async () => {
+  it('runs jobs after a start that were queued before', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, key, accountId } = await connected(directory.url)
     const job = await requestJob(store, accountId, new Date())
@@ -89,7 +89,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect((await acme.sync()).status).toBe('succeeded')
   })
 
-  it('lets the job of another living process be, however long it takes', async () => {
+  it('leaves the job of another living process alone, however long it takes', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
@@ -97,7 +97,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const acme = await first.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
-    // Long enough for the second to take it for dead, were it not for the heartbeat.
+    // Long enough for the second process to end it, without the heartbeat.
     await using second = await startSyncApi(settings)
     const heartbeat = async () => {
       const [row] = await second.store.query('SELECT status, heartbeat FROM scim_sync_jobs')
@@ -109,7 +109,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await acme.end(job.id)).toMatchObject({ status: 'succeeded' })
   })
 
-  it('interrupts what is running when the service stops, and keeps the groups', async () => {
+  it('interrupts running jobs when the service stops, and keeps the groups', async () => {
     const { quirk, waiting } = gate()
     await using good = await startDirectory(groupsNamed('1', '2'))
     await using held = await startDirectory(groupsNamed('3'), { quirk })
@@ -128,7 +128,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(Object.keys(await acme.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
   })
 
-  it('interrupts what is running at once, while requests in flight still have their time', async () => {
+  it('interrupts running jobs at once, while requests in flight have their time', async () => {
     const { quirk, waiting } = gate()
     await using held = await startDirectory(groupsNamed('1'), { quirk })
     const limits = { headersMs: DAY_MS, requestMs: DAY_MS, stopMs: DAY_MS }
@@ -146,7 +146,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await closed
   })
 
-  it('survives kill -9 in the middle of a sync: the old groups stand whole, the job has failed', async () => {
+  it('survives kill -9 in the middle of a sync: the old groups are complete, the job has failed', async () => {
     const { quirk, waiting } = gate()
     await using good = await startDirectory(groupsNamed('1', '2'))
     await using held = await startDirectory(groupsNamed('3'), { quirk })
@@ -179,9 +179,9 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
   })
 
-  // Kills spread over the time that the writing takes on any machine.
+  // Kills spread over the time of the writing on any machine.
   it.each([0, 1, 2, 3])(
-    'leaves the old groups or the new ones, whenever it is killed (%i)',
+    'leaves either the old or the new groups, whenever it is killed (%i)',
     async (quarter) => {
       const old = manyGroups(2000)
       await using directory = await startDirectory(old)
@@ -199,7 +199,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
         ...asEnvironment(settings),
         [TOKEN_VARIABLE]: DIRECTORY_TOKEN,
       })
-      // The page past the end: now it compares, and then it writes.
+      // The page past the end: next it compares, and then it writes.
       const lastPages = () => directory.asked.filter(({ query }) => query.get('startIndex') === '2001')
       await until(() => lastPages().length > 1)
       const began = performance.now()

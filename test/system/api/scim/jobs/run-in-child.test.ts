@@ -1,4 +1,4 @@
-/** A sync in a process of its own, as the service runs it. */
+/** A sync in a child process, as the service runs it. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../../../api/scim/failures.ts'
 import { runInChild } from '../../../../../api/scim/jobs/run-in-child.ts'
@@ -16,7 +16,7 @@ import { startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-/** Enough for a sync of a small directory, and not for a reply of half a million tags. */
+/** Enough for a sync of a small directory, but not for a reply of half a million tags. */
 const MEMORY_MIB = 64
 
 describe.each(stores.all)('a sync in a child process on $name', ({ fresh }) => {
@@ -27,7 +27,7 @@ describe.each(stores.all)('a sync in a child process on $name', ({ fresh }) => {
     return await startSyncApi(store, { sync: { runSync }, settings })
   }
 
-  it('brings the groups, counts its requests, and logs its warnings', async () => {
+  it('stores the groups, counts its requests, and logs its warnings', async () => {
     const groups = [
       ...groupsNamed('1'),
       { id: '2', displayName: 'Odd', members: [{ value: '' }, { value: 'ann' }] },
@@ -44,7 +44,7 @@ describe.each(stores.all)('a sync in a child process on $name', ({ fresh }) => {
     expect(metrics).toContain('scim_directory_requests_total{outcome="answer"} 2')
   })
 
-  it('fails as too large when it has no memory left, and the service goes on', async () => {
+  it('fails as too large if its memory runs out, and the service goes on', async () => {
     // No two of these objects are alike, so that each takes hundreds of bytes.
     const tags = Array.from({ length: 500_000 }, (_, index) => ({ [`tag-${index}`]: index / 3 }))
     const words = JSON.stringify({ totalResults: 1, Resources: [{ id: '1', tags }] })
@@ -77,7 +77,7 @@ describe.each(stores.all)('a sync in a child process on $name', ({ fresh }) => {
     })
   })
 
-  it('gives its slot to another account while its directory lets it wait', async () => {
+  it('gives its slot to another account while its directory makes it wait', async () => {
     const slowDown: Reply = { status: 429, headers: { 'Retry-After': '100' }, body: {} }
     await using slow = await startDirectory([], { quirk: () => slowDown })
     await using quick = await startDirectory(groupsNamed('1'))

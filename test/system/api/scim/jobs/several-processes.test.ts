@@ -18,7 +18,7 @@ afterAll(() => stores.removeAll())
 
 const ACCOUNTS = ['a', 'b', 'c', 'd', 'e']
 
-/** A store in which each account is connected to the directory; resolves to their keys. */
+/** A store in which each account has the directory; resolves to their keys. */
 async function connectAll(settings: StoreSettings, url: string): Promise<readonly string[]> {
   const store = await openStore(settings, new Date())
   const keys: string[] = []
@@ -30,7 +30,7 @@ async function connectAll(settings: StoreSettings, url: string): Promise<readonl
   return keys
 }
 
-/** The API as a process of its own, once it listens. */
+/** The API in its own process, once it listens. */
 async function startSync(settings: StoreSettings) {
   const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
   const { origin, child, ended } = await startServer(environment)
@@ -51,7 +51,7 @@ async function startSync(settings: StoreSettings) {
 }
 
 describe.each(stores.all)('two API processes on one store, $name', ({ fresh }) => {
-  it('run one job per account between them, and both tell of it', async () => {
+  it('run one job per account between them, and both show it', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     const settings = await fresh()
@@ -67,7 +67,7 @@ describe.each(stores.all)('two API processes on one store, $name', ({ fresh }) =
     const ids = await Promise.all(accounts.map(idsOf))
     expect(ids.map(({ length }) => length)).toEqual(ACCOUNTS.map(() => 1))
     await until(() => waiting() === ACCOUNTS.length)
-    // All are under way, and still they are the answer.
+    // All are running, so they are returned again.
     expect(await Promise.all(accounts.map(idsOf))).toEqual(ids)
     const started = directory.asked.filter(({ path }) => path === '/ServiceProviderConfig')
     expect(started).toHaveLength(ACCOUNTS.length)
