@@ -1,4 +1,4 @@
-/** Checks the configuration before any work: settings, files, rights, the port and the hosts that are needed (CONTRACT 9). */
+/** Checks the configuration: settings, files, permissions, the port and the required hosts (CONTRACT 9). */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -19,7 +19,7 @@ import { storeFaults } from './store/open-store.ts'
 
 const PIPELINE = fileURLToPath(new URL('../pipeline/check-config.ts', import.meta.url))
 
-/** What is wrong with the configuration of the API and of the pipeline; what both find stands there once. */
+/** The faults of the API's and the pipeline's configuration, each once. */
 export async function checkAll(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
   const checks = await Promise.all([checkPipeline(environment), checkApi(environment)])
   const merged = (kind: keyof ConfigCheck) => [...new Set(checks.flatMap((check) => check[kind]))]
@@ -31,19 +31,19 @@ export function refuseFaults({ faults }: ConfigCheck): void {
   if (faults.length > 0) throw new OperatorError(faults.join('\n'))
 }
 
-/** The first lines of the log: what runs, and what the check found. */
+/** Logs what runs, and the warnings of the check. */
 export function logStart(log: Log, { warnings }: ConfigCheck): void {
   log.info({ version: VERSION, node: process.versions.node }, 'starting')
   for (const warning of warnings) log.warn(warning)
 }
 
-/** The pipeline checks its own configuration, as a process: the API does not know it. */
+/** The pipeline checks its own configuration in a process, since the API does not know it. */
 async function checkPipeline(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
   const { stdout } = await promisify(execFile)(process.execPath, [PIPELINE], { env: environment })
   return configCheckSchema.parse(JSON.parse(stdout))
 }
 
-/** What is wrong with the configuration of the API. Nothing is made or changed. */
+/** The faults of the API's configuration. Changes nothing. */
 export async function checkApi(environment: NodeJS.ProcessEnv): Promise<ConfigCheck> {
   const wrong = settingFaults(SETTINGS, environment)
   const settings = readSettings(withoutSettings(environment, wrong.keys()))
@@ -63,7 +63,7 @@ export async function checkApi(environment: NodeJS.ProcessEnv): Promise<ConfigCh
 function runtimeWarnings(): string[] {
   if (process.versions.node === PINNED_RUNTIME) return []
   return [
-    `Node.js ${process.versions.node} runs this, and ${PINNED_RUNTIME} is what it is tested with: npm ci installs that one, and npm ` +
+    `This runs on Node.js ${process.versions.node}, but is tested with ${PINNED_RUNTIME}: npm ci installs that one, and npm ` +
       'scripts find it',
   ]
 }
@@ -78,7 +78,7 @@ async function modelsFaults(file: string | undefined, environment: NodeJS.Proces
   }
 }
 
-/** The providers of chat that are left out or cannot be reached; none where MODELS_FILE is at fault itself. */
+/** Chat providers that are left out or unreachable; none if MODELS_FILE itself is invalid. */
 export async function providerWarnings(environment: NodeJS.ProcessEnv): Promise<string[]> {
   const file = environment['MODELS_FILE']
   if (!file || (await modelsFaults(file, environment)).length > 0) return []

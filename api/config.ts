@@ -1,6 +1,4 @@
-/**
- * The settings of the service: one table, read from the environment once at start (CONTRACT 9).
- */
+/** The settings of the service, read once at start from the environment (CONTRACT 9). */
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from '../pipeline/contract/app-identity.ts'
 import {
@@ -12,7 +10,7 @@ import {
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './http/errors.ts'
 
-/** How much the log tells, from most to least. */
+/** From most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 function wholeNumberFrom1(fallback: number) {
@@ -23,7 +21,7 @@ function wholeNumberFrom1(fallback: number) {
     .default(fallback)
 }
 
-/** Every setting with its check, its default and the sentence that explains it. */
+/** Every setting with its check, its default and its description. */
 export const SETTINGS = {
   DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
   DATABASE_URL: z
@@ -40,40 +38,40 @@ export const SETTINGS = {
     .describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z
     .string()
-    // As in a URL, which is how an IPv6 address is often copied.
+    // Without brackets: IPv6 addresses are often copied from URLs.
     .transform((host) => host.replace(/^\[(.*)\]$/, '$1'))
     .default('127.0.0.1')
     .describe('Address the API listens on; 0.0.0.0 for all of them.'),
   PUBLIC_URL: publicUrlSchema
     .optional()
-    .describe('Origin at which the public reaches the service; without it, the host a request names.'),
+    .describe('Public origin of the service; without it, the host of each request.'),
   LOG_LEVEL: z
     .enum(LOG_LEVELS)
     .default('info')
-    .describe(`How much the log on stderr tells: ${LOG_LEVELS.join(', ')}.`),
-  NIGHTLY_SCHEDULE: scheduleSchema.describe('When the nightly run starts: a cron expression in UTC.'),
+    .describe(`Level of the log on stderr: ${LOG_LEVELS.join(', ')}.`),
+  NIGHTLY_SCHEDULE: scheduleSchema.describe('Start of the nightly run: a cron expression in UTC.'),
   SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
     'Directory syncs of different accounts at the same time.',
   ),
   NOTICE_WEBHOOK: webAddressSchema
     .optional()
-    .describe('Address that gets a JSON notice when a scheduled directory sync failed.'),
+    .describe('URL that gets a JSON notice when a scheduled directory sync fails.'),
   SCIM_SYNC_MEMORY_MIB: z
     .string()
     .regex(/^[1-9]\d{2,4}$/, 'must be a whole number from 100 to 99999')
     .transform(Number)
     .default(768)
     .describe('Memory of one directory sync, in MiB; a directory that needs more is too large.'),
-  SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('How long one directory sync may take, in minutes.'),
+  SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('Maximum time of one directory sync, in minutes.'),
   MODELS_FILE: z
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumberFrom1(10).describe('How large a chat request may be, in MiB.'),
+  CHAT_BODY_MIB: wholeNumberFrom1(10).describe('Maximum size of a chat request, in MiB.'),
   NEW_APPS: z
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
-    .describe('Whether apps that chat requests name for the first time are published: public or hidden.'),
+    .describe('Visibility of new apps of chat requests: public or hidden.'),
 } as const
 
 const settingsSchema = z.object(SETTINGS)
@@ -81,7 +79,7 @@ export type Settings = z.infer<typeof settingsSchema>
 
 /**
  * Reads all settings. An empty variable counts as not set.
- * @throws {OperatorError} that lists every fault at once.
+ * @throws {OperatorError} that lists every fault.
  */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const given = Object.fromEntries(

@@ -1,6 +1,6 @@
-/** The addresses of the service, each written once; those of the snapshots stand in the contract. */
+/** The paths of the service; the snapshots' paths are in pipeline/contract. */
 
-/** Where the API begins; *origin* paths of the contract lie outside it. */
+/** The base path of the API; *origin* paths of the contract are outside it. */
 export const BASE_PATH = '/api/v1'
 
 export const COMPLETIONS_PATH = `${BASE_PATH}/chat/completions`

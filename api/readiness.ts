@@ -1,4 +1,7 @@
-/** GET /readyz: whether requests can be answered, for balancers and rolling restarts; /healthz is the process alone. */
+/**
+ * GET /readyz: whether requests can be served, for load balancers and rolling restarts. /healthz covers the process
+ * alone.
+ */
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import type { Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
@@ -8,13 +11,13 @@ import type { RequestStore } from './store/request-store.ts'
 interface ReadinessDependencies {
   readonly store: RequestStore
   readonly snapshots: Pick<Snapshots, 'current'>
-  /** Whether the service was told to stop. */
+  /** Whether the service is stopping. */
   readonly isStopping: () => boolean
 }
 
 const RETRY_AFTER_SECONDS = 5
 
-/** Answers 200, also while an older snapshot is served instead of the newest (degraded), or 503 with the reasons. */
+/** Answers 200, also while an older snapshot replaces the newest (degraded), or 503 with the reasons. */
 export function readiness({ store, snapshots: { current }, isStopping }: ReadinessDependencies): Handler {
   return async (_request, reply) => {
     const storeAnswers = await store.query('SELECT 1 AS one').then(

@@ -1,4 +1,4 @@
-/** The route table: everything the service answers, as data. */
+/** The route table of the service, as data. */
 import type { Registry } from 'prom-client'
 import { createApplyLimits, createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
@@ -21,7 +21,7 @@ import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
 import type { Views } from './web/views.ts'
 
-/** What the handlers stand on. */
+/** What the handlers need. */
 export interface RouteDependencies {
   readonly store: Store
   readonly requestStore: RequestStore
@@ -30,20 +30,19 @@ export interface RouteDependencies {
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
-  /** When the nightly run is due. */
+  /** The times of the nightly run. */
   readonly schedule: CronSchedule
   readonly catalogue: SnapshotCatalogue
   readonly views: Views
-  /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
+  /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
   /** The setting PORT. */
   readonly port: number
   readonly metrics: Registry
-  /** Whether the service was told to stop. */
+  /** Whether the service is stopping. */
   readonly isStopping: () => boolean
 }
 
-/** All routes of the service. */
 export function createRoutes({
   store,
   requestStore,

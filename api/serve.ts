@@ -1,4 +1,4 @@
-/** The running service: store, snapshots and HTTP server, opened in order and closed in the reverse one. */
+/** The running service: opens store, snapshots and HTTP server in order, and closes them in reverse. */
 import type { Registry } from 'prom-client'
 import { localUrl } from '../pipeline/contract/settings.ts'
 import { createApp } from './http/app.ts'
@@ -31,35 +31,32 @@ import type { Store } from './store/store.ts'
 import { FIRST_LOOKS, rankingView } from './web/ranking/view.ts'
 import { createViews, type Views } from './web/views.ts'
 
-/** A service that answers requests. */
 export interface Service {
-  /** Where it listens, `http://host:port`. */
+  /** Its own address, `http://host:port`. */
   readonly origin: string
   readonly store: Store
-  /** Everything it answers. */
   readonly routes: readonly Route[]
-  /** Reads the routing configuration of chat again. */
+  /** Reloads the routing configuration of chat. */
   reload(): Promise<void>
   /** Finishes requests in flight, then closes snapshot and store. */
   close(): Promise<void>
 }
 
-/** What the service needs of the dependencies. */
 export interface ServeDependencies {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
-  /** Where the tokens of directories and the keys of providers are found. */
+  /** Holds the tokens of directories and the keys of providers. */
   readonly environment: NodeJS.ProcessEnv
-  /** What a test sets otherwise of how syncs run. */
+  /** Overrides of syncs for tests. */
   readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'heartbeat' | 'runSync' | 'wait' | 'syncMs'>>
-  /** What a test sets otherwise of how chat requests are answered. */
+  /** Overrides of chat for tests. */
   readonly chat?: Partial<ChatLimits>
 }
 
 /**
- * Opens everything the API stands on and listens.
- * @throws {OperatorError} when the data folder, the database, the routing configuration or the address cannot be had.
+ * Opens all parts of the API and listens.
+ * @throws {OperatorError} if the data folder, the database, the routing configuration or the address is unusable.
  */
 export async function serve(settings: Settings, dependencies: ServeDependencies): Promise<Service> {
   const opened = new AsyncDisposableStack()
@@ -103,7 +100,7 @@ async function open(
   const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port, isStopping })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
-  // A sync is interrupted at once: requests in flight may take their time, and it would only be cut later.
+  // Syncs are interrupted at once: they would only be cut after the requests in flight.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
   syncJobs.begin()
   log.info({ origin: server.origin }, 'listening')
@@ -114,7 +111,7 @@ async function open(
     reload: () => chat.models.reload(),
     async close() {
       stopping = true
-      // A database that is silent is waited for no longer than a request.
+      // A silent database is waited for no longer than a request.
       const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()
       clearTimeout(giveUp)
@@ -132,7 +129,7 @@ interface SnapshotOptions {
   readonly opened: AsyncDisposableStack
 }
 
-/** The snapshot served now and those that are retained. */
+/** The current snapshot and the retained ones. */
 async function openSnapshots(
   { DATA_DIR: dataDir, PUBLIC_URL: publicUrl, PORT: port }: Settings,
   { log, metrics, clock, schedule, answers, opened }: SnapshotOptions,

@@ -1,4 +1,4 @@
-/** Entry of `npm run serve`: the API alone. */
+/** Entry point of `npm run serve`: the API alone. */
 import '../pipeline/contract/runtime.js'
 import { failureText } from '../pipeline/contract/program.ts'
 import { EXIT_USAGE, note } from '../pipeline/contract/terminal.ts'
@@ -9,7 +9,7 @@ import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.t
 import { createLog } from './process/log.ts'
 import { serve } from './serve.ts'
 
-const USAGE = `npm run serve: the API over what was published, without a run of the pipeline.
+const USAGE = `npm run serve: the API over the published snapshots, without a run of the pipeline.
 
 ${settingsHelp(SETTINGS)}`
 

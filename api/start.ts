@@ -1,6 +1,6 @@
 /**
- * Entry of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
- * nightly schedule beside it, and a first request to try.
+ * Entry point of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
+ * nightly schedule, and a first request to try.
  */
 import '../pipeline/contract/runtime.js'
 import { failureText } from '../pipeline/contract/program.ts'
@@ -21,13 +21,13 @@ const SCHEDULE = new URL('../pipeline/schedule.ts', import.meta.url)
 const RESTART_DELAY_MS = 5000
 const FIRST_ACCOUNT = 'default'
 const KEY_WAS_SHOWN =
-  'the first one was shown when it was made; another one: ' +
+  'the first one was shown when it was created; for another one: ' +
   `npm run -s keys -- create --account ${FIRST_ACCOUNT} --kind inference`
 
 const USAGE = `npm start: one run of the pipeline, then the API with the nightly schedule beside it.
 
 ${settingsHelp(SETTINGS)}
-Those of the pipeline too: npm run nightly -- --help`
+The settings of the pipeline count too: npm run nightly -- --help`
 
 try {
   takeNoArguments(USAGE)
@@ -50,8 +50,8 @@ async function start(settings: Settings, log: Log): Promise<void> {
   running.defer(() => run.stop())
   const ending = await run.ended
   if (running.disposed) return
-  // A run that fails is told, and the API starts all the same, with what was published before if anything was.
-  if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving what was published before')
+  // After a failed run the API starts all the same, with earlier snapshots, if any.
+  if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving the earlier snapshots')
 
   const service = await serve(settings, { log, environment: process.env })
   if (running.disposed) return await service.close()
@@ -61,7 +61,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const firstKey = await createFirstKey(service.store, wanted)
   if (running.disposed) return
   print(welcome(service.origin, firstKey))
-  // Nothing to catch up with: a run has just been made.
+  // A run has just been made, so there is none to catch up on.
   const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
     onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),

@@ -1,6 +1,6 @@
 /**
- * Backs up an installation while everything runs. First the snapshots, then the raw usage, then the store: what is made
- * meanwhile may be in the backup by half of its parts, and the next run over it counts all that is there.
+ * Backs up a running installation: first the snapshots, then the raw usage, then the store. Data that is written
+ * meanwhile may be incomplete in the backup; the next run after a restore counts it.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readlink, rm, writeFile } from 'node:fs/promises'
@@ -15,22 +15,22 @@ import { MANIFEST_FILE, type BackupFile, type Manifest } from './manifest.ts'
 
 export interface BackupOptions {
   readonly dataDir: string
-  /** The folder of the backup, which is made. */
+  /** The folder of the backup; created by the run. */
   readonly to: string
-  /** Whether accounts, keys and the like are in a database of their own. */
+  /** Whether accounts and keys are in a separate database. */
   readonly hasDatabase: boolean
   readonly now: Date
 }
 
-/** Usage records that an older version kept apart from raw usage. */
+/** Usage records that an older version stored apart from raw usage. */
 const OLD_RECORDS_FOLDER = 'spool'
 
-/** All pages in one step, so that no writer makes it begin anew. */
+/** All pages in one step, so that no writer makes it start again. */
 const PAGES_AT_ONCE = 2_147_483_647
 
 /**
- * Copies snapshots, raw usage and store, and leaves a manifest with the checksum of each file.
- * @throws {OperatorError} when there is nothing to back up, or the folder is not one to back up into.
+ * Copies snapshots, raw usage and store, and writes a manifest with the checksum of each file.
+ * @throws {OperatorError} if there is nothing to back up, or the folder is unsuitable.
  */
 export async function backUp({ dataDir, to, hasDatabase, now }: BackupOptions): Promise<Manifest> {
   await prepareFolder(dataDir, to)
@@ -62,14 +62,14 @@ async function prepareFolder(dataDir: string, to: string): Promise<void> {
   }
   const isInside = (part: string) => `${resolve(to)}/`.startsWith(`${resolve(dataDir, part)}/`)
   if (parts.some(isInside))
-    throw new OperatorError(`${to} is a part of what is backed up: name another folder`)
+    throw new OperatorError(`${to} is inside the data to back up: name another folder`)
   await mkdir(to, { recursive: true })
   if ((await readdir(to)).length > 0) {
     throw new OperatorError(`${to} is not empty: each backup needs a folder of its own`)
   }
 }
 
-/** The identifier that the pointer leads to. */
+/** The identifier behind the pointer. */
 async function currentId(dataDir: string): Promise<string | undefined> {
   try {
     return basename(await readlink(join(dataDir, CURRENT_POINTER)))
@@ -78,11 +78,11 @@ async function currentId(dataDir: string): Promise<string | undefined> {
   }
 }
 
-/** Snapshots, and the records of all that there were. One that is removed meanwhile is left out as a whole. */
+/** Snapshots, and the records of all past ones. A snapshot that is removed meanwhile is left out as a whole. */
 async function copySnapshots(dataDir: string, to: string, copied: Copied): Promise<string[]> {
   const source = join(dataDir, SNAPSHOTS_FOLDER)
   const found = existsSync(source) ? await readdir(source, { withFileTypes: true }) : []
-  // A file that lies beside the folders is none of the pipeline's.
+  // The pipeline has no files beside the folders.
   const names = found.flatMap((each) => (each.isFile() || each.name.startsWith('.') ? [] : [each.name]))
   const paths: string[] = []
   for (const name of names.toSorted()) {
@@ -97,7 +97,7 @@ async function copySnapshots(dataDir: string, to: string, copied: Copied): Promi
   return paths
 }
 
-/** The snapshot that was current, or else the newest in the backup. */
+/** The current snapshot, or else the newest in the backup. */
 function newestOf(paths: readonly string[], current: string | undefined): string | null {
   const ids = paths.flatMap((path) => {
     const [folder, id = ''] = path.split('/')
@@ -106,7 +106,7 @@ function newestOf(paths: readonly string[], current: string | undefined): string
   return ids.find((id) => id === current) ?? ids.toSorted().at(-1) ?? null
 }
 
-/** A copy of one moment, whatever other processes write meanwhile. */
+/** A consistent copy, whatever other processes write meanwhile. */
 async function copyStore(source: string, target: string): Promise<void> {
   const database = new DatabaseSync(source, { readOnly: true })
   try {

@@ -1,4 +1,4 @@
-/** What the commands backup and restore share: each takes one folder and describes the backup in it. */
+/** The common part of the commands backup and restore: they take one folder and describe the backup in it. */
 import {
   parseCommandLine,
   UsageError,
@@ -10,12 +10,12 @@ import { readSettings, type Settings } from '../config.ts'
 import type { Manifest } from './manifest.ts'
 
 interface FolderProgram {
-  /** How it is called, with the one argument. */
+  /** The command line, with its one argument. */
   readonly call: string
   readonly text: string
 }
 
-/** Runs `work` on the folder that the arguments name; resolves to the exit code. */
+/** Runs `work` on the given folder; resolves to the exit code. */
 export function runOnFolder(
   { call, text }: FolderProgram,
   { args, environment, print, note }: CommandLine,
@@ -30,7 +30,7 @@ export function runOnFolder(
     if (values.help === true) {
       return print(
         `Usage: ${call}\n\n${wrap(text)}\n\nSettings (environment): DATA_DIR, DATABASE_URL; see api/README.md\n\n` +
-          'Exit codes: 0 done, 2 refused or failed',
+          'Exit codes: 0 done, 2 rejected or failed',
       )
     }
     const [folder, ...rest] = positionals
@@ -39,7 +39,7 @@ export function runOnFolder(
   })
 }
 
-/** The backup in a few lines: a name and a value each, separated by a tab. */
+/** Describes the backup in a few lines: a name and a value each, separated by a tab. */
 export function describeBackup({ made_at, version, current, store, files }: Manifest): string {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return [

@@ -1,4 +1,4 @@
-/** Copies of files: what was one file under several names is one file again, and each arrives on the disk. */
+/** Copies files: hard links are kept as such, and each file is synced to disk. */
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { copyFile, link, mkdir, open, readdir, stat } from 'node:fs/promises'
@@ -18,12 +18,12 @@ export async function sha256Of(path: string): Promise<{ readonly bytes: number; 
   return { bytes, sha256: hash.digest('hex') }
 }
 
-/** Where the files of one copy went, by what they were: months are shared by several snapshots. */
+/** The copies by identity of their source, since several snapshots share months. */
 export type Copied = Map<string, string>
 
 /**
- * Copies a file; one that was copied before under another name becomes a hard link to that copy.
- * @param isFixed whether the file never changes: then a hard link to it does where both are on one file system.
+ * Copies a file; another name of a copied file becomes a hard link to that copy.
+ * @param isFixed whether the file never changes: then it is hard-linked if both are on one file system.
  */
 export async function copyOne(
   source: string,
@@ -41,7 +41,7 @@ export async function copyOne(
   copied.set(`${dev} ${ino}`, target)
 }
 
-/** False where there can be no link: between two file systems, on one without links, or past the most that a file may have. */
+/** False if a link is impossible: between file systems, without support, or beyond the limit of links. */
 async function tryToLink(source: string, target: string): Promise<boolean> {
   try {
     await link(source, target)
@@ -59,8 +59,8 @@ export async function syncToDisk(path: string): Promise<void> {
 }
 
 /**
- * Copies the files below a folder, and resolves to their paths, relative to it. Names that begin with a dot are left out,
- * since such a file is not finished, and so is what is removed meanwhile.
+ * Copies the files below a folder, and resolves to their relative paths. Unfinished files (their names begin with a
+ * dot) and files that are removed meanwhile are left out.
  */
 export async function copyBelow(
   source: string,

@@ -1,4 +1,6 @@
-/** The manifest of a backup: which files it holds, and what they must be. It is written last: without it a backup is not whole. */
+/**
+ * The manifest of a backup: its files and their checksums. It is written last, so a backup without it is incomplete.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -15,21 +17,21 @@ const manifestSchema = z.strictObject({
   /** The version of the program that made the backup. */
   version: z.string(),
   made_at: z.iso.datetime(),
-  /** The snapshot that `current` leads to; null where nothing was published. */
+  /** The snapshot behind `current`; null if nothing was published. */
   current: z.string().nullable(),
-  /** Where accounts, keys, limits and groups are: in the backup, or in a database that has its own. */
+  /** Where accounts, keys, limits and groups are: in the backup, or in a database that is backed up separately. */
   store: z.enum(['service.sqlite', 'database', 'none']),
   files: z.array(z.strictObject({ path: innerPath, bytes: z.int().nonnegative(), sha256: z.string() })),
 })
 export type Manifest = z.infer<typeof manifestSchema>
 export type BackupFile = Manifest['files'][number]
 
-/** At most so many broken files are named. */
+/** Broken files that are listed at most. */
 const NAMED_FILES = 20
 
 /**
- * The manifest of a backup of which every file is as it was made.
- * @throws {OperatorError} that names what is missing or changed.
+ * The manifest of a complete and undamaged backup.
+ * @throws {OperatorError} that lists missing and changed files.
  */
 export async function readWholeBackup(folder: string): Promise<Manifest> {
   const manifest = await readManifest(folder)
@@ -42,7 +44,7 @@ export async function readWholeBackup(folder: string): Promise<Manifest> {
   const more = broken.length > NAMED_FILES ? [`and ${broken.length - NAMED_FILES} more`] : []
   throw new OperatorError(
     [
-      `The backup ${folder} is not whole, so nothing is restored:`,
+      `The backup ${folder} is incomplete, so nothing is restored:`,
       ...broken.slice(0, NAMED_FILES),
       ...more,
     ].join('\n'),

@@ -1,4 +1,4 @@
-/** Restores a backup into an empty DATA_DIR. All is copied aside first; the pointer comes last. */
+/** Restores a backup into an empty DATA_DIR. Everything is first copied aside; the pointer is created last. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,19 +9,19 @@ import { readWholeBackup, type Manifest } from './manifest.ts'
 
 const ASIDE = '.restoring'
 
-/** What a file system may have made by itself. */
-const NOBODYS = ['lost+found', ASIDE]
+/** A file system may create lost+found. */
+const IGNORED = ['lost+found', ASIDE]
 
 /**
  * Restores the backup in the folder `from`.
- * @throws {OperatorError} when the backup is not whole, or DATA_DIR is not empty; then nothing is changed.
+ * @throws {OperatorError} if the backup is incomplete, or DATA_DIR is not empty; then nothing is changed.
  */
 export async function restore(from: string, dataDir: string): Promise<Manifest> {
   const present = existsSync(dataDir) ? await readdir(dataDir) : []
-  const others = present.filter((name) => !NOBODYS.includes(name))
+  const others = present.filter((name) => !IGNORED.includes(name))
   if (others.length > 0) {
     throw new OperatorError(
-      `DATA_DIR ${dataDir} is not empty (${others.slice(0, 5).join(', ')}): stop the service and move these away, or ` +
+      `DATA_DIR ${dataDir} is not empty (${others.slice(0, 5).join(', ')}): stop the service and move these files away, or ` +
         'name another folder',
     )
   }

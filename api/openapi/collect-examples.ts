@@ -1,4 +1,4 @@
-/** Asks a service over the bundled sample for the replies that stand in the document as examples. */
+/** Collects the document's examples from a service over the bundled sample. */
 import { z } from 'zod'
 import type { Route } from '../http/route.ts'
 
@@ -7,10 +7,10 @@ export type Examples = Readonly<Record<string, unknown>>
 
 const jsonBody = z.record(z.string(), z.unknown())
 
-/** Stands for the account that asks: a new one each time would change the document for no reason. */
+/** Replaces the random account id, which would change the document each time. */
 const ACCOUNT_ID = '72cbc1f0-bd75-4c41-89b8-a7d3c9011e5a'
 
-/** Sends the example requests of each route to `origin` with a key that fits every route. */
+/** Sends the example requests of each route to `origin`, with suitable keys. */
 export async function collectExamples(
   routes: readonly Route[],
   origin: string,

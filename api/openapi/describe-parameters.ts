@@ -2,7 +2,7 @@ import type { Parameter, ParameterTable } from '../http/protocol/query-parameter
 import type { ParameterDescription } from './operation.ts'
 import { jsonSchema } from './schema.ts'
 
-/** The query parameters of a table as the document tells them, in the order of their `meanings`. */
+/** Describes the query parameters of a table, in the order of their `meanings`. */
 export function describeParameters<Table extends ParameterTable>(
   table: Table,
   meanings: Readonly<Record<keyof Table & string, string>>,

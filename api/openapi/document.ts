@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the route table and the schemas that validate (CONTRACT 4.6). */
+/** The OpenAPI 3.1 document, built from the route table and the validation schemas (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
@@ -9,8 +9,8 @@ import { HEADERS, type HeaderName } from './headers.ts'
 import { TAGS, type Operation, type ReplyDescription } from './operation.ts'
 import { jsonSchema } from './schema.ts'
 
-/** Real replies, kept beside the code by `npm run openapi` and compared with the service by a test. */
-export function keptExamples(): Examples {
+/** Real replies, written by `npm run openapi`; a test compares them with the service. */
+export function storedExamples(): Examples {
   const text = readFileSync(new URL('examples.json', import.meta.url), 'utf8')
   return z.record(z.string(), z.unknown()).parse(JSON.parse(text))
 }
@@ -19,14 +19,14 @@ const DESCRIPTION = `Which apps use large language models, by how much, and whic
 versioned snapshots. Reuse requires attribution to the publisher, stating the \`meta.as_of\` time.
 ${COMPARABILITY_NOTE}
 
-Errors that precede every operation have the same body: 400 (no proper HTTP, or an address that is not encoded correctly), 404 (no such path), 405 (\`Allow\` lists the methods), 408 (the request did not arrive in time), 431 (the request line and headers are too large).`
+Errors that precede every operation have the same body: 400 (invalid HTTP, or an address that is not encoded correctly), 404 (no such path), 405 (\`Allow\` lists the methods), 408 (the request did not arrive in time), 431 (the request line and headers are too large).`
 
 const KEYS =
   'An API key, made with `npm run keys`: of kind inference for chat, of kind management for directory sync, of either for the rankings.'
 
 type Document = Readonly<Record<string, unknown>>
 
-/** Builds the document of all routes that have a description. */
+/** Builds the document of all described routes. */
 export function openApiDocument(routes: readonly Route[], examples: Examples): Document {
   return {
     openapi: '3.1.1',
@@ -95,13 +95,13 @@ function describe(route: Route, operation: Operation, examples: Examples): Docum
 
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
-/** Where limits apply, every reply states them (CONTRACT 4.5). */
+/** A limited route states its limits in every reply (CONTRACT 4.5). */
 function withLimits({ limited }: Route, reply: ReplyDescription): ReplyDescription {
   if (limited !== true) return reply
   return { ...reply, headers: [...(reply.headers ?? []), 'RateLimit', 'RateLimit-Policy'] }
 }
 
-/** The errors that every route of its kind can end with (CONTRACT 3). */
+/** The errors of every route of its kind (CONTRACT 3). */
 function generalReplies({ access, limited, path }: Route): Readonly<Record<string, ReplyDescription>> {
   return {
     ...(path.includes(':')

@@ -1,4 +1,4 @@
-/** Headers of replies, described once. */
+/** Response headers. */
 
 import { POLICIES } from '../accounts/limits/policies.ts'
 
@@ -6,25 +6,25 @@ const text = (description: string) => ({ description, schema: { type: 'string' }
 
 export const HEADERS = {
   'Accept-Ranges': text('`bytes`: a file can be read in ranges.'),
-  'Cache-Control': text('How long the reply may be kept, and by whom.'),
-  'Content-Disposition': text('The name of the file that the reply is; JSON has none.'),
-  'Content-Location': text('The address that gives the same bytes for as long as the snapshot is retained.'),
-  'Content-Range': text('Which bytes of how many the reply holds.'),
+  'Cache-Control': text('How long the reply may be cached, and by which caches.'),
+  'Content-Disposition': text('File name of the reply; JSON has none.'),
+  'Content-Location': text('Address with the same bytes as long as the snapshot is retained.'),
+  'Content-Range': text('The range of bytes in the reply, and the size of the whole.'),
   ETag: text('Strong entity tag of snapshot, query and format.'),
   'Last-Modified': text('The `as_of` of the snapshot.'),
   Link: text('RFC 8288 links: pages (pinned to the snapshot), licence, metadata, other formats.'),
-  Location: text('Where to go on.'),
-  RateLimit: text('What is left of each limit (`r`) and the seconds until it starts over (`t`).'),
+  Location: text('The address to continue at.'),
+  RateLimit: text('The rest of each limit (`r`) and the seconds until it resets (`t`).'),
   'RateLimit-Policy': text(
     `The limits: ${POLICIES.map(({ limit, sentence }) => `${limit} requests ${sentence}`).join(', ')}.`,
   ),
   'Repr-Digest': text('SHA-256 of the whole file (RFC 9530).'),
   'Retry-After': text('Seconds to wait before another attempt.'),
-  Vary: text('The request headers that the choice of the reply depends on.'),
+  Vary: text('The request headers that the reply depends on.'),
   'WWW-Authenticate': text('`Bearer`.'),
-  'X-App-Id': text('The app that the request was counted for; 0 where it named none.'),
-  'X-Total-Count': text('How much the pages of the list have together, counted as `limit` and `offset` are.'),
-  'X-Request-Id': text('Identifier of the request, which the log knows too.'),
+  'X-App-Id': text('The app that the request was counted for; 0 if it named none.'),
+  'X-Total-Count': text('The total of the list, in the unit of `limit` and `offset`.'),
+  'X-Request-Id': text('Identifier of the request, as in the log.'),
 } as const
 
 export type HeaderName = keyof typeof HEADERS

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { HeaderName } from './headers.ts'
 import type { JsonSchema } from './schema.ts'
 
-/** The groups of operations, each with what it is for. */
+/** The groups of operations and their descriptions. */
 export const TAGS = {
   dataset: 'The app rankings and their snapshots.',
   chat: 'Chat completions over several providers.',
@@ -10,12 +10,12 @@ export const TAGS = {
 } as const
 export type Tag = keyof typeof TAGS
 
-/** A parameter as the document tells it. */
+/** A parameter of the document. */
 export interface ParameterDescription {
   readonly name: string
   readonly in: 'query' | 'path'
   readonly description: string
-  /** Whether a request must have it; a path always does. */
+  /** Whether it is required; a path parameter always is. */
   readonly required?: boolean
   readonly schema: JsonSchema
 }
@@ -27,7 +27,7 @@ export interface ReplyDescription {
   readonly content?: Readonly<Record<string, z.ZodType | 'binary' | 'text'>>
 }
 
-/** A request over the bundled sample; the key it carries fits every route. */
+/** A request over the bundled sample; its key is suitable for the route. */
 interface ExampleRequest {
   /** Path and query. */
   readonly path: string
@@ -35,7 +35,7 @@ interface ExampleRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What the document says of a route beyond what the route table knows. */
+/** The description of a route, beyond the route table. */
 export interface Operation {
   readonly id: string
   readonly tag: Tag
@@ -44,8 +44,8 @@ export interface Operation {
   readonly parameters?: readonly ParameterDescription[]
   /** Schema of a JSON request body. */
   readonly body?: z.ZodType
-  /** Replies by status, errors that are this route's own among them; the general ones are added. */
+  /** Replies by status, including this route's own errors; the general ones are added. */
   readonly replies: Readonly<Record<string, ReplyDescription>>
-  /** Requests whose real replies stand in the document as examples, one for a status. */
+  /** Requests with real replies as examples, one per status. */
   readonly examples?: readonly ExampleRequest[]
 }

@@ -6,9 +6,9 @@ import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import { html } from '../web/html.ts'
-import { keptExamples, openApiDocument } from './document.ts'
+import { storedExamples, openApiDocument } from './document.ts'
 
-/** The reference draws itself from the document; its styles are made by its own script, so they stand inline. */
+/** The component renders the document and creates inline styles. */
 const REFERENCE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,7 +19,7 @@ const REFERENCE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The style sheet sets fonts and themes; the component asks for its main colour as an attribute. */
+/** The style sheet sets fonts and themes; the component takes its main colour as an attribute. */
 const PAGE = `<!doctype html>\n${
   html`<html lang="en">
     <head>
@@ -61,9 +61,9 @@ const PAGE = `<!doctype html>\n${
   </html>`.html
 }`
 
-/** The routes of the description, which covers `routes`. */
+/** The routes of the description; it covers `routes`. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
-  const document = jsonText(openApiDocument(routes, keptExamples()))
+  const document = jsonText(openApiDocument(routes, storedExamples()))
   const script = readFileSync(
     createRequire(import.meta.url).resolve('openapi-explorer/dist/browser/openapi-explorer.min.js'),
   )

@@ -1,14 +1,14 @@
-/** JSON Schema from the zod schemas that validate, in the dialect of OpenAPI 3.1. */
+/** Converts zod schemas to JSON Schema in the dialect of OpenAPI 3.1. */
 import { z } from 'zod'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Formats that say all their pattern says. */
-const SPOKEN_FOR = new Set(['date', 'date-time', 'uuid', 'uri'])
+/** Formats that make the pattern redundant. */
+const SELF_DESCRIBING = new Set(['date', 'date-time', 'uuid', 'uri'])
 
 /**
- * The schema of what is sent (`input`) or of what comes back (`output`, where text was turned into numbers).
- * A bigint is an integer in JSON.
+ * The schema of requests (`input`) or of replies (`output`, with text converted to numbers). A bigint is an integer in
+ * JSON.
  */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
@@ -17,13 +17,13 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchem
     override: ({ zodSchema, jsonSchema: made }) => {
       if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
       if (zodSchema instanceof z.ZodNullable) allowNull(made)
-      if (made.format !== undefined && SPOKEN_FOR.has(made.format)) delete made.pattern
+      if (made.format !== undefined && SELF_DESCRIBING.has(made.format)) delete made.pattern
     },
   })
   return rest
 }
 
-/** Says `null` among the types, which generators of clients read better than a choice of two schemas. */
+/** Adds `null` to the types: client generators handle that better than a union of two schemas. */
 function allowNull(made: z.core.JSONSchema.BaseSchema): void {
   const [schema, ...others] = (made.anyOf ?? []).filter(({ type }) => type !== 'null')
   if (schema?.type === undefined || others.length > 0) return

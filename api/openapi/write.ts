@@ -1,4 +1,6 @@
-/** Entry of `npm run openapi`: writes api/openapi.json and its examples from a service over the bundled sample. */
+/**
+ * Entry point of `npm run openapi`: writes api/openapi.json and its examples from a service over the bundled sample.
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,8 +23,7 @@ const NIGHTLY = fileURLToPath(new URL('../../pipeline/nightly.ts', import.meta.u
 const AS_OF = '2026-09-01T02:00:00Z'
 const NOW = new Date('2026-09-01T12:00:00Z')
 
-const USAGE =
-  'npm run openapi: writes api/openapi.json and its examples anew, from real replies over the sample.'
+const USAGE = 'npm run openapi: writes api/openapi.json and its examples from real replies over the sample.'
 
 /** Writes JSON in the format of the repository. */
 async function write(name: string, value: unknown): Promise<void> {
@@ -36,8 +37,8 @@ async function writeFrom(dataDir: string): Promise<void> {
     env: { ...process.env, DATA_DIR: dataDir },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  if (status !== 0) throw new OperatorError('The sample could not be published, so there is nothing to show')
-  // The examples are the same each time, and this holds the time of the clock.
+  if (status !== 0) throw new OperatorError('The sample could not be published: see the errors above')
+  // This file holds the current time, but the examples must not change.
   rmSync(join(dataDir, LAST_RUN_FILE))
   const settings = readSettings({ DATA_DIR: dataDir, PORT: '0' })
   const service = await serve(settings, {

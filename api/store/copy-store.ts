@@ -1,11 +1,10 @@
-/** Copies a whole store into an empty one: every table that the migrations make, whichever those are. */
+/** Copies a whole store into an empty one: every table of the migrations. */
 import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
 import { appliedMigrations, LEDGER, migrationFiles, updateSchema } from './schema.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Queries, Store } from './store.ts'
 
-/** A table as it was copied. */
 export interface CopiedTable {
   readonly name: string
   readonly rows: number
@@ -14,7 +13,7 @@ export interface CopiedTable {
 interface Table {
   readonly name: string
   readonly columns: readonly string[]
-  /** The tables that its rows refer to. */
+  /** The tables that its rows reference. */
   readonly parents: readonly string[]
 }
 
@@ -30,13 +29,13 @@ const namesSchema = z.string().transform((text) => z.array(z.string()).parse(JSO
 const tableSchema = z.object({ name: z.string(), columns: namesSchema, parents: namesSchema })
 const rowSchema = z.record(z.string(), z.union([z.string(), z.number(), z.null()]))
 
-// Both databases bind more than this to one statement.
+// Both databases allow more parameters per statement.
 const VALUES_PER_STATEMENT = 10_000
 
 /**
- * Copies all rows of `source` into `target`, in one transaction, and leaves the source as it is. The target has
- * the tables of all migrations, and nothing in them.
- * @throws {OperatorError} when the source's tables are not up to date or the target holds rows already.
+ * Copies all rows of `source` into `target`, in one transaction, and leaves the source unchanged. The target has the
+ * tables of all migrations, without rows.
+ * @throws {OperatorError} if the source's tables are not up to date or the target holds rows.
  */
 export async function copyStore(source: Store, target: Store): Promise<readonly CopiedTable[]> {
   await refuseOtherSchema(source)
@@ -56,12 +55,12 @@ async function refuseOtherSchema(source: Store): Promise<void> {
   const missing = known.filter((name) => !applied.includes(name))
   const unknown = applied.filter((name) => !known.includes(name))
   if (missing.length > 0) {
-    const remedy = 'start the service on it once, which brings it up to date'
+    const remedy = 'start the service on it once to apply them'
     throw new OperatorError(`The source lacks the migrations ${missing.join(', ')}: ${remedy}`)
   }
   if (unknown.length > 0) {
     throw new OperatorError(
-      `The source has migrations of a newer version (${unknown.join(', ')}): update this one first`,
+      `The source has migrations of a newer version (${unknown.join(', ')}): update this installation first`,
     )
   }
 }
@@ -70,12 +69,12 @@ async function refuseRows(target: Queries, tables: readonly Table[]): Promise<vo
   for (const { name } of tables) {
     const rows = await countRows(target, name)
     if (rows > 0) {
-      throw new OperatorError(`The target holds data already (${name}: ${rows}): give an empty one`)
+      throw new OperatorError(`The target already holds data (${name}: ${rows}): name an empty one`)
     }
   }
 }
 
-// Every store has the same tables, so a new one in memory tells them for both sides.
+// Every store has the same tables, so an in-memory one lists them.
 async function listTables(): Promise<readonly Table[]> {
   const store = await openSqlite(':memory:')
   try {
@@ -113,7 +112,7 @@ async function copyTable(from: Queries, to: Queries, { name, columns }: Table): 
   }
   const arrived = await countRows(to, name)
   if (arrived !== rows.length) {
-    throw new Error(`Of ${rows.length} rows of ${name} ${arrived} arrived: nothing was copied`)
+    throw new Error(`Only ${arrived} of ${rows.length} rows of ${name} arrived: nothing was copied`)
   }
   return { name, rows: rows.length }
 }

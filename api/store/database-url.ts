@@ -2,17 +2,17 @@
 
 const PROTOCOLS = ['postgres:', 'postgresql:']
 
-/** The form an address must have, for messages. */
+/** The required form, for messages. */
 export const DATABASE_URL_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 
-/** Whether the text is the address of a database; it says nothing about whether the database exists. */
+/** Whether the text is a database address; the database may not exist. */
 export function isDatabaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, pathname } = new URL(text)
   return PROTOCOLS.includes(protocol) && /^\/[^/%]+$/.test(pathname)
 }
 
-/** Where an address leads, for messages: without user and password. */
+/** An address for messages, without user and password. */
 export function describeDatabase(url: string): string {
   const { host, pathname, searchParams } = new URL(url)
   const server = searchParams.get('host') ?? host

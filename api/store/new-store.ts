@@ -1,4 +1,4 @@
-/** A store that is new beside snapshots that are not: after the loss of a machine, or with a wrong DATABASE_URL. */
+/** Detects a new store beside older snapshots: after the loss of a machine, or with a wrong DATABASE_URL. */
 import { z } from 'zod'
 import { asOfFromId } from '../../pipeline/contract/calendar.ts'
 import type { Log } from '../process/log.ts'
@@ -6,11 +6,11 @@ import type { Store } from './store.ts'
 
 const countRow = z.tuple([z.object({ accounts: z.coerce.number() })])
 
-/** Identifiers state whole seconds. */
+/** Identifiers have whole seconds. */
 const PRECISION_MS = 1000
 
 /**
- * Warns of a store without any account where a snapshot was published before this process began.
+ * Warns of a store without accounts if a snapshot is older than this process.
  * @param ids of the retained snapshots.
  */
 export async function warnOfNewStore(store: Store, ids: readonly string[], log: Log): Promise<void> {
@@ -18,8 +18,8 @@ export async function warnOfNewStore(store: Store, ids: readonly string[], log: 
   const [{ accounts }] = countRow.parse(await store.query('SELECT count(*) AS accounts FROM accounts'))
   if (accounts > 0) return
   log.warn(
-    'the store has no account, although snapshots were published before. If there were keys, restore service.sqlite or ' +
-      'correct DATABASE_URL; else make one: npm run keys -- create --account NAME --kind inference',
+    'the store has no account, but there are older snapshots. If there were keys, restore service.sqlite or ' +
+      'correct DATABASE_URL; otherwise create one: npm run keys -- create --account NAME --kind inference',
   )
 }
 

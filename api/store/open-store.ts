@@ -9,13 +9,13 @@ import { appliedMigrations, updateSchema } from './schema.ts'
 import { openSqlite, readSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 
-/** The settings that say where the store is. */
+/** The settings that locate the store. */
 export type StoreSettings = Pick<Settings, 'DATA_DIR' | 'DATABASE_URL'>
 
 /**
- * Opens the service's store and brings its tables up to date: the database of DATABASE_URL where that is set,
- * otherwise the file `service.sqlite` in DATA_DIR, which is made where it is missing.
- * @throws {OperatorError} when the database cannot be used or the folder cannot be written.
+ * Opens the service's store and applies pending migrations. The store is the database of DATABASE_URL, or else the file
+ * `service.sqlite` in DATA_DIR, which is created if it is missing.
+ * @throws {OperatorError} if the database is unusable or the folder is not writable.
  */
 export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: Date): Promise<Store> {
   const upToDate = (store: Store) => updateSchema(store, now)
@@ -32,22 +32,22 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
 }
 
 /**
- * Opens the store at `place`, the address of a database or the path of a file, and brings its tables up to date.
- * @throws {OperatorError} when it cannot be used.
+ * Opens the store at `place`, the address of a database or the path of a file, and applies pending migrations.
+ * @throws {OperatorError} if it is unusable.
  */
 export async function openStoreAt(place: string, now: Date): Promise<Store> {
   return await open(describePlace(place), place, (store) => updateSchema(store, now))
 }
 
 /**
- * Opens the store at `place` with the tables it has.
- * @throws {OperatorError} when it cannot be used or is no store of this service.
+ * Opens the store at `place` without migrations.
+ * @throws {OperatorError} if it is unusable or not a store of this service.
  */
 export async function openStoreAsItIs(place: string): Promise<Store> {
   return await open(describePlace(place), place, appliedMigrations)
 }
 
-/** Why the store cannot be opened, a sentence each; none where it can. Nothing is made or changed. */
+/** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */
 export async function storeFaults({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<string[]> {
   if (DATABASE_URL === undefined) {
     const rights = dataFolderFaults(DATA_DIR, [STORE_FILE])
@@ -75,7 +75,7 @@ async function faultOf(name: string, work: () => Promise<void>): Promise<string[
   }
 }
 
-/** The place of a store, for messages: without user and password. */
+/** The location of a store for messages, without user and password. */
 export function describePlace(place: string): string {
   return isDatabaseUrl(place) ? describeDatabase(place) : `file "${place}"`
 }
@@ -97,12 +97,12 @@ async function open(
 }
 
 async function openDatabase(url: string): Promise<Store> {
-  // Only those who have one wait for its driver to load.
+  // Loads the driver only if it is needed.
   const { openPostgres } = await import('./postgres-store.ts')
   return openPostgres(url)
 }
 
-/** What the system says of the file's place; SQLite says of a missing right only that it cannot open the file. */
+/** The operating system's reason, since SQLite only reports that it cannot open the file. */
 function missingRight(path: string): unknown {
   try {
     accessSync(dirname(path), constants.W_OK | constants.X_OK)
@@ -117,7 +117,7 @@ function unusable(name: string, error: unknown): OperatorError {
   return new OperatorError(`${name} cannot be used: ${reasonOf(error)}`, { cause: error })
 }
 
-// A host with several addresses fails with one error for each, and no message of its own.
+// A host with several addresses fails with an AggregateError, which has no message.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ')
   return error instanceof Error ? error.message : String(error)

@@ -1,4 +1,4 @@
-/** The store in a PostgreSQL database, which any number of API processes may share. */
+/** The store in a PostgreSQL database, which several API processes may share. */
 import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,35 +6,35 @@ import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Queries, Store } from './store.ts'
 
-// Nothing may hang for ever, whatever happens to the server, the network or another process that holds a lock.
-// Parameters of the address go before these, ?statement_timeout=… for instance.
+// Nothing may hang for ever, whatever the server, the network or another process with a lock does. Parameters in the
+// address, such as ?statement_timeout=…, take precedence.
 const LIMITS = {
   max: 10,
   idleTimeoutMillis: 30_000,
   connectionTimeoutMillis: 10_000,
   lock_timeout: 10_000,
   statement_timeout: 30_000,
-  // The server's own limit comes first; this one is for a server that no longer answers.
+  // The server's own limit is shorter; this one is for a server that does not answer.
   query_timeout: 40_000,
   idle_in_transaction_session_timeout: 60_000,
 } as const satisfies PoolConfig
 
-// How long a server may take to hang up; a silent one never does, and its sockets would keep the process alive.
+// Time for a server to close; a silent one never does, and its sockets would keep the process alive.
 const HANG_UP_MS = 1000
 
-// The advisory lock of this service: any number that other users of the same database do not take.
+// The advisory lock of this service: an arbitrary number.
 const TRANSACTION_LOCK = 7_305_201
 const BEGIN = 'BEGIN'
 const BEGIN_ALONE = `BEGIN; SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`
 
-// What SQLite gives as a number comes as a number from here too.
+// As in SQLite, counts and sums are numbers.
 const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
   [types.builtins.INT8, exactNumber],
   [types.builtins.NUMERIC, exactNumber],
   [types.builtins.BOOL, (text) => (text === 't' ? 1 : 0)],
 ])
 
-/** Connects to the database at `url`, `postgres://…`, at the first query; lost connections are made anew. */
+/** Connects to the database at `url`, `postgres://…`, at the first query; replaces lost connections. */
 export function openPostgres(url: string): Store {
   const sockets = createSockets()
   const pool = new Pool({
@@ -45,10 +45,10 @@ export function openPostgres(url: string): Store {
     keepAlive: true,
     types: { getTypeParser: parserOf },
   })
-  // An idle connection that breaks has already left the pool; the next query makes a new one, or fails and tells.
+  // An idle connection that breaks has left the pool; the next query opens another, or fails.
   pool.on('error', ignore)
   const queries = postgresQueries(pool)
-  // They exclude one another in any case, and so those that wait occupy no connection.
+  // Transactions exclude one another anyway, so waiting ones need no connection.
   const enqueue = createSerialQueue()
 
   return {
@@ -64,7 +64,7 @@ export function openPostgres(url: string): Store {
   }
 }
 
-// The sockets of a pool, which has forgotten those it told to end.
+// The sockets of a pool, which drops closing ones from its own list.
 function createSockets() {
   const open = new Set<Socket>()
   let destroyed = false
@@ -74,7 +74,7 @@ function createSockets() {
       const socket = new Socket()
       open.add(socket)
       socket.once('close', () => open.delete(socket))
-      // Not before its user listens.
+      // Later, since the pool must first add its listeners.
       if (destroyed) setImmediate(() => destroy(socket))
       return socket
     },
@@ -89,7 +89,7 @@ function createSockets() {
 }
 
 function destroy(socket: Socket): void {
-  socket.destroy(new Error('The connection to the database was given up'))
+  socket.destroy(new Error('The connection to the database was closed'))
 }
 
 function postgresQueries(connection: Pool | PoolClient): Queries {
@@ -110,11 +110,11 @@ async function runTransaction<Result>(
   work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
-  // A connection that breaks while `work` waits for something else fails the next query, not the process.
+  // A connection that breaks between the queries of `work` fails the next query, not the process.
   client.on('error', ignore)
   let broken = false
   try {
-    // READ COMMITTED: each statement sees what the former holder of the lock has written.
+    // READ COMMITTED: each statement sees what the previous holder of the lock has written.
     await client.query(begin)
     const result = await work(postgresQueries(client))
     await commit(client)
@@ -136,7 +136,8 @@ function ignore(): void {}
 // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
 async function commit(client: PoolClient): Promise<void> {
   const { command } = await client.query('COMMIT')
-  if (command !== 'COMMIT') throw new Error('The transaction was undone: one of its statements had failed')
+  if (command !== 'COMMIT')
+    throw new Error('The transaction was rolled back: one of its statements had failed')
 }
 
 function parserOf(oid: number): (text: string) => unknown {

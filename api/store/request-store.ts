@@ -1,4 +1,4 @@
-/** The store as requests ask it: they get a 503 where it fails or is slow, however long others wait for it. */
+/** The store for requests: they get a 503 if it fails or is slow, however long other users wait for it. */
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 import type { Queries } from './store.ts'
@@ -8,7 +8,7 @@ const RETRY_AFTER_SECONDS = 2
 
 export type RequestStore = Pick<Queries, 'query'>
 
-/** Asks `store`; what fails is logged once until it answers again. */
+/** Queries `store`; a failure is logged once until the store answers again. */
 export function createRequestStore(store: RequestStore, log: Log): RequestStore {
   let isFailing = false
   return {
@@ -23,7 +23,7 @@ export function createRequestStore(store: RequestStore, log: Log): RequestStore 
         isFailing = true
         throw new ApiError(
           503,
-          `Keys and limits cannot be looked up at the moment; try again in ${RETRY_AFTER_SECONDS} seconds`,
+          `Keys and limits are temporarily unavailable; try again in ${RETRY_AFTER_SECONDS} seconds`,
           { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
         )
       }
@@ -31,12 +31,12 @@ export function createRequestStore(store: RequestStore, log: Log): RequestStore 
   }
 }
 
-// Without timers/promises: an abort, which ends each of its waits, costs more than the query.
-async function withinWait<Result>(asked: Promise<Result>): Promise<Result> {
+// A setTimeout, since aborting timers/promises costs more than the query.
+async function withinWait<Result>(pending: Promise<Result>): Promise<Result> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`The store has not answered for ${WAIT_MS} ms`)), WAIT_MS)
   try {
-    return await Promise.race([asked, tooLate])
+    return await Promise.race([pending, tooLate])
   } finally {
     clearTimeout(timer)
   }

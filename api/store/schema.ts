@@ -1,6 +1,6 @@
 /**
- * The tables of the store, made by the numbered SQL files of migrations/, the same files in both databases. So they
- * say BIGINT for what may pass 2^31, INTEGER 0 and 1 for truth values, TEXT for times, and number no rows by themselves.
+ * The tables of the store, created by the numbered SQL files of migrations/, which both databases share. So they use
+ * BIGINT for values beyond 2^31, INTEGER 0 and 1 for booleans, TEXT for times, and no generated row numbers.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -8,7 +8,7 @@ import type { Queries, Store } from './store.ts'
 
 const FOLDER = new URL('migrations/', import.meta.url)
 
-/** The table that lists the migrations which a store has. */
+/** The table of applied migrations. */
 export const LEDGER = 'migrations'
 
 const CREATE_LEDGER = `
@@ -17,8 +17,8 @@ const APPLIED = `SELECT name FROM ${LEDGER} ORDER BY name`
 const RECORD = `INSERT INTO ${LEDGER} (name, applied_at) VALUES ($1, $2)`
 
 /**
- * Brings the store's tables up to date: every file of `migrations/` that was not applied yet, in order.
- * One transaction, so processes that start together take turns and only the first finds anything to do.
+ * Applies the missing files of `migrations/` in order. One transaction, so that processes that start together take
+ * turns.
  */
 export async function updateSchema(store: Store, now: Date): Promise<void> {
   await store.transaction(async (queries) => {
@@ -31,7 +31,7 @@ export async function updateSchema(store: Store, now: Date): Promise<void> {
   })
 }
 
-/** The names of the migrations that the store's ledger lists, in order. */
+/** The names of the applied migrations, in order. */
 export async function appliedMigrations(queries: Queries): Promise<readonly string[]> {
   return z
     .array(z.object({ name: z.string() }))
@@ -39,7 +39,7 @@ export async function appliedMigrations(queries: Queries): Promise<readonly stri
     .map(({ name }) => name)
 }
 
-/** The names of all migrations there are, in the order in which they are applied. */
+/** The names of all migrations, in order. */
 export function migrationFiles(): readonly string[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.sql'))

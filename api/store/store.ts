@@ -1,17 +1,16 @@
 /**
- * The transactional store of all that is not the dataset (accounts, keys, quotas, apps, directories), as its users see
- * it: an SQLite file (sqlite-store.ts) or a PostgreSQL database (postgres-store.ts), which several processes may share.
- * Both have the tables of migrations/ and are asked the same queries, written with `$1`, `$2` … in the SQL that both
- * understand.
+ * The transactional store for everything but the dataset (accounts, keys, quotas, apps, directories): an SQLite file
+ * (sqlite-store.ts) or a PostgreSQL database (postgres-store.ts), which several processes may share. Both have the
+ * tables of migrations/ and run the same queries, with `$1`, `$2` … and common SQL.
  */
 
-/** What can be bound to a query. Booleans are stored as 0 and 1, times as ISO 8601 text. */
+/** Values of query parameters. Booleans are 0 and 1, times are ISO 8601 text. */
 export type Value = string | number | null
 export type Row = Readonly<Record<string, unknown>>
 
 /**
- * Runs SQL; rows come back as the database gives them and are parsed by the caller. Both databases give texts,
- * numbers (counts, sums and truth values too) and null; a whole number that JavaScript cannot hold is an error.
+ * Runs SQL; the caller parses the rows. Both databases return texts, numbers (also for counts, sums and booleans) and
+ * null; a whole number that JavaScript cannot represent is an error.
  */
 export interface Queries {
   /** Runs one statement with `values` bound to `$1`, `$2` … */
@@ -22,19 +21,19 @@ export interface Queries {
 
 export interface Store extends Queries {
   /**
-   * Runs `work` as one transaction, while no other transaction runs on the same database, in whatever process; it
-   * is undone when `work` throws. Queries outside of transactions may run meanwhile in PostgreSQL: what must be
-   * exact without a transaction has to be one statement. Within `work` only the `queries` it is given may be used:
-   * the store itself may wait for its end.
+   * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
+   * `work` throws. In PostgreSQL, queries outside of transactions may run meanwhile: what must be exact without a
+   * transaction has to be one statement. `work` may use only the given `queries`, since the store itself may wait for
+   * its end.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /**
-   * The same for work that takes long: in PostgreSQL other transactions run meanwhile. Rows that `work` relies on it
-   * has to write before it ends, which fails or waits when others changed them.
+   * The same for long work: in PostgreSQL other transactions run meanwhile. At its end `work` has to write the rows it
+   * relies on; that fails or waits if others changed them.
    */
   longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /** Breaks the connections: what waits for the database, and whatever is asked from now on, fails at once. */
+  /** Breaks the connections: pending and later queries fail at once. */
   abandon(): void
-  /** Waits for what is under way and closes the connections. */
+  /** Waits for pending queries and closes the connections. */
   close(): Promise<void>
 }

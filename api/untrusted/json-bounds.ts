@@ -1,4 +1,4 @@
-/** What a JSON text may hold, beside its length. */
+/** Limits of a JSON text beside its length. */
 export interface JsonBounds {
   /** Values in lists and objects. */
   readonly elements: number
@@ -15,8 +15,8 @@ const OPENING_BRACE = 0x7b
 const CLOSING_BRACE = 0x7d
 
 /**
- * The bound that a text exceeds, if any. To be asked before the text is parsed: a parser turns each of its few
- * characters into an object. Whether the text is JSON at all is left to the parser.
+ * The limit that a text exceeds, if any. Checked before parsing, since a parser makes an object of every few
+ * characters. Invalid JSON is left to the parser.
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   let depth = 0
@@ -36,7 +36,7 @@ export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBound
   return undefined
 }
 
-/** Where the quote stands that closes the one at `start`. */
+/** The position of the quote that closes the one at `start`. */
 function endOfString(text: string, start: number): number {
   let index = start + 1
   for (; index < text.length; index += 1) {

@@ -1,12 +1,12 @@
-/** JSON of strangers: objects whose members may be anything. */
+/** Untrusted JSON: members may have any type. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Whether this is a JSON object, no array and not null. */
+/** Whether this is a JSON object: no array and not null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The parsed text; undefined when it is no JSON. */
+/** The parsed text; undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -15,7 +15,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The object without its null members, which strict clients refuse where a member may only be absent. */
+/** The object without null members, for strict clients that accept only absence. */
 export function withoutNulls(object: JsonObject): Record<string, unknown> {
   const kept: Record<string, unknown> = {}
   for (const key in object) {
@@ -25,16 +25,15 @@ export function withoutNulls(object: JsonObject): Record<string, unknown> {
   return kept
 }
 
-/** The objects in an array of strangers; empty when it is none. */
+/** The objects in an array; empty for anything else. */
 export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** What it takes to parse a JSON text. */
 export interface JsonSize {
-  /** How deep lists and objects stand in one another. */
+  /** Depth of lists and objects. */
   readonly levels: number
-  /** How many values there are, names of members included. */
+  /** Number of values, including member names. */
   readonly values: number
 }
 
@@ -42,12 +41,12 @@ const BYTE = { quote: 0x22, backslash: 0x5c, comma: 0x2c, colon: 0x3a } as const
 const OPENING = new Set([0x5b, 0x7b])
 const CLOSING = new Set([0x5d, 0x7d])
 
-/** The bytes outside of strings that count, of the 256 that there are. */
+/** The bytes outside of strings that count. */
 const COUNTS = Uint8Array.from({ length: 256 }, (_, byte) =>
   [BYTE.quote, BYTE.comma, BYTE.colon, ...OPENING, ...CLOSING].includes(byte) ? 1 : 0,
 )
 
-/** The size of the JSON in these bytes, be it that they are none; no further than where it passes `limit`. */
+/** The size of the JSON in these bytes, valid or not; stops at `limit`. */
 export function measureJson(bytes: Buffer, limit: JsonSize): JsonSize {
   let [level, levels, values] = [0, 0, 1]
   for (let at = 0; at < bytes.length && levels <= limit.levels && values <= limit.values; at += 1) {

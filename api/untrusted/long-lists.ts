@@ -1,20 +1,20 @@
-/** Lists of strangers, which may have millions of elements: looked at until a few of them are faulty. */
+/** Untrusted lists, possibly with millions of elements: validation stops after a few invalid ones. */
 import { z } from 'zod'
 import { jsonSchema } from '../openapi/schema.ts'
 
-/** Faulty elements after which nothing more is looked at: more than any message tells. */
+/** Invalid elements after which validation stops: more than a message lists. */
 const FAULTY_AT_MOST = 6
 
-/** A list of `element`s, which are checked and passed on as they were sent. */
+/** A list of `element`s, validated and passed on unchanged. */
 export function longList<Output>(element: z.ZodType<Output>) {
-  // The array of zod would visit every element, whatever comes of it.
+  // zod's array would visit every element.
   return z
     .custom<readonly Output[]>(Array.isArray, 'Expected a list')
     .superRefine((list, context) => void readElements(element, list, context))
     .meta({ type: 'array', items: jsonSchema(element, 'input') })
 }
 
-/** The elements as their schema reads them; the faults of the first faulty ones are told to `context`. */
+/** The elements as their schema reads them; the first faults are added to `context`. */
 function readElements<Output>(
   element: z.ZodType<Output>,
   list: readonly unknown[],

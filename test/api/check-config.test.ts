@@ -14,10 +14,10 @@ afterAll(() => folders.removeAll())
 const check = (environment: Readonly<Record<string, string>>) =>
   runCommandLine(checkConfig, [], { PORT: '0', ...environment })
 
-/** An address at which nothing listens. */
+/** An address where nothing listens. */
 const nobody = async () => `127.0.0.1:${await freePort()}`
 
-it('of a right configuration check-config says so, and makes nothing', async () => {
+it('check-config accepts a valid configuration, and changes nothing', async () => {
   const dataDir = join(folders.make(), 'not', 'there', 'yet')
   expect(await check({ DATA_DIR: dataDir })).toMatchObject({
     code: 0,
@@ -50,7 +50,7 @@ it('check-config names every fault of settings, files, port and database in one 
   expect(result.stdout).toContain(`fault    MODELS_FILE "${join(dataDir, 'models.json')}" cannot be used`)
 })
 
-it('check-config warns of what is damaged or away, and exits with 1', async () => {
+it('check-config warns of damaged files and unreachable hosts, and exits with 1', async () => {
   const dataDir = folders.make()
   mkdirSync(join(dataDir, 'current'))
   writeFileSync(join(dataDir, 'warehouse.duckdb'), 'SQLite format 3\0')
@@ -75,7 +75,7 @@ it('check-config warns of what is damaged or away, and exits with 1', async () =
   expect(result.stdout).toContain('warning  secret of a/b is left out: NO_SUCH_VARIABLE is not set')
 })
 
-it('check-config names a store that is no database', async () => {
+it('check-config names a store that is not a database', async () => {
   const dataDir = folders.make()
   writeFileSync(join(dataDir, 'service.sqlite'), 'x'.repeat(5000))
   const result = await check({ DATA_DIR: dataDir })
@@ -107,7 +107,7 @@ it('DATA_DIR that is a file is named once, for the API and the pipeline', async 
   }
 })
 
-it('the schedule names every fault before it starts anything', async () => {
+it('the schedule reports every fault before it starts anything', async () => {
   const file = join(folders.make(), 'file')
   writeFileSync(file, '')
   const environment = { DATA_DIR: file, GATE_VOLUME_LOW: 'half' }

@@ -19,11 +19,11 @@ describe('readSettings', () => {
     })
   })
 
-  it('takes an IPv6 address with the brackets that it has in a URL', () => {
+  it('accepts an IPv6 address with the brackets of a URL', () => {
     expect([readSettings({ HOST: '[::1]' }).HOST, readSettings({ HOST: '::1' }).HOST]).toEqual(['::1', '::1'])
   })
 
-  it('takes an empty variable as not set', () => {
+  it('treats an empty variable as not set', () => {
     expect(readSettings({ PORT: '', DATA_DIR: '' })).toEqual(readSettings({}))
   })
 
@@ -54,7 +54,7 @@ describe('readSettings', () => {
 
 describe('the settings', () => {
   it.each([...Object.entries(SETTINGS), ...Object.entries(pipelineSettings.shape)])(
-    '%s have a sentence for the help',
+    '%s have a description for the help',
     (_name, setting) => {
       expect(setting.description).toMatch(/\.$/)
     },

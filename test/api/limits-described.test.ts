@@ -1,4 +1,4 @@
-/** The sentences that state limits and formats are proved against the code that applies them. */
+/** The documented limits and formats match the code. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** The OpenAPI document: valid, complete, in step with the routes, and its examples are real. */
+/** The OpenAPI document is valid and complete, matches the routes, and has real examples. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { snapshotEntrySchema } from '../../api/datasets/snapshots/catalogue.ts'
 import { collectExamples } from '../../api/openapi/collect-examples.ts'
-import { keptExamples } from '../../api/openapi/document.ts'
+import { storedExamples } from '../../api/openapi/document.ts'
 import { COMPLETIONS_PATH } from '../../api/paths.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Api } from '../support/api.ts'
@@ -43,7 +43,7 @@ async function served(): Promise<unknown> {
   return await (await api.get('/openapi.json')).json()
 }
 
-/** What no two runs have in common: the bytes of a DuckDB file. */
+/** Differs between runs: the bytes of a DuckDB file. */
 function withoutSums(value: unknown): unknown {
   const text = JSON.stringify(value)
   return JSON.parse(
@@ -57,7 +57,7 @@ describe('the document', () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true })
   })
 
-  it('is the committed one; npm run openapi writes it anew', async () => {
+  it('is the committed one (npm run openapi updates it)', async () => {
     const committed: unknown = JSON.parse(readFileSync(join(REPOSITORY, 'api', 'openapi.json'), 'utf8'))
     expect(await served()).toEqual(committed)
   })
@@ -80,7 +80,7 @@ describe('the document', () => {
   it.each([
     ['content coding', { 'Content-Encoding': 'compress' }],
     ['charset', { 'Content-Type': 'application/json; charset=shift_jis' }],
-  ])('lists what a chat request gets for an unknown %s', async (_name, headers) => {
+  ])('lists the error of a chat request for an unknown %s', async (_name, headers) => {
     const Authorization = `Bearer ${await api.makeKey('inference')}`
     const { status } = await fetch(`${api.origin}${COMPLETIONS_PATH}`, {
       method: 'POST',
@@ -132,7 +132,7 @@ describe('the document', () => {
     expect(ofFiles.filter((name) => name in described)).toEqual(sent)
   })
 
-  it('says what generators of clients need: defaults, tags, files as binary strings, null as a type', async () => {
+  it('has what client generators need: defaults, tags, files as binary strings, null as a type', async () => {
     const text = JSON.stringify(await served())
     expect(text.includes('/vnd.apache.parquet":{"schema":{"type":"string","format":"binary"}}')).toBe(true)
     expect(/"anyOf":\[\{"type":"\w+"[^{}]*\},\{"type":"null"\}\]/.test(text)).toBe(false)
@@ -161,7 +161,7 @@ describe('the document', () => {
       'default' in schema ? [[name, schema['default']]] : [],
     )
     expect(Object.fromEntries(defaults)).toEqual({ sort: 'popular', limit: 50, offset: 0 })
-    // Clients that are generated would call their type Error, like that of JavaScript.
+    // Client generators would name this type Error, like JavaScript's.
     expect(Object.keys(components.schemas)).not.toContain('Error')
   })
 
@@ -169,6 +169,6 @@ describe('the document', () => {
     const key = await api.makeKey('management')
     const examples = await collectExamples(api.routes, api.origin, key)
     expect(Object.keys(examples).length).toBeGreaterThan(10)
-    expect(withoutSums(examples)).toEqual(withoutSums(keptExamples()))
+    expect(withoutSums(examples)).toEqual(withoutSums(storedExamples()))
   })
 })

@@ -32,11 +32,11 @@ async function expectUnavailable(api: Api, key: string): Promise<void> {
   expect(reply.status).toBe(503)
   expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
   expect(envelopeSchema.parse(await reply.json()).error.message).not.toContain('sqlite')
-  // What needs no key goes on.
+  // Open routes go on.
   expect((await api.get(`${RANKINGS}/snapshots`)).status).toBe(200)
 }
 
-it('the service is ready once a snapshot is open, and says why it is not', async () => {
+it('the service is ready once a snapshot is open, and otherwise names the reason', async () => {
   const dataDir = folders.make()
   await using api = await startApi(dataDir)
   expect(await reasons(api)).toEqual({ reasons: ['no snapshot is open'] })
@@ -58,7 +58,7 @@ it('requests that need a key get 503 while another process keeps the store locke
   expect((await api.get(RANKINGS, key)).status).toBe(200)
 })
 
-it('a store that was deleted under the service is noticed, told in the log, and taken again when it is back', async () => {
+it('a store that was deleted under the service is detected, logged, and used again when it is back', async () => {
   const dataDir = folders.make()
   await publish(dataDir)
   await using api = await startApi(dataDir)

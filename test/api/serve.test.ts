@@ -9,11 +9,11 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 afterEach(() => void vi.useRealTimers())
 
-/** Whether somebody has the store under `dataDir` open: SQLite removes the file when the last one closes it. */
+/** Whether the store under `dataDir` is open: SQLite removes the file with its last connection. */
 const isStoreOpen = (dataDir: string) => existsSync(join(dataDir, 'service.sqlite-wal'))
 
 describe('a service that stops', () => {
-  it('closes its store and every snapshot that it had open', async () => {
+  it('closes its store and every open snapshot', async () => {
     const dataDir = folders.make()
     for (const day of ['19', '20']) {
       await publishSnapshot(dataDir, {
@@ -42,7 +42,7 @@ describe('a service that stops', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('gives up a store that does not close', async () => {
+  it('abandons a store that does not close', async () => {
     const api = await startApi(folders.make(), { limits: { stopMs: 0 } })
     const { promise: givenUp, resolve } = Promise.withResolvers<void>()
     const close = api.store.close.bind(api.store)
@@ -55,7 +55,7 @@ describe('a service that stops', () => {
   })
 })
 
-it('closes what it had opened where it cannot listen', async () => {
+it('closes its resources if it cannot listen', async () => {
   await using first = await startApi(folders.make())
   const dataDir = folders.make()
   const second = startApi(dataDir, { environment: { PORT: new URL(first.origin).port } })

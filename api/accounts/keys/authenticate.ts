@@ -1,16 +1,18 @@
-/** Bearer authentication (CONTRACT 2): every refusal is a 401 that says what is wrong, not what would be right. */
+/**
+ * Bearer authentication (CONTRACT 2). Each 401 names what is wrong with the sent credentials, not what would be right.
+ */
 import type { Call } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
 import type { RequestStore } from '../../store/request-store.ts'
 import { findKey } from './key-store.ts'
 
-/** Which keys a route takes: none needed, any valid one, or one kind. */
+/** The keys that a route accepts: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
 
 /**
- * Lets callers with a fitting key pass and notes who they are.
- * @throws {ApiError} 401 for everybody else.
+ * Accepts callers with a suitable key and notes who they are.
+ * @throws {ApiError} 401 for all others.
  */
 export async function authenticate(
   store: RequestStore,
@@ -20,7 +22,7 @@ export async function authenticate(
   const key = await findKey(store, tokenOf(request.headersDistinct['authorization']))
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
-  // Noted before the kind is judged: the caller is known even where its key does not fit.
+  // Noted before the check of the kind: the caller is known even if its key is of the wrong kind.
   reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind }
   if (access !== 'any' && key.kind !== access) {
     throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
@@ -32,12 +34,12 @@ function tokenOf(headers: readonly string[] = []): string {
   if (header === undefined) {
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   }
-  if (others.length > 0) throw unauthorized('There are several Authorization headers that differ: send one')
+  if (others.length > 0) throw unauthorized('There are several different Authorization headers: send one')
   const token = bearerToken(header)
   if (token === undefined) {
     throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')
   }
-  if (!isKeyForm(token)) throw unauthorized('Malformed key: what was sent is not a key of this service')
+  if (!isKeyForm(token)) throw unauthorized('Malformed key: send a key of this service')
   return token
 }
 

@@ -1,6 +1,4 @@
-/**
- * What a key looks like and how it is kept: 32 random bytes behind a readable prefix, stored only as a hash.
- */
+/** Creates and hashes keys: 32 random bytes behind a readable prefix, stored only as a hash. */
 import { hash, randomBytes } from 'node:crypto'
 
 /** The kinds of key (CONTRACT 2). */
@@ -13,19 +11,19 @@ const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
 const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`, 'g')
 const BEARER = /^bearer +(\S+) *$/i
 
-/** A new secret key of this kind, `sk-inference-…`. */
+/** A new secret key of this kind, such as `sk-inference-…`. */
 export function makeKey(kind: KeyKind): string {
   return `sk-${kind}-${randomBytes(SECRET_BYTES).toString('base64url')}`
 }
 
-/** Whether the text has the form of a key; it says nothing about whether the key exists. */
+/** Whether the text has the form of a key, existing or not. */
 export function isKeyForm(text: string): boolean {
   return KEY_FORM.test(text)
 }
 
 /**
- * SHA-256 of a key, in hexadecimal: what is stored and looked up. A slow password hash would add nothing,
- * since a key is 256 random bits and cannot be guessed.
+ * SHA-256 of a key in hexadecimal, for storage and look-up. A slow password hash would add nothing: 256 random bits
+ * cannot be guessed.
  */
 export function hashKey(key: string): string {
   return hash('sha256', key)
@@ -36,8 +34,8 @@ export function bearerToken(header: string): string | undefined {
   return BEARER.exec(header)?.[1]
 }
 
-/** The text with every key in it replaced, for logs. */
+/** The text with every key replaced, for logs. */
 export function hideKeys(text: string): string {
-  // Nearly all texts hold none, and are looked through faster this way.
+  // A fast path, since nearly all texts hold no key.
   return text.includes(KEY_BEGINNING) ? text.replaceAll(KEY_ANYWHERE, `${KEY_BEGINNING}$1-[hidden]`) : text
 }

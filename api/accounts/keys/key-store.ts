@@ -1,4 +1,4 @@
-/** Keys in the store: created, found by their hash, listed, revoked. The secret itself is never kept. */
+/** Keys in the store: created, found by hash, listed, revoked. The secret is not stored. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queries, Store } from '../../store/store.ts'
@@ -14,7 +14,7 @@ const storedKeySchema = z.object({
   revoked_at: z.string().nullable(),
 })
 
-/** What is known of a key once its secret was handed out; times are ISO 8601 UTC. */
+/** A stored key without its secret; times are ISO 8601 UTC. */
 export type StoredKey = z.infer<typeof storedKeySchema>
 
 const SELECT_KEYS = `
@@ -38,12 +38,12 @@ interface NewKey {
   readonly now: Date
 }
 
-/** Makes a key, and its account where the name is new. The secret it resolves to is shown nowhere else. */
+/** Creates a key, and its account if the name is new. Resolves to the secret, which is shown nowhere else. */
 export async function createKey(store: Store, wanted: NewKey): Promise<string> {
   return await store.transaction((queries) => addKey(queries, wanted))
 }
 
-/** As createKey, but only in a service that has no key at all, revoked ones included; undefined otherwise. */
+/** Like createKey, but only if no key exists, revoked ones included; otherwise undefined. */
 export async function createFirstKey(store: Store, wanted: NewKey): Promise<string | undefined> {
   return await store.transaction(async (queries) => {
     const keys = await queries.query(ANY_KEY)
@@ -73,9 +73,9 @@ export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
   return z.array(storedKeySchema).parse(await store.query(LIST))
 }
 
-/** Revokes the key with this id, for good; false when there is none. A second time changes nothing. */
+/** Revokes the key with this id for good; false if there is none. A second call changes nothing. */
 export async function revokeKey(store: Store, id: string, now: Date): Promise<boolean> {
-  // In a transaction, so that no power cut brings the key back.
+  // A transaction is synced, so that no power cut restores the key.
   const rows = await store.transaction((queries) => queries.query(REVOKE, [id, now.toISOString()]))
   return rows.length > 0
 }

@@ -6,8 +6,8 @@ CREATE TABLE accounts (
   created_at TEXT NOT NULL
 );
 
--- key_hash is the SHA-256 of the key; the key itself is stored nowhere. key_end is its last four characters,
--- by which an owner recognises it.
+-- key_hash is the SHA-256 of the key, which is not stored. key_end is its last four characters, for the owner to
+-- recognise it.
 CREATE TABLE api_keys (
   id TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES accounts (id),

@@ -1,5 +1,4 @@
--- How much of a rate limit is used: one row per policy and subject (a key or an account), which starts over
--- once its window has ended.
+-- The used part of a rate limit: one row per policy and subject (a key or an account), reset once its window has ended.
 
 CREATE TABLE quotas (
   policy TEXT NOT NULL,

@@ -1,6 +1,5 @@
--- Apps that requests named (CONTRACT 6). identity is what tells one app from another: the normalised address, or
--- the title of an app without a public one. subcategories are separated by `|`. revision counts the changes since
--- the app was registered.
+-- Apps of requests (CONTRACT 6). identity is the normalised address, or the title of an app without a public address.
+-- subcategories are separated by `|`. revision counts the changes since registration.
 
 CREATE TABLE apps (
   app_id INTEGER PRIMARY KEY,
@@ -12,5 +11,5 @@ CREATE TABLE apps (
   registered_at TEXT NOT NULL
 );
 
--- How many apps are new today.
+-- To count today's new apps.
 CREATE INDEX apps_by_time ON apps (registered_at);

@@ -1,8 +1,8 @@
--- Directory sync: how an account reaches its directory, the sync jobs, and the groups they brought.
--- Flags are 0 or 1; times are ISO 8601 UTC with milliseconds, as text.
+-- Directory sync: the accounts' connections, the sync jobs, and the synced groups. Flags are 0 or 1; times are ISO 8601
+-- UTC with milliseconds, as text.
 
--- token_source is the name of an environment variable or the path of a file: the token itself is stored nowhere.
--- schedule is a cron expression in UTC, next_sync_at the next moment it names.
+-- token_source is the name of an environment variable or the path of a file; the token is not stored. schedule is a
+-- cron expression in UTC, next_sync_at its next time.
 CREATE TABLE scim_connections (
   account_id TEXT PRIMARY KEY REFERENCES accounts (id),
   url TEXT NOT NULL,
@@ -16,8 +16,8 @@ CREATE TABLE scim_connections (
   updated_at TEXT NOT NULL
 );
 
--- runner is the process that has the job in hand, heartbeat a number that it counts up while it lives. failure is
--- the cause, by its name in api/scim/failures.ts.
+-- runner is the process of the job, heartbeat a number that it increments while it lives. failure is the cause, by its
+-- name in api/scim/failures.ts.
 CREATE TABLE scim_sync_jobs (
   id TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -35,13 +35,12 @@ CREATE TABLE scim_sync_jobs (
 -- One job per account at a time.
 CREATE UNIQUE INDEX scim_open_jobs ON scim_sync_jobs (account_id) WHERE status IN ('queued', 'running');
 CREATE INDEX scim_jobs_by_account ON scim_sync_jobs (account_id, created_at);
--- What every process looks for every other second.
+-- Every process polls these every other second.
 CREATE INDEX scim_jobs_by_status ON scim_sync_jobs (status, created_at);
 
--- id is ours and stays for good; scim_id and external_id are the directory's `id` and `externalId`. A group that
--- the directory deleted keeps its row, with deleted_at; one whose members are written ahead of the step that shows it
--- has deleted_at until then. member_digest stands for the members as last supplied;
--- it is null, and so is member_count, while the directory has supplied none.
+-- id is local and permanent; scim_id and external_id are the directory's `id` and `externalId`. A group that the
+-- directory deleted keeps its row, with deleted_at. So does a group with staged members until the sync ends.
+-- member_digest identifies the last supplied members; it and member_count are null until the directory supplies some.
 CREATE TABLE scim_groups (
   id TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -58,7 +57,7 @@ CREATE TABLE scim_groups (
 
 CREATE INDEX scim_present_groups ON scim_groups (account_id, created_at, id) WHERE deleted_at IS NULL;
 
--- member_id is the directory's id of a user or a group, type its word for which of the two.
+-- member_id is the directory's id of a user or a group, type its type.
 CREATE TABLE scim_members (
   group_id TEXT NOT NULL REFERENCES scim_groups (id),
   member_id TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- An app's id follows from its identity and may pass 2^31, so its column is wider.
+-- An app's id is derived from its identity and may exceed 2^31, so its column is wider.
 
 CREATE TABLE apps_with_wide_ids (
   app_id BIGINT PRIMARY KEY,

@@ -38,7 +38,7 @@ beforeAll(async () => {
     writeRaw(dataDir, `usage/date=${day}/a.csv`, usage(day))
     await publish(dataDir, `${day.slice(0, 8)}11T02:00:00Z`)
   }
-  // What is not finished is no part of a backup.
+  // Unfinished files are not in a backup.
   writeRaw(dataDir, 'usage/date=2026-03-11/.a.csv', 'half')
   mkdirSync(join(dataDir, 'snapshots', '.building-x'))
 })
@@ -48,7 +48,7 @@ const restore = (from: string, to: string, environment = {}) =>
   runCommandLine(restoreCommand, [from], { DATA_DIR: to, ...environment })
 
 describe('a backup of a running service', () => {
-  it('has snapshots, raw usage and every key, and is served at once where it is restored', async () => {
+  it('has snapshots, raw usage and every key, and is served at once after a restore', async () => {
     await using running = await startApi(dataDir)
     const key = await running.makeKey()
     const query = '/datasets/app-rankings?start_date=2026-02-01'
@@ -71,7 +71,7 @@ describe('a backup of a running service', () => {
     expect(earlier.status).toBe(200)
   })
 
-  it('leaves out a file that somebody put beside the snapshots', async () => {
+  it('leaves out a stray file beside the snapshots', async () => {
     const from = folders.make()
     cpSync(dataDir, from, { recursive: true, verbatimSymlinks: true })
     writeFileSync(join(from, 'snapshots', 'notes.txt'), 'mine')
@@ -80,19 +80,19 @@ describe('a backup of a running service', () => {
     expect(readdirSync(join(to, 'snapshots'))).toEqual(readdirSync(join(whole, 'snapshots')))
   })
 
-  it('takes no second space for snapshots on the same file system, nor for months that snapshots share', async () => {
+  it('links snapshots on the same file system, and months that snapshots share', async () => {
     const months = globSync('snapshots/*/app_daily/month=2026-02.parquet', { cwd: whole })
     expect(months).toHaveLength(2)
     const inodes = [...months.map((name) => join(whole, name)), ...months.map((name) => join(dataDir, name))]
     expect(new Set(inodes.map((path) => statSync(path).ino)).size).toBe(1)
   })
 
-  it('is refused into a folder that holds something, or is a part of what is backed up', async () => {
+  it('is rejected for a folder that is not empty, or is inside the data', async () => {
     expect(await backup(whole)).toMatchObject({ code: 2, stdout: '' })
     for (const inside of ['raw', join('raw', 'backup'), join('snapshots', 'backup')]) {
       const result = await backup(join(dataDir, inside))
       expect(result.code).toBe(2)
-      expect(result.stderr).toContain('is a part of what is backed up')
+      expect(result.stderr).toContain('is inside the data to back up')
     }
     expect((await backup(join(folders.make(), 'to'), folders.make())).stderr).toContain('nothing to back up')
   })
@@ -152,7 +152,7 @@ describe('restore refuses', () => {
       },
       /manifest\.json: it is damaged/,
     ],
-  ])('a backup of which %s, and writes nothing', async (_name, damage, message) => {
+  ])('a backup if %s, and writes nothing', async (_name, damage, message) => {
     const target = join(folders.make(), 'new')
     const result = await restore(damaged(damage), target)
     expect(result).toMatchObject({ code: 2, stdout: '' })
@@ -160,7 +160,7 @@ describe('restore refuses', () => {
     expect(existsSync(target)).toBe(false)
   })
 
-  it('a DATA_DIR that holds something, and leaves it as it is', async () => {
+  it('a DATA_DIR that is not empty, and leaves it unchanged', async () => {
     const target = folders.make()
     writeFileSync(join(target, 'service.sqlite'), '')
     const result = await restore(whole, target)
@@ -170,7 +170,7 @@ describe('restore refuses', () => {
   })
 })
 
-it('a restore that was interrupted begins anew', async () => {
+it('an interrupted restore can be repeated', async () => {
   const target = folders.make()
   mkdirSync(join(target, '.restoring', 'raw'), { recursive: true })
   expect(await restore(whole, target)).toMatchObject({ code: 0 })

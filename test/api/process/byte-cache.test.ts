@@ -12,7 +12,7 @@ function make(maxBytes: number) {
   return { cache, made, ask }
 }
 
-it('makes a value once, also for those who ask while it is made', async () => {
+it('computes a value once, also for concurrent callers', async () => {
   const { ask, made } = make(100_000)
   const [first, second] = await Promise.all([ask('a'), ask('a')])
   expect(second).toBe(first)
@@ -20,7 +20,7 @@ it('makes a value once, also for those who ask while it is made', async () => {
   expect(made).toEqual(['a'])
 })
 
-it('forgets what was asked for longest ago when there is no more room', async () => {
+it('evicts the least recently used value when it is full', async () => {
   const { ask, made } = make(3500)
   await ask('a')
   await ask('b')
@@ -31,14 +31,14 @@ it('forgets what was asked for longest ago when there is no more room', async ()
   expect(made).toEqual(['a', 'b', 'c', 'b'])
 })
 
-it('does not keep what is larger than all the room', async () => {
+it('does not store a value larger than the cache', async () => {
   const { ask, made } = make(3000)
   await ask('a', 5000)
   await ask('a', 5000)
   expect(made).toEqual(['a', 'a'])
 })
 
-it('counts nothing that was forgotten while it was made', async () => {
+it('counts nothing that was evicted while it was computed', async () => {
   const { cache, ask, made } = make(3000)
   for (const slow of ['a', 'b']) {
     const { promise, resolve } = Promise.withResolvers<{ body: Buffer }>()
@@ -52,7 +52,7 @@ it('counts nothing that was forgotten while it was made', async () => {
   expect(made).toEqual(['large', 'large', 'c'])
 })
 
-it('tries again what failed', async () => {
+it('retries after a failure', async () => {
   const { cache, ask } = make(3000)
   const failing = () => cache('a', () => Promise.reject(new Error('no')))
   await expect(Promise.all([failing(), failing()])).rejects.toThrow('no')

@@ -9,7 +9,7 @@ import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A program that notes each of its starts in `trace`, and then does `rest`. */
+/** A program that records each start in `trace`, and then runs `rest`. */
 function makeProgram(rest: string) {
   const folder = folders.make()
   const trace = join(folder, 'trace')
@@ -27,7 +27,7 @@ function makeProgram(rest: string) {
 const RUN_FOREVER = 'setInterval(() => undefined, 1000)'
 
 describe('runProgram', () => {
-  it('passes arguments on and tells the exit code', async () => {
+  it('passes on arguments and returns the exit code', async () => {
     const { program, starts } = makeProgram('process.exitCode = 75')
     expect(await runProgram(program, ['run', 'it']).ended).toEqual({ code: 75 })
     expect(starts()).toEqual(['run it'])
@@ -44,7 +44,7 @@ describe('runProgram', () => {
 })
 
 describe('keepRunning', () => {
-  it('starts a program again that ended by itself, and tells how it ended', async () => {
+  it('restarts a program that ended by itself, and reports how it ended', async () => {
     const { program, starts } = makeProgram('process.exitCode = 3')
     const endings: Ending[] = []
     const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
@@ -54,7 +54,7 @@ describe('keepRunning', () => {
     expect(new Set(starts())).toEqual(new Set(['--once']))
   })
 
-  it('does not start it again once it was stopped', async () => {
+  it('does not restart it once it was stopped', async () => {
     const { program, starts } = makeProgram(RUN_FOREVER)
     const endings: Ending[] = []
     const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
@@ -64,7 +64,7 @@ describe('keepRunning', () => {
     expect(starts()).toHaveLength(1)
   })
 
-  it('does not wait out the delay when it is stopped between two starts', async () => {
+  it('stops without delay between two starts', async () => {
     const { program } = makeProgram('')
     const { promise: ended, resolve } = Promise.withResolvers<Ending>()
     const running = keepRunning(program, ['--once'], { delayMs: 1_000_000_000, onEnd: resolve })

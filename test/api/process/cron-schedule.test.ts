@@ -12,7 +12,7 @@ const cases: [expression: string, time: string, last: string, next: string][] = 
   ['0 2 * * 1', '2026-11-20T12:00:00Z', '2026-11-16T02:00:00Z', '2026-11-23T02:00:00Z'],
   ['0 2 29 2 *', '2026-11-20T12:00:00Z', '2024-02-29T02:00:00Z', '2028-02-29T02:00:00Z'],
   ['0 2 29 2 1', '2026-11-20T12:00:00Z', '2016-02-29T02:00:00Z', '2044-02-29T02:00:00Z'],
-  // As long as it can take: a weekday comes back to the leap day after 28 years.
+  // The longest gap: a weekday comes back to the leap day after 28 years.
   ['0 2 29 2 1', '2016-02-29T02:00:00Z', '2016-02-29T02:00:00Z', '2044-02-29T02:00:00Z'],
   ['0 2 L * *', '2026-11-20T12:00:00Z', '2026-10-31T02:00:00Z', '2026-11-30T02:00:00Z'],
 ]
@@ -23,8 +23,8 @@ describe('cronSchedule', () => {
     expect(schedule.last(new Date(time))).toEqual(new Date(last))
     expect(schedule.next(new Date(time))).toEqual(new Date(next))
   })
-  it('knows no moment of what never comes', () => {
-    // The first Monday of a month is its seventh day at the latest.
+  it('finds no time for an expression that never matches', () => {
+    // The first Monday of a month is at the latest its seventh day.
     const schedule = cronSchedule('0 2 31 * 1#1')
     expect(schedule.last(new Date('2026-11-20T12:00:00Z'))).toBeUndefined()
     expect(schedule.next(new Date('2026-11-20T12:00:00Z'))).toBeUndefined()

@@ -7,7 +7,7 @@ const MEBIBYTE = 1024 * 1024
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** A place for lines that takes `limit` bytes at a time, or none while `fault` is set, and answers when asked to. */
+/** A target that takes `limit` bytes at a time, or fails while `fault` is set, and answers on demand. */
 function place({ limit = Infinity }: { limit?: number } = {}) {
   const taken: string[] = []
   let waiting: (() => void) | undefined
@@ -32,7 +32,7 @@ function place({ limit = Infinity }: { limit?: number } = {}) {
   return { taken, state, calls, answer: () => waiting?.() }
 }
 
-it('writes the lines of a moment together', async () => {
+it('writes simultaneous lines together', async () => {
   const { taken, calls } = place()
   const lines = new LogLines(FD, calls)
   lines.write('a\n')
@@ -44,7 +44,7 @@ it('writes the lines of a moment together', async () => {
   expect(taken).toHaveLength(1)
 })
 
-it('keeps the order of lines that come while others are written', async () => {
+it('keeps the order of lines that arrive during a write', async () => {
   const { taken, state, calls, answer } = place()
   state.answerNow = false
   const lines = new LogLines(FD, calls)
@@ -57,14 +57,14 @@ it('keeps the order of lines that come while others are written', async () => {
   expect(taken).toEqual([first, 'next\n'])
 })
 
-it('goes on where the system took only a part', async () => {
+it('continues after a partial write', async () => {
   const { taken, calls } = place({ limit: 3 })
   new LogLines(FD, calls).write('seven\n')
   await vi.advanceTimersByTimeAsync(10)
   expect(taken).toEqual(['sev', 'en\n'])
 })
 
-it('tries lines again that found no room, before those that came since', async () => {
+it('retries failed lines before later ones', async () => {
   const { taken, state, calls } = place()
   state.fault = new Error('ENOSPC')
   const lines = new LogLines(FD, calls)
@@ -76,7 +76,7 @@ it('tries lines again that found no room, before those that came since', async (
   expect(taken.join('')).toBe('a\nb\n')
 })
 
-it('keeps a bounded number of lines, and tells how many were lost', async () => {
+it('holds a limited number of lines, and logs how many were lost', async () => {
   const { taken, state, calls } = place()
   state.fault = new Error('ENOSPC')
   const lines = new LogLines(FD, calls)
@@ -92,7 +92,7 @@ it('keeps a bounded number of lines, and tells how many were lost', async () => 
   expect(JSON.parse(lost ?? '')).toMatchObject({ level: 'warn', lines: 4 * 1024 - kept })
 })
 
-it('writes what is left when the process ends, and lets it end where nothing can be written', async () => {
+it('writes the rest when the process ends, and does not block the end if nothing can be written', async () => {
   const good = place({ limit: 3 })
   const lines = new LogLines(FD, good.calls)
   lines.write('left\n')

@@ -29,7 +29,7 @@ async function scrape(origin: string): Promise<string[]> {
 const replies = (lines: readonly string[]) =>
   lines.filter((line) => line.startsWith('http_replies_total') && !line.includes('/metrics'))
 
-/** The counts of replies, once so many in all are counted: a reply is counted when its connection is done with it. */
+/** The counts of replies, once this many are counted: a reply is counted when its connection has finished it. */
 function countedReplies(origin: string, total: number): Promise<string[]> {
   return until(async () => {
     const lines = replies(await scrape(origin))
@@ -73,7 +73,7 @@ describe('GET /metrics', () => {
     )
   })
 
-  it('has no label that a client can make up', async () => {
+  it('has no label that a client can choose', async () => {
     await using api = await startApi(folders.make())
     for (let index = 0; index < 20; index += 1) await fetch(`${api.origin}/made-up-${index}?x=${index}`)
     await fetch(`${api.origin}/made-up`, { method: 'PROPFIND' })
@@ -86,7 +86,7 @@ describe('GET /metrics', () => {
     ])
   })
 
-  it('tells the snapshot that is served, and each that takes its place', async () => {
+  it('shows the served snapshot, and each that replaces it', async () => {
     const dataDir = folders.make()
     await using api = await startApi(dataDir)
     const dataset = async () => (await scrape(api.origin)).filter((line) => line.startsWith('dataset_'))
@@ -113,7 +113,7 @@ describe('GET /metrics', () => {
     await until(async () => (await dataset()).at(-1)?.endsWith(' 2'))
   })
 
-  it('of two services in one process are their own', async () => {
+  it('of two services in one process are separate', async () => {
     await using one = await startApi(folders.make())
     await using two = await startApi(folders.make())
     await (await one.get('/status')).text()

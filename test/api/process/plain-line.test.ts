@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createLog } from '../../../api/process/log.ts'
 import { plainLine } from '../../../api/process/plain-line.ts'
 
-it('a person reads time, level, message and facts; no line obeys what a client sent', () => {
+it('a line for people has time, level, message and fields, without control characters of clients', () => {
   const lines: string[] = []
   const log = createLog('info', { write: (line: string) => void lines.push(plainLine(line)) })
   log.info({ origin: 'http://127.0.0.1:3000', status: 200, path: '/\u001B[2J' }, 'listening')

@@ -15,7 +15,7 @@ afterAll(() => stores.removeAll())
 
 const now = new Date('2026-11-20T12:00:00Z')
 const ACCOUNT = `Ärger & "Söhne", it's 100 %`
-// More than go into one statement.
+// More than fit into one statement.
 const QUOTAS = 2600
 const FILL = `
   INSERT INTO quotas (policy, subject, window_ends, used)
@@ -80,7 +80,7 @@ function placeOf({ DATA_DIR, DATABASE_URL }: StoreSettings): string {
 }
 
 describe.each(pairs)('copyStore from $from.name to $to.name', ({ from, to }) => {
-  it('copies every row of every table and leaves the source as it is', async () => {
+  it('copies every row of every table and leaves the source unchanged', async () => {
     await using source = await openFilled(from)
     await using target = await openEmpty(to)
     const before = await contents(source.store)
@@ -98,11 +98,11 @@ describe.each(pairs)('copyStore from $from.name to $to.name', ({ from, to }) => 
     expect(await findKey(target.store, source.key)).toMatchObject({ account: ACCOUNT, revoked_at: null })
   })
 
-  it('refuses a target that holds data', async () => {
+  it('rejects a target that holds data', async () => {
     await using source = await openFilled(from)
     await using target = await openEmpty(to)
     await createKey(target.store, { account: 'here already', kind: 'inference', now })
-    await expect(copyStore(source.store, target.store)).rejects.toThrow(/holds data already \(\w+: 1\)/)
+    await expect(copyStore(source.store, target.store)).rejects.toThrow(/already holds data \(\w+: 1\)/)
     expect(await listKeys(target.store)).toHaveLength(1)
   })
 })
@@ -114,7 +114,7 @@ describe.each(stores.kinds)('copyStore from $name', (kind) => {
       ledger: "INSERT INTO migrations VALUES ('9999_new.sql', 'now')",
       fault: /newer version \(9999_new.sql\)/,
     },
-  ])('refuses a source with other tables: $ledger', async ({ ledger, fault }) => {
+  ])('rejects a source with other tables: $ledger', async ({ ledger, fault }) => {
     await using source = await openFilled(kind)
     await using target = await openEmpty(kind)
     await source.store.script(ledger)
@@ -122,7 +122,7 @@ describe.each(stores.kinds)('copyStore from $name', (kind) => {
     expect(await listKeys(target.store)).toEqual([])
   })
 
-  it('copies nothing at all when one row cannot be copied', async () => {
+  it('copies nothing if one row cannot be copied', async () => {
     await using source = await openFilled(kind)
     await using target = await openEmpty(kind)
     await target.store.script('DROP TABLE quotas; CREATE TABLE quotas (policy TEXT NOT NULL)')
@@ -136,7 +136,7 @@ function copyTo(...args: string[]) {
 }
 
 describe.each(pairs)('npm run copy-store from $from.name to $to.name', ({ from, to }) => {
-  it('moves an installation and tells the rows of each table', async () => {
+  it('moves an installation and prints the rows of each table', async () => {
     const source = await openFilled(from)
     await source.store.close()
     const target = await to.fresh()
@@ -155,7 +155,7 @@ describe.each(pairs)('npm run copy-store from $from.name to $to.name', ({ from, 
 
     const again = await copyTo('--from', placeOf(source.settings), '--to', placeOf(target))
     expect(again).toMatchObject({ code: 2, stdout: '' })
-    expect(again.stderr).toMatch(/holds data already [^\n]*\n$/)
+    expect(again.stderr).toMatch(/already holds data [^\n]*\n$/)
   })
 })
 
@@ -170,14 +170,14 @@ stores.describeOnce('npm run copy-store', () => {
     { args: ['--from', 'postgres://h/d', '--to', 'postgres://h/d'], fault: 'the same store' },
     { args: ['--from', 'package.json', '--to', 'b'], fault: 'file is not a database' },
     { args: ['--from', 'postgres://u:s3cret@127.0.0.1:1/d', '--to', 'b'], fault: '"d" at 127.0.0.1:1' },
-  ])('exits 2 and says why on $args', async ({ args, fault }) => {
+  ])('exits with 2 and the reason for $args', async ({ args, fault }) => {
     const run = await copyTo(...args)
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toContain(fault)
     expect(run.stderr).not.toMatch(/ {4}at |s3cret/)
   })
 
-  it('makes no store of a file that is none', async () => {
+  it('does not turn another file into a store', async () => {
     const { DATA_DIR } = await stores.sqlite.fresh()
     const empty = join(DATA_DIR, 'empty.sqlite')
     writeFileSync(empty, '')

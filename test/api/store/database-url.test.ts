@@ -29,7 +29,7 @@ describe('describeDatabase', () => {
     ['postgres://user:password@host:5433/database?sslmode=require', 'database "database" at host:5433'],
     ['postgres:///database?host=/run/postgresql', 'database "database" at /run/postgresql'],
     ['postgres:///database', 'database "database" at localhost'],
-  ])('tells of %s where it leads and no more', (url, text) => {
+  ])('describes %s without user and password', (url, text) => {
     expect(describeDatabase(url)).toBe(text)
   })
 })

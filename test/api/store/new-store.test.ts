@@ -11,7 +11,7 @@ afterAll(() => folders.removeAll())
 
 const OLD = '20260107T020000Z'
 
-it('a store without accounts beside older snapshots is warned of, until there is an account', async () => {
+it('a store without accounts beside older snapshots causes a warning until there is an account', async () => {
   const now = new Date()
   const store = await openStore({ DATA_DIR: folders.make(), DATABASE_URL: undefined }, now)
   const warnings = async (ids: readonly string[]) => {

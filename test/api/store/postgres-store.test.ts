@@ -8,7 +8,7 @@ afterAll(() => folders.removeAll())
 afterEach(() => vi.restoreAllMocks())
 
 describe('openStore on a host of several addresses', () => {
-  it('tells why none of them can be used', async () => {
+  it('reports why none of them is usable', async () => {
     const addresses = [1, 2].map((last) => ({ address: `127.0.0.${last}`, family: 4 }))
     vi.spyOn(dns, 'lookup').mockImplementation((...args: readonly unknown[]) => {
       const answer = args.at(-1)

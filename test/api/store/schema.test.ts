@@ -28,7 +28,7 @@ async function columns(store: Store, kind: StoreKind['name']): Promise<string[]>
 }
 
 describe.each(stores.kinds)('updateSchema on $name', ({ fresh, name }) => {
-  it('does no harm a second time', async () => {
+  it('changes nothing a second time', async () => {
     const store = await openStore(await fresh(), new Date())
     const before = await columns(store, name)
     expect(before).toContain('api_keys.key_hash')
@@ -38,7 +38,7 @@ describe.each(stores.kinds)('updateSchema on $name', ({ fresh, name }) => {
     await store.close()
   })
 
-  it('leaves the same tables whoever comes first', async () => {
+  it('creates the same tables whichever process is first', async () => {
     const settings = await fresh()
     const opened = await Promise.all(Array.from({ length: 5 }, () => openStore(settings, new Date())))
     for (const store of opened) expect(await appliedMigrations(store)).toEqual(files)

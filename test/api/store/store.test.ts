@@ -17,7 +17,7 @@ async function openCounter(settings: StoreSettings) {
   return { store, value, [Symbol.asyncDispose]: () => store.close() }
 }
 
-/** A transaction that has written, and lasts until it is ended. */
+/** A transaction that has written, and lasts until the test ends it. */
 async function beginWriting(store: Store, sql: string) {
   const { promise: may, resolve: end } = Promise.withResolvers<void>()
   const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
@@ -33,7 +33,7 @@ async function beginWriting(store: Store, sql: string) {
   }
 }
 
-/** Lets whatever else is ready to run go first. */
+/** Lets other ready work run first. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -45,7 +45,7 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
     expect(rows.map((row) => ({ ...row }))).toEqual([{ a: 'x', b: null, c: null }])
   })
 
-  it('gives counts, sums, fractions and truth values as numbers', async () => {
+  it('returns counts, sums, fractions and booleans as numbers', async () => {
     await using counter = await openCounter(await fresh())
     await counter.store.query('UPDATE counter SET n = $1', [3_000_000_000])
     const sql =
@@ -56,7 +56,7 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
     ])
   })
 
-  it('refuses a whole number that JavaScript cannot hold', async () => {
+  it('rejects a whole number that JavaScript cannot represent', async () => {
     await using counter = await openCounter(await fresh())
     await counter.store.script('UPDATE counter SET n = 9007199254740993')
     await expect(counter.value()).rejects.toThrow('9007199254740993')
@@ -64,7 +64,7 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
   })
 
   it.each([{ values: [] }, { values: ['x'] }, { values: ['x', 'y', 'z'] }])(
-    'refuses $values for two parameters',
+    'rejects $values for two parameters',
     async ({ values }) => {
       await using counter = await openCounter(await fresh())
       const sql = "SELECT 1 AS found WHERE $2 = 'y' AND $1 = 'x'"
@@ -82,7 +82,7 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
 
 describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
   it.each(['transaction', 'longTransaction'] as const)(
-    'undoes all when the work of a %s throws',
+    'rolls back everything if the work of a %s throws',
     async (kind) => {
       await using counter = await openCounter(await fresh())
       const failing = counter.store[kind](async (queries) => {
@@ -94,7 +94,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     },
   )
 
-  it.each(['query', 'script'] as const)('takes no %s of others into what it undoes', async (kind) => {
+  it.each(['query', 'script'] as const)('rolls back no %s of others', async (kind) => {
     await using counter = await openCounter(await fresh())
     let began: () => void = () => undefined
     const beginning = new Promise<void>((resolve) => (began = resolve))
@@ -126,7 +126,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     expect(await first.value()).toBe(20)
   })
 
-  it.each(['query', 'script'] as const)('is waited for by a %s of another store', async (kind) => {
+  it.each(['query', 'script'] as const)('blocks a %s of another store until it ends', async (kind) => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
@@ -138,7 +138,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     expect(await counter.value()).toBe(6)
   })
 
-  it('is undone as a whole, or kept as a whole, when the work goes on after a statement failed', async () => {
+  it('is committed or rolled back as a whole if the work goes on after a failed statement', async () => {
     await using counter = await openCounter(await fresh())
     const kept = await counter.store
       .transaction(async (queries) => {
@@ -156,7 +156,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
 stores.describeOnce('A store in an SQLite file', () => {
   const { fresh } = stores.sqlite
 
-  it('runs the statements of one turn of the event loop as one transaction, each with its own fault', async () => {
+  it('runs the statements of one turn of the event loop as one transaction, each with its own error', async () => {
     await using counter = await openCounter(await fresh())
     await counter.store.script('CREATE TABLE log (n BIGINT PRIMARY KEY)')
     const insert = 'INSERT INTO log VALUES ($1) RETURNING n'
@@ -182,14 +182,14 @@ stores.describeOnce('A store in an SQLite file', () => {
     expect(await counter.value()).toBe(8)
   })
 
-  it('answers what was asked before it is closed', async () => {
+  it('finishes pending queries before it is closed', async () => {
     const counter = await openCounter(await fresh())
     const asked = counter.value()
     await counter.store.close()
     expect(await asked).toBe(0)
   })
 
-  it('syncs what a transaction wrote at its end, and what is counted now and then', async () => {
+  it('syncs transactions at their end, and counts at checkpoints', async () => {
     await using counter = await openCounter(await fresh())
     const level = async (queries: Queries) => (await queries.query('PRAGMA synchronous'))[0]?.['synchronous']
     const [FULL, NORMAL] = [2, 1]
@@ -197,7 +197,7 @@ stores.describeOnce('A store in an SQLite file', () => {
     expect(await level(counter.store)).toBe(NORMAL)
   })
 
-  it('gives up on one that another process keeps locked, and tells so', async () => {
+  it('fails with a message if another process keeps it locked', async () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
@@ -214,7 +214,7 @@ stores.describeOnce('A store in an SQLite file', () => {
 })
 
 describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
-  it('waits for the transaction under way', async () => {
+  it('waits for the running transaction', async () => {
     const settings = await fresh()
     {
       const counter = await openCounter(settings)

@@ -8,6 +8,6 @@ it.each([
   ['😀'.repeat(101), `${'😀'.repeat(100)}…`],
   [`${'a'.repeat(99)}😀${'b'.repeat(500)}`, `${'a'.repeat(99)}😀…`],
   [`a${'😀'.repeat(150)}`, `a${'😀'.repeat(99)}…`],
-])('shorten keeps a hundred characters, and none by half', (text, shown) => {
+])('shorten keeps a hundred whole characters', (text, shown) => {
   expect(shorten(text)).toBe(shown)
 })

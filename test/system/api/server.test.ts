@@ -1,4 +1,4 @@
-/** How `npm run serve` starts, and how it ends: on one signal in good order, on a second one at once. */
+/** How `npm run serve` starts and ends: gracefully on one signal, at once on a second. */
 import { once } from 'node:events'
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -16,7 +16,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 describe('npm run serve', () => {
-  it('serves what keys made and writes its log to stderr alone', async () => {
+  it('serves keys of `npm run keys` and writes its log only to stderr', async () => {
     const dataDir = folders.make()
     await publishSnapshot(dataDir, {
       asOf: new Date('2026-11-20T02:00:00Z'),
@@ -38,7 +38,7 @@ describe('npm run serve', () => {
     expect(ending.stderr).not.toContain(key)
   })
 
-  it('exits with 2 and one line that names PORT when the port is taken', async () => {
+  it('exits with 2 and one line that names PORT if the port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const settings = { DATA_DIR: folders.make(), PORT: String(portOf(other)), LOG_LEVEL: 'error' }
@@ -48,18 +48,18 @@ describe('npm run serve', () => {
     other.close()
   })
 
-  it('exits with 2 and one line that names DATA_DIR when it cannot be made', async () => {
+  it('exits with 2 and one line that names DATA_DIR if it cannot be created', async () => {
     const file = join(folders.make(), 'file')
     writeFileSync(file, '')
     const run = await startProgram('server.ts', [], { DATA_DIR: file, PORT: '0' }).ended
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toMatch(/^DATA_DIR "[^"]+" cannot be used: [^\n]*\n$/)
-    // The system makes no folders in /proc, and nobody any inside of a file.
+    // The system creates no folders in /proc, and nobody creates one inside a file.
     for (const dataDir of [join(file, 'data'), '/proc/data', '/proc/a/b'])
       await expect(startApi(dataDir)).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
   })
 
-  it('exits with 2 and says which right is missing when it must not write into DATA_DIR', async () => {
+  it('exits with 2 and names the missing permission if it may not write into DATA_DIR', async () => {
     const dataDir = folders.make()
     chmodSync(dataDir, 0o500)
     const environment = { DATA_DIR: dataDir, PORT: '0' }
@@ -70,7 +70,7 @@ describe('npm run serve', () => {
     )
   })
 
-  it('exits with 2 and says which right is missing to the file of the store', async () => {
+  it('exits with 2 and names the missing permission for the file of the store', async () => {
     const dataDir = folders.make()
     const file = join(dataDir, 'service.sqlite')
     writeFileSync(file, '')
@@ -81,7 +81,7 @@ describe('npm run serve', () => {
     expect(run.stderr).toContain(`EACCES: permission denied, access '${file}'`)
   })
 
-  it('exits with 2 and tells every fault of the settings at once', async () => {
+  it('exits with 2 and reports every fault of the settings at once', async () => {
     const run = await startProgram('server.ts', [], { PORT: 'x', LOG_LEVEL: 'y' }).ended
     expect(run.code).toBe(2)
     expect(run.stderr).toContain('PORT')
@@ -89,7 +89,7 @@ describe('npm run serve', () => {
   })
 
   it.each(['server.ts', 'start.ts'])(
-    '%s refuses an argument, tells its settings and starts nothing',
+    '%s rejects an argument, prints its settings and starts nothing',
     async (file) => {
       const dataDir = folders.make()
       const wrong = await startProgram(file, ['--port', '80'], { DATA_DIR: dataDir }).ended
@@ -99,7 +99,7 @@ describe('npm run serve', () => {
     },
   )
 
-  it('start.ts tells every fault of the settings, those of the pipeline too, before it publishes anything', async () => {
+  it('start.ts reports every fault of all settings, also of the pipeline, before it publishes anything', async () => {
     const dataDir = folders.make()
     const faulty = { DATA_DIR: dataDir, PORT: 'x', GATE_VOLUME_LOW: 'half' }
     const both = await startProgram('start.ts', [], faulty).ended
@@ -110,7 +110,7 @@ describe('npm run serve', () => {
     expect(readdirSync(dataDir)).toEqual([])
   })
 
-  it('start.ts tells a fault of MODELS_FILE before it publishes anything', async () => {
+  it('start.ts reports a fault of MODELS_FILE before it publishes anything', async () => {
     const dataDir = folders.make()
     const file = join(folders.make(), 'models.json')
     writeFileSync(file, '{')
@@ -149,7 +149,7 @@ describe('npm run serve', () => {
     expect(await server.ended).toMatchObject({ code: null, signal: second })
   })
 
-  it('under npm, which passes on the Ctrl-C that we have had, ends at once on the next', async () => {
+  it('under npm, which passes on a Ctrl-C a second time, ends at once on the next', async () => {
     const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: 'serve' })
     const idle = await untilClosing(server.origin)
     const busy = [await halfRequest(server.origin), await halfRequest(server.origin)]

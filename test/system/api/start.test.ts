@@ -1,6 +1,6 @@
 /**
- * `npm ci && npm start` on a fresh machine publishes the sample and serves it, also where something is in its way; the
- * request that it prints can be pasted into a shell.
+ * `npm ci && npm start` on a fresh machine publishes and serves the sample, also after failures; the printed request
+ * works in a shell.
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import { hasProgram } from '../../support/programs.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A data folder of which the pipeline publishes nothing. */
+/** A data folder without publishable data. */
 function brokenFolder(): string {
   const dataDir = folders.make()
   const day = join(dataDir, 'raw', 'usage', 'date=2026-01-01')
@@ -28,7 +28,7 @@ function brokenFolder(): string {
 }
 
 describe('npm start', () => {
-  it('starts the API when the pipeline fails, and says so', async () => {
+  it('starts the API if the pipeline fails, and reports that', async () => {
     const { welcome, child, ended } = await startAll({ DATA_DIR: brokenFolder() })
     expect((await tryIt(welcome)).status).toBe(503)
     child.kill('SIGTERM')
@@ -37,7 +37,7 @@ describe('npm start', () => {
     expect(stderr).toContain('pipeline run failed')
   })
 
-  it('ends, and the run with it, when it is stopped before it serves', async () => {
+  it('ends together with the run if it is stopped before it serves', async () => {
     const silent = createServer(() => undefined)
     const port = await freePort()
     silent.listen(port, '127.0.0.1')
@@ -56,12 +56,12 @@ describe('npm start', () => {
     expect(stderr).not.toContain('pipeline run failed')
   })
 
-  it('ends when it is stopped while it opens what it serves', async () => {
+  it('ends if it is stopped while it opens', async () => {
     const pipe = join(folders.make(), 'models.json')
     await promisify(execFile)('mkfifo', [pipe])
     const settings = { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe }
     const program = startProgram('start.ts', [], settings)
-    // Read twice: when the settings are checked, and when the API opens.
+    // Read twice: by the check of the settings, and by the API.
     await writeFile(pipe, '{"models":{}}')
     await said(program, 'stderr', /pipeline run failed/)
     const writer = await open(pipe, 'w')
@@ -90,7 +90,7 @@ it('npm start on an empty folder publishes the sample and prints a request that 
   expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
   await until(() => output.stdout.includes('Ready: '))
   expect(output.stdout).toMatch(/Try it: .*\nReady: open http:\/\/127\.0\.0\.1:\d+\/ in a browser\..*\n$/)
-  // The run is one line, beside the note about the sample.
+  // The run prints one line, beside the note about the sample.
   const told = output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
   expect(told).toEqual([expect.stringContaining('sample'), expect.stringMatching(/^run {6}215 apps, .* s$/)])
   const response = await tryIt(welcome)
@@ -108,7 +108,7 @@ it('npm start on an empty folder publishes the sample and prints a request that 
   expect(await second.ended).toMatchObject({ code: 0 })
 })
 
-it.skipIf(!hasProgram('curl'))('npm start prints a curl command that answers when it is pasted', async () => {
+it.skipIf(!hasProgram('curl'))('npm start prints a curl command that works in a shell', async () => {
   const { welcome, child, ended } = await startAll({ DATA_DIR: folders.make() })
   const command = /Try it: +(.*)/.exec(welcome)?.[1] ?? ''
   const { stdout } = await promisify(execFile)('sh', ['-c', command])

@@ -60,7 +60,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     it.each([
       ['inference', ['open', 'any', 'inference'], ['management']],
       ['management', ['open', 'any', 'management'], ['inference']],
-    ] as const)('lets a key of kind %s pass where it fits', async (kind, fitting, others) => {
+    ] as const)('accepts a key of kind %s on its routes', async (kind, fitting, others) => {
       const key = await createKey(store, { account: 'acme', kind, now })
       for (const access of fitting) expect((await get(`/${access}`, `Bearer ${key}`)).status).toBe(200)
       for (const access of others) {
@@ -77,11 +77,11 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       }
     })
 
-    it('does not look at credentials where none are needed', async () => {
+    it('ignores credentials on open routes', async () => {
       expect((await get('/open', 'nonsense')).status).toBe(200)
     })
 
-    it('knows at once what another process did to a key', async () => {
+    it('sees at once what another process did to a key', async () => {
       const key = await createKey(elsewhere, { account: 'moved', kind: 'inference', now })
       for (let request = 0; request < 3; request++) {
         expect((await get('/any', `Bearer ${key}`)).status).toBe(200)
@@ -91,7 +91,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await refusal('/any', `Bearer ${key}`)).message).toBe('This key was revoked')
     })
 
-    it('refuses missing, malformed, unknown and revoked credentials with messages that tell them apart', async () => {
+    it('rejects missing, malformed, unknown and revoked credentials with different messages', async () => {
       const revoked = await createKey(store, { account: 'gone', kind: 'inference', now })
       const id = (await listKeys(store)).find((key) => key.account === 'gone')?.id ?? ''
       expect((await get('/any', `Bearer ${revoked}`)).status).toBe(200)

@@ -35,7 +35,7 @@ it.each([
   expect(bearerToken(header)).toBe(token)
 })
 
-it('hideKeys leaves no key in a text, and the rest as it was', () => {
+it('hideKeys replaces every key in a text and nothing else', () => {
   const [first, second] = [makeKey('inference'), makeKey('management')]
   const hidden = hideKeys(`/a/${first}?x="${second}" sk-other`)
   expect(hidden).toBe('/a/sk-inference-[hidden]?x="sk-management-[hidden]" sk-other')

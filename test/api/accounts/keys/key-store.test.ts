@@ -45,7 +45,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
 
   describe('findKey', () => {
-    it('finds what is known of a key by the key alone', async () => {
+    it('finds a stored key by the secret', async () => {
       const key = await createKey(store, { account: 'found', kind: 'inference', now })
       expect(await findKey(store, key)).toMatchObject({
         account: 'found',
@@ -74,7 +74,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
 
   describe('createFirstKey', () => {
-    it('makes one key in a service that has none, and none ever after', async () => {
+    it('creates one first key, and none later', async () => {
       const empty = await fresh()
       const wanted = { account: 'default', kind: 'inference', now: new Date() } as const
       const opened = await Promise.all([openStore(empty, wanted.now), openStore(empty, wanted.now)])

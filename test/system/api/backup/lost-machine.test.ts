@@ -1,4 +1,4 @@
-/** Backup, loss of the machine, restore, run: what is published then is what the lost machine would have published. */
+/** Backup, loss of the machine, restore, run: the result is what the lost machine would have published. */
 import { globSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ import {
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** The published files by name, but for the report, which has the times of its run, and the sums, which have its own. */
+/** The published files by name, without the report and the checksums, which contain times of the run. */
 function published(dataDir: string): Readonly<Record<string, string>> {
   const folder = currentSnapshot(dataDir)
   const names = globSync('**/*', { cwd: folder })
@@ -42,7 +42,7 @@ async function rankings(dataDir: string, key: string): Promise<string> {
   return `${reply.status} ${body}`
 }
 
-it('a restored machine publishes and answers the same bytes as the lost one, to the same keys', async () => {
+it('a restored machine publishes and serves the same bytes as the lost one, to the same keys', async () => {
   const lost = folders.make()
   const first = await startNightly(lost, '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
   expect(first.code).toBe(0)

@@ -1,7 +1,6 @@
 /**
- * Clients that three generators make from openapi.json compile under strict rules and call the service. The generators
- * are not among the packages of the project; API_CLIENTS names a folder into which `npm install` has put them, as .ci/run
- * does.
+ * Clients of three generators from openapi.json compile under strict rules and call the service. The generators are not
+ * dependencies of the project; API_CLIENTS names a folder with the installed packages, as .ci/run sets it.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +17,7 @@ import { startSampleApi } from '../../../support/sample-api.ts'
 const packages = process.env['API_CLIENTS'] ?? ''
 
 interface Client {
-  /** Arguments of Node that make `generated/` from openapi.json in the working directory. */
+  /** Node arguments that create `generated/` from openapi.json in the working directory. */
   readonly generate: (origin: string) => readonly string[]
   /** Exports `callService(origin, key)`, which resolves to `Answers`. */
   readonly program: string
@@ -146,7 +145,7 @@ describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
     for (const folder of made) rmSync(folder, { recursive: true })
   })
 
-  /** Runs a program of Node in a folder; gives what it says when it fails. */
+  /** Runs a Node program in a folder; resolves to its output if it fails. */
   function faultsOf(cwd: string, args: readonly string[]): string {
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8' })
     return status === 0 ? '' : `${stdout}${stderr}`
@@ -154,7 +153,7 @@ describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
 
   it.each(Object.keys(CLIENTS))('%s compiles and calls the service', async (name) => {
     const { generate, program } = CLIENTS[name] ?? { generate: () => [], program: '' }
-    // Beside the packages, so that what is generated finds them.
+    // Beside the packages, so that generated code finds them.
     const folder = mkdtempSync(join(packages, 'client-'))
     made.push(folder)
     const document = await (await api.get('/openapi.json')).text()

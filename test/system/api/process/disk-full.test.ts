@@ -1,4 +1,4 @@
-/** A disk that fills up while the API serves: reading goes on, and so does counting. */
+/** A disk that fills up while the API serves: reading and counting go on. */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
@@ -32,7 +32,7 @@ it.runIf(disk !== undefined)('rankings are served and counted as before', async 
   expect((await api.get(RANKINGS, key)).status).toBe(200)
 
   disk?.fillUp()
-  // The log cannot be begun anew while somebody reads in it, as a checkpoint does: that is waited for.
+  // A WAL checkpoint waits while another process reads the WAL.
   const reader = new DatabaseSync(join(dataDir, 'service.sqlite'))
   reader.exec('BEGIN')
   reader.prepare('SELECT count(*) FROM quotas').get()
@@ -43,7 +43,7 @@ it.runIf(disk !== undefined)('rankings are served and counted as before', async 
     )
   }
 
-  // What finds no room even so is told, and holds up nobody.
+  // Lines without space are reported, and block nobody.
   const large = api.store.query('CREATE TABLE large AS SELECT randomblob(40000000) AS bytes')
   await expect(large).rejects.toThrow('full')
   for (let minute = 1; minute <= MINUTES; minute += 1) {

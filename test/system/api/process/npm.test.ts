@@ -1,4 +1,4 @@
-/** The commands that run for long, as npm and a terminal start and end them. */
+/** Starts and ends long-running commands as npm and a terminal do. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -16,7 +16,7 @@ afterAll(() => folders.removeAll())
 
 const LISTENING = /"origin":"([^"]+)"/
 
-/** `npm run NAME` over an empty folder, in a process group of its own: what is left of it ends with `using`. */
+/** `npm run NAME` over an empty folder, in its own process group; the rest of it ends with `using`. */
 function npmRun(name: string, environment: Readonly<Record<string, string>> = {}) {
   const program = startProcess('npm', ['run', '-s', name], {
     environment: { DATA_DIR: folders.make(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
@@ -32,13 +32,13 @@ function npmRun(name: string, environment: Readonly<Record<string, string>> = {}
       try {
         signalGroup('SIGKILL')
       } catch {
-        // As it should be: nothing is left.
+        // Expected: nothing is left.
       }
     },
   }
 }
 
-/** A server that takes connections and says nothing; `asked` resolves with the first. */
+/** A server that accepts connections and stays silent; `asked` resolves with the first. */
 async function startSilentServer() {
   const server = createServer().listen(0, '127.0.0.1')
   const asked = once(server, 'connection')
@@ -50,11 +50,11 @@ describe('SIGTERM to npm alone', () => {
   it.each([
     ['start', 'stdout', /Try it: /],
     ['serve', 'stderr', LISTENING],
-  ] as const)('ends `npm run %s` as if it were meant for the program', async (name, stream, ready) => {
+  ] as const)('ends `npm run %s` like a signal to the program', async (name, stream, ready) => {
     using program = npmRun(name)
     await said(program, stream, ready)
     program.child.kill('SIGTERM')
-    // Output is at its end only when nobody who shares it lives on.
+    // Output ends only when every process that shares it has ended.
     const { code, stderr } = await program.ended
     expect(code).toBe(0)
     expect(stderr).toContain('"stopped"')
@@ -67,7 +67,7 @@ describe('SIGTERM to npm alone', () => {
     expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
   })
 
-  it('ends `npm run nightly`, which says what stays', async () => {
+  it('ends `npm run nightly`, which prints what stays', async () => {
     await using cluster = await startSilentServer()
     using program = npmRun('nightly', {
       USAGE_SOURCE: `clickhouse://127.0.0.1:${cluster.port}/default?table=usage`,
@@ -82,7 +82,7 @@ describe('SIGTERM to npm alone', () => {
 
 // A terminal sends its Ctrl-C to the whole group, and systemd its SIGTERM to the whole unit.
 it.each(['SIGINT', 'SIGTERM'] as const)(
-  'a %s to npm and the program, which npm passes on to it once more, lets requests finish',
+  'a %s to npm and the program, which npm passes on a second time, lets requests finish',
   async (stop) => {
     using program = npmRun('serve')
     const [, origin = ''] = await said(program, 'stderr', LISTENING)
@@ -93,7 +93,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
     expect(await busy.finish()).toMatch(/^HTTP\/1\.1 200 /)
     const { code, signal, stderr } = await program.ended
     expect(stderr).toContain('"stopped"')
-    // What npm passes on may come when all is done and nobody listens any more, and is then what ends the process.
+    // The signal that npm passes on may arrive after the end of all handlers, and then ends the process.
     expect(signal ?? code).toBeOneOf([0, stop])
   },
 )

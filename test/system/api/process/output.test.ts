@@ -1,4 +1,4 @@
-/** What becomes of the service when nobody takes what it says. */
+/** The service when its output cannot be written. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { startAll, startProgram, until } from '../../../support/api.ts'
@@ -15,18 +15,18 @@ async function healthy(port: number): Promise<boolean> {
 }
 
 describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
-  it('the log holds up neither the service nor its end', async () => {
+  it('the log blocks neither the service nor its end', async () => {
     const port = await freePort()
     const environment = { DATA_DIR: folders.make(), PORT: String(port) }
     const server = startRedirected(`2>${FULL_DISK}`, ['api/server.ts'], environment)
     await until(() => healthy(port))
-    // A log line that fails in between must not matter either.
+    // A log line that fails meanwhile must not matter either.
     for (let request = 0; request < 200; request += 1) expect(await healthy(port)).toBe(true)
     server.child.kill('SIGTERM')
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  it('data that is lost is told, with exit code 2', async () => {
+  it('lost data is reported, with exit code 2', async () => {
     const list = ['api/commands/keys.ts', 'list'] as const
     const run = await startRedirected(`>${FULL_DISK}`, list, { DATA_DIR: folders.make() }).ended
     expect(run.code).toBe(2)
@@ -34,7 +34,7 @@ describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
   })
 })
 
-describe('with a reader that is gone', () => {
+describe('without a reader', () => {
   it('the service goes on', async () => {
     const service = await startAll({ DATA_DIR: folders.make(), LOG_LEVEL: 'debug' })
     service.child.stderr.destroy()

@@ -1,4 +1,4 @@
-/** The API in 512 MB, the most that a small container has: large and packed bodies do not end it. */
+/** The API in 512 MB, a small container: large and compressed bodies do not end it. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ import { completion, json, startUpstream } from '../../../support/chat/upstream.
 
 const BYTES = 512 * 1024 * 1024
 
-/** A control group with that limit, in either version of the system; undefined where none can be made. */
+/** A control group with that limit, in either cgroup version; undefined if none can be created. */
 function makeGroup(): string | undefined {
   const name = `app-rankings-test-${process.pid}`
   const places = [
@@ -24,7 +24,7 @@ function makeGroup(): string | undefined {
       writeFileSync(join(group, limit), String(BYTES))
       return group
     } catch {
-      // Not ours to make here; the other version may be.
+      // Not permitted; the other version may be.
     }
   }
   process.stderr.write('No control group can be made here: the test of a small memory is skipped\n')
@@ -87,7 +87,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
       expect(await times(6, () => chat(body, packed))).toEqual(Array.from({ length: 6 }, () => status))
   })
 
-  it('rankings are read at the same time, and the process is the first one', async () => {
+  it('rankings are served at the same time, and the process never restarts', async () => {
     const days = Array.from({ length: 24 }, (_, day) => `2026-08-${String(day + 1).padStart(2, '0')}`)
     const replies = await Promise.all(
       days.map((day) =>

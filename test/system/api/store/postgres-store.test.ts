@@ -1,4 +1,4 @@
-/** What PostgreSQL brings with it: servers that cannot be reached, refuse, or go away in the middle. */
+/** PostgreSQL as a remote server: unreachable, rejecting, or lost in the middle. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OperatorError } from '../../../../api/http/errors.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
@@ -30,7 +30,7 @@ afterEach(() => {
 
 const now = new Date('2026-11-20T12:00:00Z')
 
-/** Settings of a store in a database of its own, with the parts of the address changed. */
+/** Settings of a store in its own database, with changed parts of the address. */
 async function database(
   change: (url: URL) => void = () => undefined,
 ): Promise<StoreSettings & { url: string }> {
@@ -39,7 +39,7 @@ async function database(
   return { DATA_DIR: folders.make(), DATABASE_URL: url.href, url: url.href }
 }
 
-/** Ends every connection to a database but the one that asks. */
+/** Ends every other connection to a database. */
 async function cutConnections(url: string): Promise<void> {
   await ask(
     url,
@@ -76,7 +76,7 @@ describe.skipIf(bin === undefined)('openStore on a database that cannot be used'
 })
 
 describe.skipIf(bin === undefined)('openPostgres', () => {
-  it('takes the password from PGPASSWORD where the address has none', async () => {
+  it('takes the password from PGPASSWORD if the address has none', async () => {
     const { url } = await database((address) => (address.password = ''))
     const run = (environment: Readonly<Record<string, string>>) =>
       startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
@@ -84,7 +84,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     expect(await run({ PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
   })
 
-  it('connects anew after the server has ended every connection', async () => {
+  it('reconnects after the server has ended every connection', async () => {
     const { url } = await database()
     const store = openPostgres(url)
     await Promise.all(Array.from({ length: 5 }, () => store.query('SELECT pg_sleep(0.01)')))
@@ -113,7 +113,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     await store.close()
   })
 
-  it('has the server end what waits for a lock, takes too long or leaves a transaction open', async () => {
+  it('lets the server end lock waits, slow queries and idle transactions', async () => {
     const { url } = await database()
     const store = openPostgres(url)
     const limits = await store.query(
@@ -127,7 +127,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     await store.close()
   })
 
-  it('gives up on a lock that another transaction keeps, and lets the address say how soon', async () => {
+  it('fails on a lock of another transaction, after the time in the address', async () => {
     const { url } = await database((address) => (address.search = '?lock_timeout=50'))
     const [first, second] = [openPostgres(url), openPostgres(url)]
     await first.transaction(async () => {
@@ -139,7 +139,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
 })
 
 describe.skipIf(bin === undefined)('a database that falls silent', () => {
-  it('is waited for no longer than for an answer, or a connection, that may come', async () => {
+  it('is waited for no longer than its limits for answers and connections', async () => {
     const { url } = await database()
     await using proxy = await startMutableProxy(url)
     const store = openPostgres(proxy.url)
@@ -156,7 +156,7 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
     await store.close()
   })
 
-  it('fails at once, for those who wait and those who come, when it is given up', async () => {
+  it('fails pending and later queries at once when it is abandoned', async () => {
     const { url } = await database()
     await using proxy = await startMutableProxy(url)
     const store = openPostgres(proxy.url)
@@ -165,13 +165,13 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
     // More than there are connections.
     const asked = Array.from({ length: 25 }, () => store.query('SELECT 1').then(() => 'answered', String))
     store.abandon()
-    // Not by the time that a query may take, which would end them too.
-    for (const outcome of await Promise.all(asked)) expect(outcome).toMatch(/given up/)
+    // The query timeout would end them too.
+    for (const outcome of await Promise.all(asked)) expect(outcome).toMatch(/was closed/)
     await expect(store.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow()
     await store.close()
   })
 
-  it('does not keep the API from ending', async () => {
+  it('does not block the end of the API', async () => {
     const { DATA_DIR, url } = await database()
     await using proxy = await startMutableProxy(url)
     const { child, ended } = await startServer(asEnvironment({ DATA_DIR, DATABASE_URL: proxy.url }))
@@ -182,7 +182,7 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
 })
 
 describe.skipIf(bin === undefined)('a long transaction', () => {
-  it('lets others run beside it, in its own process and in another', async () => {
+  it('lets others run meanwhile, in its own process and in another', async () => {
     const { url } = await database()
     const [first, second] = [openPostgres(url), openPostgres(url)]
     await first.longTransaction(async (queries) => {
@@ -196,7 +196,7 @@ describe.skipIf(bin === undefined)('a long transaction', () => {
   })
 })
 
-/** The API as a process of its own over these settings, once it listens. */
+/** The API in its own process over these settings, once it listens. */
 async function startServing(settings: StoreSettings) {
   const { origin, child, ended } = await startServer(asEnvironment(settings))
   return {
@@ -219,7 +219,7 @@ async function publishOne(dataDir: string): Promise<void> {
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {
-  it('let exactly 30 of many simultaneous requests of a key pass in all', async () => {
+  it('accept exactly 30 of many simultaneous requests of a key in all', async () => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
     const servers = await Promise.all([startServing(settings), startServing(settings)])
@@ -229,7 +229,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
       const statuses = await Promise.all(
         servers.flatMap(({ get }) => Array.from({ length: 30 }, async () => (await get(key)).status)),
       )
-      // On a machine so busy that the minute ran out meanwhile, once more with a fresh key.
+      // If the minute ended meanwhile on a busy machine: once more with a fresh key.
       return performance.now() - began < 60_000 && statuses
     })
     expect(replies.filter((status) => status === 200)).toHaveLength(30)
@@ -239,7 +239,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     }
   })
 
-  it('make one first key when they start together', async () => {
+  it('create one first key when they start together', async () => {
     const { url } = await database()
     const start = async () => {
       const { welcome, ...program } = await startAll({ DATA_DIR: folders.make(), DATABASE_URL: url })
