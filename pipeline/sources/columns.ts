@@ -1,16 +1,16 @@
-/** The columns of raw input, and how those of a file are matched with them: one rule for every format. */
+/** The columns of raw input, and how the columns of a file match them: one rule for every format. */
 import { DataError } from '../errors.ts'
 import type { RawFile } from './drop-folder.ts'
 
-/** Columns that a kind of raw input has, names in lower case; any others of a file are ignored. */
+/** Columns of a kind of raw input, names in lower case; further columns of a file are ignored. */
 export type Columns = {
   readonly required: readonly string[]
   readonly optional: readonly string[]
-  /** Required columns with the one that may stand in a file instead. Where a row leaves it empty, it names nothing. */
+  /** A required column and its alternative. If a row leaves the alternative empty, it names no app. */
   readonly instead?: Readonly<Record<string, string>>
-  /** Read where a value is there; whatever stands in them decides nothing about a row or a file. */
+  /** Descriptive columns: their values never invalidate a row or a file. */
   readonly descriptive?: readonly string[]
-  /** Those that may hold a list. */
+  /** Columns that may hold a list. */
   readonly lists?: readonly string[]
 }
 
@@ -26,27 +26,27 @@ export function allColumns({ required, optional, descriptive = [] }: Columns): r
   return [...required, ...optional, ...descriptive]
 }
 
-/** Whether a value in the column decides about its row, so that it must be readable. */
+/** Whether a broken value in the column invalidates its row. */
 export function isDecisive({ required, optional }: Columns, column: string): boolean {
   return required.includes(column) || optional.includes(column)
 }
 
-/** Whether the column may stand instead of another one: of a file that has it, no row is without a text in it. */
+/** Whether the column is an alternative to another one; in a file with it, every row has a text there. */
 export function isInstead({ instead = {} }: Columns, column: string): boolean {
   return Object.values(instead).includes(column)
 }
 
-/** A name as it is compared: capitals and spaces around it do not count. */
+/** Normalises a name: capitals and surrounding spaces do not count. */
 export function plainName(name: string): string {
   return name.trim().toLowerCase()
 }
 
-/** What stands in no name: the bytes of a compressed file, for instance, or of UTF-16, taken for UTF-8. */
+/** Characters that no name has: they show compressed bytes, or UTF-16, read as UTF-8. */
 const NO_TEXT = /\uFFFD|(?!\t)\p{Cc}/u
 
 /**
- * The positions of the columns among the names that a file has. A descriptive column that is given twice is none.
- * @throws DataError that names the columns which a file lacks, or gives twice.
+ * The positions of the columns among the names of a file. A descriptive column that occurs twice is ignored.
+ * @throws DataError with the columns that a file lacks or has twice.
  */
 export function matchColumns(
   file: RawFile,
@@ -62,7 +62,7 @@ export function matchColumns(
     } else if (isDecisive(columns, column)) {
       throw new DataError(
         `${file.name} names the column "${column}" twice: as "${found[position ?? 0]}" and as "${found[second]}". ` +
-          'Take one of them out',
+          'Remove one of them',
       )
     }
   }
@@ -73,7 +73,7 @@ export function matchColumns(
   return matched
 }
 
-/** The names under which a file may have a required column. */
+/** The accepted names of a required column. */
 export function namesFor({ instead }: Columns, column: string): readonly string[] {
   const other = instead?.[column]
   return other === undefined ? [column] : [column, other]
@@ -81,7 +81,7 @@ export function namesFor({ instead }: Columns, column: string): readonly string[
 
 function withoutColumns(file: RawFile, found: readonly string[], missing: readonly string[]): DataError {
   const instead = found.some((name) => NO_TEXT.test(name))
-    ? 'What it begins with is no text in UTF-8; the name of a compressed file ends in .gz or .zst'
+    ? 'It does not begin with UTF-8 text; the name of a compressed file ends in .gz or .zst'
     : `Its columns are: ${found.join(', ') || 'none'}`
   return new DataError(`${file.name} has no column ${missing.join(', ')}. ${instead}`)
 }

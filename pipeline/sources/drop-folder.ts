@@ -1,4 +1,4 @@
-/** The drop folder, DATA_DIR/raw: which files there are, of which day and format (CONTRACT 7). */
+/** The drop folder, DATA_DIR/raw: lists its files by day and format (CONTRACT 7). */
 import { accessSync, constants, readdirSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
@@ -11,15 +11,15 @@ export type Compression = 'none' | 'gz' | 'zst'
 export type RawFile = {
   /** Absolute path. */
   readonly path: string
-  /** Path below raw/, as reports and the quarantine name it. */
+  /** Path below raw/, for reports and the quarantine. */
   readonly name: string
   readonly format: Format
   readonly compression: Compression
   readonly bytes: number
   /**
-   * Changes when the file does: size in bytes, modification time and change time in nanoseconds. A file may be replaced
-   * by one of the same size and modification time (`cp -p`, `rsync -t`); the change time can be set by nobody. It
-   * changes with the file's rights, too: counting a day again for nothing is cheap, missing a correction is not.
+   * Identifies the file's content: size in bytes, modification time and change time in nanoseconds. `cp -p` and `rsync -t`
+   * can replace a file by one of the same size and modification time, but nothing can set the change time. It also changes
+   * with the file's rights; counting a day again for nothing is cheap, missing a correction is not.
    */
   readonly stamp: string
 }
@@ -34,20 +34,19 @@ const FILE_NAME = /\.(?:(parquet)|(arrow)|(?:(csv)|(?:ndjson|jsonl|json))(?:\.(g
 const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'
 
 /**
- * Names of files that are unfinished or for others. DuckDB puts `tmp_` before the name of a file that it writes over:
- * before that of one begun by an import, for instance.
+ * Prefixes of unfinished or foreign files. DuckDB puts `tmp_` before the name of a file that it is writing, such as an
+ * import's file.
  */
 const PASSED_OVER = /^(?:[._]|tmp_\.)/
 
-/** Whether a file or folder of this name is no raw data. */
 export function isPassedOver(name: string): boolean {
   return PASSED_OVER.test(name)
 }
 
 /**
  * The days of raw/usage, oldest first; none when the folder does not exist.
- * @throws DataError for a folder that names no day and for a file of no known format: usage that is not read
- * must not go unnoticed. Names that begin with `.`, `_` or `tmp_.` are unfinished or for others, and are passed over.
+ * @throws DataError for a folder that is not a day and for a file of unknown format: usage must not be skipped unnoticed.
+ * Skips names that begin with `.`, `_` or `tmp_.`, which are unfinished or foreign.
  */
 export function listUsageDays(rawFolder: string): UsageDay[] {
   return entries(join(rawFolder, 'usage'))
@@ -64,18 +63,18 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
     .filter(({ files }) => files.length > 0)
 }
 
-/** A folder, or a link that leads to one. */
+/** A folder, or a link to one. */
 function isFolder(entry: Dirent): boolean {
   if (!entry.isSymbolicLink()) return entry.isDirectory()
   return statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** The files of the app registry, raw/apps, in the order of their names. */
+/** The files of the app registry, raw/apps, by name. */
 export function listRegistryFiles(rawFolder: string): RawFile[] {
   return listFiles(rawFolder, 'apps')
 }
 
-/** The same files give the same text; a file added, removed or changed gives another. */
+/** Text that is equal for the same files, and differs if a file is added, removed or changed. */
 export function fingerprintOf(files: readonly RawFile[]): string {
   return files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n')
 }
@@ -87,17 +86,17 @@ function listFiles(rawFolder: string, folder: string): RawFile[] {
 }
 
 /**
- * A file of raw data by its path, its format told by its ending.
- * @param name how messages call it.
- * @throws DataError when there is no such file or its name ends in no known way.
+ * A file of raw data; its ending decides its format.
+ * @param name the file's name in messages.
+ * @throws DataError if there is no such file or its ending is unknown.
  */
 function rawFile(path: string, name: string): RawFile {
   const found = FILE_NAME.exec(name)
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
+  if (facts === undefined) throw new DataError(`${name} does not exist`)
   const format = formatNamed(name)
   if (found === null || format === undefined || !facts.isFile()) {
-    throw new DataError(`${name} is no file that can be read. ${KNOWN_NAMES}`)
+    throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
   }
   return {
     path,
@@ -109,7 +108,7 @@ function rawFile(path: string, name: string): RawFile {
   }
 }
 
-/** The format that the ending of a name tells; undefined for any other ending. */
+/** The format of a file name's ending; undefined for any other ending. */
 export function formatNamed(name: string): Format | undefined {
   const found = FILE_NAME.exec(name)
   if (found === null) return undefined
@@ -117,14 +116,14 @@ export function formatNamed(name: string): Format | undefined {
 }
 
 /**
- * Asks before a file is opened, where a missing right would be told as damage.
- * @throws DataError when we may not read the file.
+ * Checks the right to read before a file is opened; later a missing right would look like damage.
+ * @throws DataError if the right is missing.
  */
 export function requireReadable({ path, name }: RawFile): void {
   try {
     accessSync(path, constants.R_OK)
   } catch (error) {
-    // One that is gone by now is told of by who opens it.
+    // A file that is gone by now is reported when it is opened.
     if (codeOf(error) === 'EACCES') throw refused(name, error)
   }
 }

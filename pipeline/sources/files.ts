@@ -1,7 +1,7 @@
 /**
- * Usage counted from the files of the drop folder by DuckDB. Parquet is counted where it lies; text and Arrow files are
- * staged first. Either way the rows appear in the temporary view `incoming`, one column per input column, with day, file,
- * row, fault and payload beside them, and the SQL under sql/load/ does the rest.
+ * Counts usage from the files of the drop folder with DuckDB. Parquet is counted in place; text and Arrow files are staged
+ * first. Both give the temporary view `incoming`, with the input columns and day, file, row, fault and payload, for the SQL
+ * under sql/load/.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -25,27 +25,27 @@ const namedRow = z.object({ named: z.boolean() })
 const ARE_MODELS_NAMED = 'SELECT count(*) > 0 AS named FROM models'
 
 /**
- * Sums of a column of valid rows. In a DOUBLE, which holds small sums exactly in whatever order they are added up, a sum
- * takes half the place of a HUGEINT, and most of the time goes into fetching places.
+ * Sums of a column of valid rows. A DOUBLE holds small sums exactly, in any order of addition, and takes half the space of a
+ * HUGEINT; most of the time is spent on memory access.
  */
 const SMALL_SUM = 'CAST(sum(CAST(figure AS DOUBLE)) AS BIGINT)'
 const LARGE_SUM = 'CAST(sum(figure) AS HUGEINT)'
 
 const ARE_NAMED = 'SELECT count(app) > 0 AS named FROM staged'
 
-/** The texts by which rows name their apps, those that were seen first before the others. */
+/** The texts by which rows name their apps, in the order in which they were seen first. */
 const APP_TEXTS =
   "SELECT app FROM incoming_by_name WHERE app <> '' GROUP BY app ORDER BY min(ts) NULLS LAST, app"
 
 const textRow = z.object({ app: z.string() })
 
-/** How DuckDB words that an app_id has no place in the array of count-valid.sql. */
+/** DuckDB's words for an app_id outside the array of count-valid.sql. */
 const OUTSIDE_OF_ARRAY = /Perfect hash aggregate/
 
-/** How DuckDB words that a text of a Parquet file is not UTF-8, or in an encoding that it does not know. */
+/** DuckDB's words for a text of a Parquet file that is not UTF-8, or in an unknown encoding. */
 const UNREADABLE = /Invalid string encoding|BYTE_STREAM_SPLIT/
 
-/** Where the day stands in the name of a file, usage/date=YYYY-MM-DD/... */
+/** The day in the name of a file, usage/date=YYYY-MM-DD/... */
 const DAY_OF_FILE = 'CAST(substr(file, 12, 10) AS DATE)'
 
 /** The drop folder as a source of usage. */
@@ -65,7 +65,7 @@ export function openDropFolder(rawFolder: string): UsageSource {
     async countDays(connection, days) {
       const files = days.flatMap(({ day }) => found.get(day)?.files ?? [])
       const [first, ...others] = days
-      // One day alone is a constant, by which nothing needs to be grouped.
+      // A single day is a constant, which saves grouping by it.
       const day = first !== undefined && others.length === 0 ? `DATE '${first.day}'` : DAY_OF_FILE
       const staged = files.filter(({ format }) => format !== 'parquet')
       const parquet = files.filter(({ format }) => format === 'parquet')
@@ -75,14 +75,14 @@ export function openDropFolder(rawFolder: string): UsageSource {
         await withExactTimes(connection, batch.parquet, async (exact) => {
           const copied = { ...batch, parquet: exact }
           await countFiles(connection, copied, USAGE_COLUMNS).catch(async (error: unknown) => {
-            // Several days are counted one by one then, so that none loses what is told on the others.
+            // Several days are then counted one by one, so that the fault of one does not reduce the others.
             if (!UNREADABLE.test(messageOf(error)) || !batch.isOne) throw error
-            // What describes a request decides nothing: where it cannot be read, it is unknown.
+            // A descriptive column that cannot be read counts as unknown.
             await countFiles(connection, copied, { ...USAGE_COLUMNS, descriptive: [] })
           })
         })
       } catch (error) {
-        // DuckDB seldom names the file whose bytes it could not make sense of.
+        // DuckDB seldom names the file with the unreadable bytes.
         if (!(error instanceof DataError) && !isShortage(error)) await readThrough(connection, batch.parquet)
         throw error
       }
@@ -91,11 +91,10 @@ export function openDropFolder(rawFolder: string): UsageSource {
   }
 }
 
-/** Files that are counted together. */
 type Batch = {
   readonly staged: readonly RawFile[]
   readonly parquet: readonly RawFile[]
-  /** An expression that gives the day of a row's folder. */
+  /** An expression for the day of a row's folder. */
   readonly day: string
   readonly isOne: boolean
 }
@@ -119,24 +118,24 @@ async function countFiles(
   const proof = isProvable ? await proveByFooters(connection, parquet) : undefined
   if (proof === undefined) await execute(connection, 'load/count.sql')
   else await countValid(connection, parquet, { ...proof, ...reading })
-  // Where no row tells its provider, and none is without tokens, there is nothing to say of providers.
+  // If no row has a provider or unknown tokens, there is nothing to count by provider.
   if (proof === undefined || reading.tellsProvider) await execute(connection, 'load/count-providers.sql')
 }
 
-/** Makes the table `models` of those that rows name. Resolves to whether there are any. */
+/** Creates the table `models`; resolves to whether any row names a model. */
 async function findModels(connection: DuckDBConnection): Promise<boolean> {
   await execute(connection, 'load.sql#models')
   const [models] = await queryRows(connection, ARE_MODELS_NAMED, namedRow)
   return models?.named === true
 }
 
-/** Whether a staged row names its app, or says that it names none. */
+/** Whether some staged row names its app or leaves the name empty. */
 async function areStagedNamed(connection: DuckDBConnection): Promise<boolean> {
   const [staged] = await queryRows(connection, ARE_NAMED, namedRow)
   return staged?.named === true
 }
 
-/** Makes the view `incoming` of rows that name their apps, who get their ids by it. */
+/** Creates the view `incoming` for rows that name their apps, and gives these ids. */
 async function nameIncoming(connection: DuckDBConnection, rows: string): Promise<void> {
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming_by_name AS ${rows}`)
   const texts = await queryRows(connection, APP_TEXTS, textRow)
@@ -148,7 +147,7 @@ async function nameIncoming(connection: DuckDBConnection, rows: string): Promise
   await execute(connection, 'load/app-names.sql')
 }
 
-/** The staged rows with their texts decoded; a row without its own bytes is kept as an object of these texts. */
+/** The staged rows, decoded; the payload of a row without its original bytes is an object of its texts. */
 function selectStaged(day: string): string {
   const types = new Map(allColumns(USAGE_COLUMNS).map((name) => [name, { name, type: 'VARCHAR' }]))
   const app = 'CASE WHEN app_id IS NULL THEN app END'
@@ -173,7 +172,7 @@ async function countValid(
     if (!OUTSIDE_OF_ARRAY.test(messageOf(error))) throw error
     const names = files.map(({ name }) => name).join(', ')
     throw new DataError(
-      `${names}: a footer states a least and a greatest app_id between which not all of them lie. Write the file anew`,
+      `${names}: a footer states a range of app_id that does not contain all of them. Write the file again`,
       { cause: error },
     )
   }

@@ -1,4 +1,4 @@
-/** Apps that rows of usage and of the registry name by an address or a name, in DuckDB. */
+/** Resolves the texts by which rows of usage and the registry name apps, in DuckDB. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { appNamed } from '../contract/app-identity.ts'
 import { DataError } from '../errors.ts'
@@ -9,9 +9,9 @@ const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
 )`
 
 /**
- * Makes the temporary table `named_apps`: which app each text names, and whether it is the first that names it. Texts that
- * name none are not in it.
- * @throws DataError when two apps have the same id by chance.
+ * Creates the temporary table `named_apps`: the app of each text, and whether the text is the first that names it. Texts
+ * that identify no app are left out.
+ * @throws DataError if two apps have the same id by chance.
  */
 export async function nameApps(connection: DuckDBConnection, texts: readonly string[]): Promise<void> {
   await connection.run(TABLE)

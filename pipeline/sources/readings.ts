@@ -1,14 +1,14 @@
-/** Which expression reads which column of usage from which DuckDB type: one rule for every format. */
+/** How each column of usage is read from each DuckDB type: one rule for every format. */
 import { literal } from '../duckdb/sql-values.ts'
 import { allColumns, isDecisive, USAGE_COLUMNS } from './columns.ts'
 
-/** A column of a file as DuckDB sees it: its quoted name and its type. */
+/** A column of a file in DuckDB: its quoted name and its type. */
 export type TypedColumn = { readonly name: string; readonly type: string }
 
-/** The columns of usage that a file has. */
+/** A file's columns of usage. */
 export type TypedColumns = ReadonlyMap<string, TypedColumn>
 
-/** An expression that reads a column of a type; undefined where the type cannot hold such a value. */
+/** Makes the expression that reads a column of a type; undefined if the type cannot hold such a value. */
 type Reading = (column: TypedColumn, types: TypedColumns) => string | undefined
 
 export const FITS_64_BITS = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
@@ -18,7 +18,7 @@ export const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS| WITH TIME ZONE)?)$/
 const PROVIDER_CHARACTERS = 100
 const NESTED_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
 
-/** From here on, a floating-point number of the type may stand for the integers beside it as well. */
+/** From here on, neighbouring integers share a floating-point number of the type. */
 const INEXACT_FROM: Readonly<Record<string, string>> = { FLOAT: '16777216', DOUBLE: '9007199254740992' }
 
 const readTime: Reading = ({ name, type }) => {
@@ -27,7 +27,7 @@ const readTime: Reading = ({ name, type }) => {
   return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
 }
 
-/** The digits of a time behind the sixth of its fraction: rows that differ in them alone do not tie. */
+/** The digits of a time beyond microseconds, so that rows which differ only in them do not tie. */
 const readBelowMicrosecond: Reading = ({ name, type }) => {
   if (type === 'VARCHAR') return `digits_below_microsecond(${name})`
   return type === 'TIMESTAMP_NS' ? `lpad(CAST(epoch_ns(${name}) % 1000 AS VARCHAR), 3, '0')` : "''"
@@ -53,7 +53,7 @@ const readRequests: Reading = (column, types) => {
 const readText = ({ name, type }: TypedColumn) =>
   NESTED_TYPE.test(type) ? undefined : `nullif(CAST(${name} AS VARCHAR), '')`
 
-/** A name is shown whole: what is longer is none. */
+/** A provider's name is kept whole; longer texts count as unknown. */
 const readProvider: Reading = (column) => {
   const text = readText(column)
   return text && `CASE WHEN len(${text}) <= ${PROVIDER_CHARACTERS} THEN ${text} END`
@@ -64,7 +64,7 @@ const readModel: Reading = (column) => {
   return text && `model_from_text(${text})`
 }
 
-/** A part of the count in another column: unknown where it is none. */
+/** Tokens that are part of a count; unknown if the value is broken. */
 function partOf(whole: string): Reading {
   return (column, types) => {
     const counted = types.get(whole)
@@ -73,7 +73,7 @@ function partOf(whole: string): Reading {
   }
 }
 
-/** The columns of `incoming`, from which of the file, and what stands where the file has none or cannot hold it. */
+/** The columns of `incoming`: their source columns, and their values if the file lacks the column or cannot hold it. */
 const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missing?: string }[] = [
   { as: 'ts', from: 'ts', read: readTime },
   { as: 'below_microsecond', from: 'ts', read: readBelowMicrosecond },
@@ -100,10 +100,10 @@ const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missin
 
 const NUMBERS = ['app_id', 'prompt_tokens', 'completion_tokens', 'requests']
 
-/** A column whose type cannot hold what it is for. */
+/** A column with an unsuitable type. */
 export type UnfitColumn = { readonly column: string; readonly type: string }
 
-/** The first column whose type cannot hold its values. */
+/** The first column with an unsuitable type. */
 export function findUnfit(types: TypedColumns): UnfitColumn | undefined {
   for (const { from, read } of USAGE_READINGS) {
     const column = types.get(from)
@@ -114,7 +114,7 @@ export function findUnfit(types: TypedColumns): UnfitColumn | undefined {
   return undefined
 }
 
-/** The expressions of the columns of `incoming` beside file, row and lines; `fault` and `payload` among them. */
+/** The expressions for the columns of `incoming` except file, row and lines; includes `fault` and `payload`. */
 export function incomingColumns(
   types: TypedColumns,
   kept: { fault: string; payload: string; app: string },
@@ -135,7 +135,7 @@ export function incomingColumns(
   ]
 }
 
-/** The text by which a row names its app; empty where it names none, NULL where its app_id counts. */
+/** The text by which a row names its app; empty if it names none, NULL if its app_id counts. */
 export function appExpression(types: TypedColumns): string {
   const app = types.get('app')
   const id = types.get('app_id')
@@ -146,7 +146,7 @@ export function appExpression(types: TypedColumns): string {
     : `CASE WHEN ${id.name} IS NULL THEN coalesce(${text}, '') END`
 }
 
-/** The violation of a number that was rounded on its way. */
+/** The violation of a rounded number. */
 function inexactFault(types: TypedColumns): string {
   const branches = NUMBERS.flatMap((column) => {
     const found = types.get(column)
@@ -164,8 +164,8 @@ function inexactCondition({ name, type }: TypedColumn): string | undefined {
 }
 
 /**
- * A value as text; undefined where it is an object, or a list where none may stand. A whole number keeps its digits: 1e16
- * would be text of another kind, and `1.000` is that of no integer. One that may have been rounded has an exponent.
+ * A value as text; undefined for an object, or for a list in a column without lists. A whole number becomes its digits:
+ * `1e16` and `1.000` would not be integers. A number that may have been rounded gets an exponent.
  */
 export function textExpression({ name, type }: TypedColumn, mayBeList: boolean): string | undefined {
   const text = `CAST(${name} AS VARCHAR)`

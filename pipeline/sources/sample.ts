@@ -1,4 +1,4 @@
-/** The bundled sample, so that a newcomer's first run has something real to publish. */
+/** The bundled sample, so that a first run publishes real data. */
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,14 +8,13 @@ import { isPassedOver } from './drop-folder.ts'
 
 const SAMPLE_FOLDER = fileURLToPath(new URL('../../data/sample/', import.meta.url))
 
-/** What the sample is made of. */
+/** The parts of the sample. */
 const PARTS = ['ATTRIBUTION', 'apps', 'usage'] as const
 
 /**
- * Puts the sample into DATA_DIR/raw, if DATA_DIR holds no snapshot and nothing raw (CONTRACT 9). It is copied aside
- * first, and the copy is gone only when all of it is in its place: an interrupted one is simply made again. Nothing
- * that is there already is touched.
- * @returns whether it did.
+ * Copies the sample into DATA_DIR/raw if DATA_DIR has no snapshot and nothing raw (CONTRACT 9), without touching existing
+ * files. The copy is made aside and removed once every part is in place, so an interrupted copy is completed by repeating.
+ * @returns whether it copied the sample.
  */
 export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, RAW_FOLDER)
@@ -34,7 +33,7 @@ export function placeSample(dataDir: string): boolean {
   return true
 }
 
-/** Moves a file or folder, into the folder where there is one already; a file that is there stays. */
+/** Moves a file, or merges a folder into an existing one; existing files stay. */
 function moveInto(from: string, to: string): void {
   if (!existsSync(to)) renameSync(from, to)
   else if (statSync(from).isDirectory()) {
@@ -42,7 +41,7 @@ function moveInto(from: string, to: string): void {
   }
 }
 
-/** Paths of the files of raw data below a folder; that of a file itself is empty. What the loader passes over is none. */
+/** Relative paths of the raw files below a folder; '' for a file. Skips what the loader skips. */
 function filesOf(path: string): string[] {
   if (!existsSync(path)) return []
   if (!statSync(path).isDirectory()) return ['']

@@ -1,6 +1,6 @@
 /**
- * Brings the rows of raw files into one temporary table as text, with file and row number, broken lines included, so that
- * every later step sees the same bytes and the rules for values stand in one place.
+ * Stages the rows of raw files in one temporary table as text, with file and row number, broken lines included. Every later
+ * step reads the same bytes, and the rules for values stand in one place.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DataError } from '../errors.ts'
@@ -18,18 +18,18 @@ import { stageText } from './formats/text-pass.ts'
 import { textExpression } from './readings.ts'
 import type { TypedColumns } from './readings.ts'
 
-/** Columns of the staging table before those of the input. */
+/** Columns of the staging table before the input's. */
 const PLACE_COLUMNS = ['file VARCHAR', 'row BIGINT', 'lines BIGINT', 'fault VARCHAR', 'payload VARCHAR']
 
-/** Makes the empty temporary table `staged` for the given columns. */
+/** Creates the empty temporary table `staged`. */
 export async function createStagingTable(connection: DuckDBConnection, columns: Columns): Promise<void> {
   const inputs = allColumns(columns).map((column) => `${column} VARCHAR`)
   await connection.run(`CREATE OR REPLACE TEMP TABLE staged (${[...PLACE_COLUMNS, ...inputs].join(', ')})`)
 }
 
 /**
- * Appends the rows of the files to `staged`, those of small files in few passes.
- * @throws DataError that names the file which cannot be read or lacks a required column.
+ * Appends the rows of the files to `staged`; small files share a pass.
+ * @throws DataError with the file that cannot be read or lacks a required column.
  */
 export async function stageFiles(
   connection: DuckDBConnection,
@@ -45,7 +45,7 @@ export async function stageFiles(
 }
 
 async function stageArrow(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
-  // Whoever reads no such file, as most runs and commands, does not wait for the library to load.
+  // Loads the Arrow library only for Arrow files, which most runs and commands do not read.
   const { readArrow } = await import('./formats/arrow-file.ts')
   let row = 0n
   await withAppender(connection, 'staged', async (appender) => {

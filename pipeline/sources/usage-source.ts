@@ -1,15 +1,15 @@
-/** Where raw usage is counted, as the stage `load` sees it. */
+/** A source of raw usage, for the stage `load`. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 
-/** A UTC day of raw usage as a source knows it. */
+/** A UTC day of raw usage. */
 export type SourceDay = {
   /** `YYYY-MM-DD` */
   readonly day: string
-  /** Changes when the day's rows may have changed; equal as long as they have not. */
+  /** Equal as long as the day's rows have not changed. */
   readonly fingerprint: string
-  /** What the day is made of, for people: file names, or parts on the cluster. */
+  /** The day's parts, for people: file names, or data parts of the cluster. */
   readonly parts: readonly string[]
-  /** Size of the files; without it, the day is counted by itself. */
+  /** Size of the files; a day without it is counted alone. */
   readonly bytes?: number
 }
 
@@ -17,10 +17,10 @@ export type UsageSource = {
   /** The days with usage, oldest first. */
   readonly listDays: () => Promise<readonly SourceDay[]>
   /**
-   * Counts days of `listDays` into temporary tables of the connection: `counted` (per day, app and model; app_id NULL gathers
-   * the rejected rows, model NULL is unknown), `duplicates` (per day, app and model, what repeated request_ids are to be taken
-   * off) and `rejected` (the rows of the quarantine). Expects the session variable `days`, a list of the same days.
-   * @throws DataError that names what cannot be read.
+   * Counts days of `listDays` into temporary tables of the connection: `counted` (per day, app and model; app_id NULL holds
+   * the rejected rows, model NULL is unknown), `duplicates` (per day, app and model, to be subtracted) and `rejected` (the
+   * quarantine). Expects the session variable `days`, a list of the same days.
+   * @throws DataError with what cannot be read.
    */
   readonly countDays: (connection: DuckDBConnection, days: readonly SourceDay[]) => Promise<void>
   readonly close: () => Promise<void>

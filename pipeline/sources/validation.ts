@@ -1,13 +1,13 @@
 /**
- * Which raw row is valid, and which of the rows with one request_id counts: stated once, in SQL that DuckDB and
- * ClickHouse both read. Rows of files, the footers of Parquet files and the cluster go by it.
+ * Which raw row is valid, and which row of a repeated request_id counts: stated once, in SQL for both DuckDB and
+ * ClickHouse. It applies to rows of files, footers of Parquet files, and the cluster.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 
-/** The expressions that give the values of a row; NULL where a value is missing, -1 where a count is broken. */
+/** The expressions for the values of a row; NULL if a value is missing, -1 if a count is broken. */
 type UsageValues = Readonly<Record<'app_id' | 'prompt_tokens' | 'completion_tokens' | 'requests', string>>
 
-/** Those that decide nothing about the row: NULL where a value is missing or broken. */
+/** The descriptive values: NULL if missing or broken. */
 type DescriptiveValues = Readonly<Record<'model' | 'reasoning_tokens' | 'cached_tokens', string>>
 
 const COLUMN_NAMES: UsageValues & DescriptiveValues = {
@@ -21,8 +21,8 @@ const COLUMN_NAMES: UsageValues & DescriptiveValues = {
 }
 
 /**
- * How a model is named, `author/slug`, and its variant behind a colon: the variants of a model are one, and any other text
- * names none. The first group is the model. Without backslashes, which the two dialects read differently.
+ * The pattern of a model, `author/slug`, with an optional variant after a colon. Variants count for their model, the first
+ * group; any other text is unknown. Without backslashes, which the two dialects read differently.
  */
 export const MODEL_NAME = (() => {
   const [letters, space] = ['[A-Za-z0-9_.+@~-]', '[[:space:]]*']
@@ -31,8 +31,8 @@ export const MODEL_NAME = (() => {
 })()
 
 /**
- * The branches of a CASE that give the violation of a row (CONTRACT 7). Requests and their tokens may both be unknown;
- * one of the two token counts alone may not. Unknown requests are one.
+ * The branches of a CASE that gives the violation of a row (CONTRACT 7). Requests may be unknown (they count as one), and
+ * so may both token counts; a single unknown token count is a violation.
  */
 export function violationBranches({
   app_id,
@@ -51,8 +51,8 @@ export function violationBranches({
 }
 
 /**
- * What decides which of the rows with one request_id counts: the row whose values are the largest, compared in this order,
- * the time first. Unknown tokens come before 0.
+ * Precedence among rows with one request_id: the row with the largest values counts, compared in this order, time first.
+ * Unknown tokens rank below 0.
  */
 export function precedence(
   times: readonly string[],
@@ -72,7 +72,7 @@ export function precedence(
   ]
 }
 
-/** Defines the rules as macros of the connection: `violation`, NULL for a valid row, `precedence` and `model_from_text`. */
+/** Defines the rules as macros of the connection: `violation` (NULL for a valid row), `precedence` and `model_from_text`. */
 export async function defineValidation(connection: DuckDBConnection): Promise<void> {
   await connection.run(`
     CREATE OR REPLACE TEMP MACRO violation(day, fault, ts, app_id, prompt_tokens, completion_tokens, requests) AS CASE

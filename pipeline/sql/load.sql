@@ -1,7 +1,7 @@
--- What the stage load asks, each statement by its name.
+-- The queries of the stage load.
 
 -- name: provider-counts
--- The empty table that every source fills where a row may tell who served.
+-- An empty table, which every source fills if its rows may have a provider.
 CREATE OR REPLACE TEMP TABLE provider_counts (
   day DATE NOT NULL,
   provider VARCHAR,
@@ -11,15 +11,15 @@ CREATE OR REPLACE TEMP TABLE provider_counts (
 );
 
 -- name: models
--- The models that rows of the view `incoming` name, by the hash of their text.
+-- The models in rows of the view `incoming`, by the hash of their text.
 CREATE OR REPLACE TEMP TABLE models AS
 SELECT hash(m.model) AS key, m.model
 FROM (SELECT DISTINCT i.model FROM incoming AS i) AS m
 WHERE m.model IS NOT NULL;
 
 -- name: counted-days
--- The days that are counted already, with the fingerprint of the files they were counted from; it is empty where the
--- files had too many faults for it, whose rejected rows are kept all the same.
+-- The counted days with the fingerprint of their files. It is empty for a day with too many rejected rows, which are kept in
+-- the quarantine all the same.
 SELECT CAST(d.day AS VARCHAR) AS day, d.fingerprint
 FROM days AS d
 UNION ALL
@@ -28,8 +28,7 @@ FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
 -- name: day-counts
--- Of each day that is being counted: how many rows were read, how many of them are rejected, and whether BIGINT may be too
--- narrow for an app.
+-- For each day being counted: rows read, rows rejected, and whether some app may exceed BIGINT.
 SELECT
   CAST(d.day AS VARCHAR) AS day,
   CAST(d.rows_read AS BIGINT) AS rows_read,
@@ -39,13 +38,13 @@ FROM day_totals AS d
 ORDER BY d.day;
 
 -- name: quarantine
--- Keeps the rejected rows of the days that are being counted.
+-- Stores the rejected rows of the days being counted.
 INSERT INTO quarantine BY NAME
 SELECT r.day, r.file, r.row, r.reason, r.payload, r.rows
 FROM rejected AS r;
 
 -- name: common-violations
--- The commonest violations in a day's quarantine, for the message of a failed run.
+-- The most common violations in a day's quarantine, for the message of a failed run.
 SELECT q.file, q.reason, CAST(sum(q.rows) AS BIGINT) AS rows, min(q.row) AS first_row, min_by(q.payload, q.row) AS example
 FROM quarantine AS q
 WHERE q.day = CAST($day AS DATE)
@@ -54,8 +53,8 @@ ORDER BY rows DESC, q.file, q.reason
 LIMIT 3;
 
 -- name: report
--- What the days between the floor and the last completed day hold, for the run's report, with the rejected rows by reason.
--- Text where a number may pass 2^53.
+-- Totals of the days between the floor and the last completed day, for the run's report, with rejected rows by reason. Numbers
+-- that may exceed 2^53 are text.
 WITH reasons AS (
   SELECT q.reason, CAST(sum(q.rows) AS BIGINT) AS rows
   FROM quarantine AS q

@@ -50,23 +50,23 @@ const reportRow = z.object({
   ),
 })
 
-/** What a run makes of the days it finds. */
+/** A run's plan for the days it finds. */
 export type DayPlan = {
-  /** To be counted: new or changed since they were, or in the range that is counted again. */
+  /** To count: new, changed, or in the range to count again. */
   readonly read: readonly SourceDay[]
   readonly unchanged: number
-  /** Counted once, but their files are gone. */
+  /** Counted earlier, but their files are gone. */
   readonly gone: readonly string[]
   readonly beforeFloor: number
   readonly notCompleted: number
-  /** Changed or gone, but outside the range that is looked at: the next full run takes them. */
+  /** Changed or gone, but outside the range: the next full run takes them. */
   readonly left: number
 }
 
 /**
- * Decides by fingerprint which days are to be counted.
- * @param ledger the days counted so far, with the fingerprint of the files they were counted from.
- * @param range when given, only its days are looked at, and all of them are counted again.
+ * Decides by fingerprint which days to count.
+ * @param ledger the days counted so far, with the fingerprints of their files.
+ * @param range if given, all days in it are counted again, and no other day is.
  */
 export function planDays(
   found: readonly SourceDay[],
@@ -91,17 +91,16 @@ export function planDays(
   }
 }
 
-/** The days that are counted, with their fingerprints; an empty one where too many rows were rejected. */
+/** The counted days with their fingerprints; the fingerprint is empty if too many rows were rejected. */
 export async function readLedger(connection: DuckDBConnection): Promise<ReadonlyMap<string, string>> {
   const ledger = await readRows(connection, 'load.sql#counted-days', ledgerRow)
   return new Map(ledger.map(({ day, fingerprint }) => [day, fingerprint]))
 }
 
 /**
- * Counts every day whose rows changed since it was last counted, or every day of the run's range; days that the source
- * has no more are removed.
- * All days are tried, so that one run names every broken one.
- * @throws DataError when a day cannot be read or has too many rejected rows.
+ * Counts every day with changed rows, or every day of the run's range, and removes days that are gone from the source. Tries
+ * all days, so that one run names every broken one.
+ * @throws DataError if a day cannot be read or has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
   const shipped = await ship(run)
@@ -114,10 +113,10 @@ export async function load(run: Run): Promise<StageResult> {
   }
 }
 
-/** Where a cluster counts, it gets this machine's usage records first. */
+/** Before a cluster counts, inserts this machine's usage records into it. */
 async function ship({ config }: Run): Promise<{ records_shipped?: number }> {
   if (config.usageSource === undefined) return {}
-  // Only those who have a cluster wait for its client to load.
+  // Loads the cluster's client only for installations with a cluster.
   const { shipRecords } = await import('../sources/clickhouse/ship.ts')
   const { records } = await shipRecords(config.dataDir, config.usageSource)
   return { records_shipped: records }
@@ -153,12 +152,12 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
       days_not_completed: days.notCompleted,
       ...totals,
     },
-    // Less what is published, they would be the traffic of the hidden apps.
+    // Subtracting the published figures from these would reveal the traffic of hidden apps.
     privateFacts: { rows_read, tokens_read, providers },
   }
 }
 
-/** The share of the served requests whose tokens are unknown, by provider; empty where none are. */
+/** Share of served requests with unknown tokens, by provider; empty if there are none. */
 function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']): string {
   const shares = providers
     .filter(({ requests_without_tokens: unknown }) => unknown > 0)
@@ -169,7 +168,7 @@ function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']
   return shares.length === 0 ? '' : `; tokens are unknown for ${shares.join(', ')}`
 }
 
-/** Days whose files are small are counted together: planning a query takes longer than reading such a file. */
+/** Days with small files are counted together: planning a query takes longer than reading a small file. */
 const BATCH_BYTES = 16_000_000
 
 function* inBatches(days: readonly SourceDay[]): Generator<readonly SourceDay[]> {
@@ -199,12 +198,12 @@ async function countDays(run: Run, source: UsageSource, days: readonly SourceDay
   if (faults.length > 0) throw new DataError(faults.join('\n'))
 }
 
-/** Counts days together; if that fails, one by one, so that one broken day keeps no other from being counted. */
+/** Counts days together; after an error one by one, so that a broken day does not stop the others. */
 async function countBatch(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
   try {
     return await replaceDays(run, source, batch)
   } catch (error) {
-    // A full disk is no fault of the day: the others would meet it as well.
+    // A full disk would stop the other days too.
     const refused = error instanceof ProgramError ? undefined : machineFault(error, run.config.dataDir)
     if (refused !== undefined) throw refused
     const [first, ...others] = batch
@@ -227,8 +226,8 @@ function dayFingerprint({ fingerprint }: SourceDay): string {
 }
 
 /**
- * Replaces days as a whole, in one transaction.
- * @returns what is wrong with those that have too many rejected rows; their figures stay as they were.
+ * Replaces days completely, in one transaction.
+ * @returns the messages for days with too many rejected rows, which keep their figures.
  */
 async function replaceDays(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
   const { connection } = run

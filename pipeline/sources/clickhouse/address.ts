@@ -1,11 +1,11 @@
-/** The address of a ClickHouse cluster that counts raw usage, as USAGE_SOURCE states it. */
+/** Parses the address of a ClickHouse cluster in USAGE_SOURCE. */
 import { z } from 'zod'
 
-/** What USAGE_SOURCE must look like, for messages. */
+/** The form of USAGE_SOURCE, for messages. */
 export const CLICKHOUSE_FORM =
   'clickhouse://user:password@host:port/database?table=usage&cluster=NAME (port of the HTTP interface; tls=1 for https)'
 
-/** The table of raw usage on a ClickHouse cluster, and how it is reached. */
+/** The table of raw usage on a ClickHouse cluster, and its address. */
 export type ClickHouseAddress = {
   /** `http://host:port` or `https://host:port`. */
   readonly url: string
@@ -13,11 +13,11 @@ export type ClickHouseAddress = {
   readonly password: string
   readonly database: string
   readonly table: string
-  /** Set where the table is asked on each shard of a cluster, or the cluster's own name is not told by the table. */
+  /** Set if each shard of a cluster is queried, or if the table does not state its cluster. */
   readonly cluster: string | undefined
 }
 
-/** Names that need no quotes in SQL; nothing else is ever put into a statement. */
+/** Names that need no quotes in SQL; no other text enters a statement. */
 const clickHouseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
 
 const addressSchema = z.object({
@@ -35,7 +35,7 @@ const addressSchema = z.object({
 
 const CLICKHOUSE_PORT = 8123
 
-/** The parts of an address in USAGE_SOURCE; undefined for any other text. */
+/** Parses an address of USAGE_SOURCE; undefined for any other text. */
 export function parseClickHouseAddress(address: string): ClickHouseAddress | undefined {
   const url = URL.parse(address)
   if (url === null) return undefined
@@ -60,7 +60,7 @@ export function parseClickHouseAddress(address: string): ClickHouseAddress | und
   }
 }
 
-/** Undefined where a `%` begins no byte: in a password it must be written as %25. */
+/** Undefined for a `%` without two hex digits: a password must write it as %25. */
 function percentDecoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
@@ -69,7 +69,7 @@ function percentDecoded(text: string): string | undefined {
   }
 }
 
-/** The cluster of these settings, its address completed from those that keep credentials out of it. */
+/** The cluster of these settings; the address is completed from the settings for credentials. */
 export function clusterOf(settings: {
   readonly USAGE_SOURCE: string
   readonly USAGE_SOURCE_USER?: string | undefined

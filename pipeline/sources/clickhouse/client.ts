@@ -1,16 +1,16 @@
-/** Queries a ClickHouse cluster and inserts into it. Messages carry no credentials. */
+/** Queries a ClickHouse cluster and inserts into it; its messages contain no credentials. */
 import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { z } from 'zod'
 import type { ClickHouseAddress } from './address.ts'
 import { DataError, firstLineOf } from '../../errors.ts'
 
 export type ClickHouse = {
-  /** The rows of a SELECT, in chunks as they arrive, decoded by a schema; 64-bit integers come as text. */
+  /** Rows of a SELECT in chunks, decoded by a schema; 64-bit integers are text. */
   readonly read: <T>(sql: string, schema: z.ZodType<T>) => AsyncGenerator<T>
-  /** All rows of a SELECT that gives few. */
+  /** All rows of a short SELECT. */
   readonly readAll: <T>(sql: string, schema: z.ZodType<T>) => Promise<T[]>
   /**
-   * Inserts rows; resolves when every shard has its part.
+   * Inserts rows; resolves once every shard has its part.
    * @throws InsertError
    */
   readonly insert: (into: InsertTarget, rows: readonly Readonly<Record<string, unknown>>[]) => Promise<void>
@@ -23,22 +23,22 @@ export type InsertTarget = {
   readonly columns: readonly [string, ...string[]]
 }
 
-/** Rows that the cluster did not confirm: it may have all of them, some, or none. */
+/** An insert without confirmation: the cluster may have all rows, some, or none. */
 export class InsertError extends DataError {
-  /** Whether a server answered and refused the rows; otherwise other rows would fare no better. */
+  /** Whether a server rejected the rows; otherwise other rows would fail too. */
   readonly isRefused: boolean
 
   constructor(message: string, cause: unknown) {
     super(message, { cause })
-    // Old releases answer in a form that the client does not recognise.
+    // The client does not recognise errors of old releases.
     this.isRefused = cause instanceof ClickHouseError || firstLineOf(cause).startsWith('Code: ')
   }
 }
 
-/** A day of a large cluster may take its time to count. */
+/** Counting a day of a large cluster may take this long. */
 const TIMEOUT_MS = 3_600_000
 
-/** What is to be done, by the words of the cluster (new and old versions of it) and of Node. */
+/** Remedies, by the error texts of the cluster (new and old versions) and of Node. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
     /Authentication failed|Wrong password|Password required|Unknown user/,
@@ -65,12 +65,12 @@ function reasonOf(error: unknown): string {
   return plainWords(firstLineOf(error) || String(error))
 }
 
-/** Without what old versions of the cluster put around a sentence, and the end that ours has. */
+/** Removes the text that old versions put around a message, and its full stop. */
 function plainWords(text: string): string {
   return text.replace(/\be\.displayText\(\) = /, '').replace(/(?:, e\.what\(\) = .*|\. Log: )?[.\s]*$/, '')
 }
 
-/** @param outcome what the fault means for the data. */
+/** @param outcome the effect on the data. */
 function describeFault(
   { url, password }: Pick<ClickHouseAddress, 'url' | 'password'>,
   { what, outcome }: { readonly what: string; readonly outcome: string },
@@ -84,7 +84,7 @@ function describeFault(
 const NOT_COUNTED = { what: 'cannot be counted', outcome: 'Nothing is published' }
 const NOT_INSERTED = { what: 'does not take usage records', outcome: 'They stay in their files' }
 
-/** Opens a client; nothing is sent yet. */
+/** Opens a client without connecting. */
 export function connectClickHouse(address: ClickHouseAddress, timeoutMs = TIMEOUT_MS): ClickHouse {
   const { url, user, password } = address
   const client = createClient({
@@ -94,10 +94,10 @@ export function connectClickHouse(address: ClickHouseAddress, timeoutMs = TIMEOU
     request_timeout: timeoutMs,
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: {
-      // A shard that does not answer must fail the run, not shorten the counts.
+      // Without a shard the query must fail; otherwise its rows would be missing.
       skip_unavailable_shards: 0,
       output_format_json_quote_64bit_integers: 1,
-      // Bytes on the wire while a long query runs, so that nothing between us takes the connection for dead.
+      // Sends progress during long queries; otherwise proxies may close the idle connection.
       send_progress_in_http_headers: 1,
     },
   })
@@ -123,7 +123,7 @@ export function connectClickHouse(address: ClickHouseAddress, timeoutMs = TIMEOU
           columns: [...columns],
           values,
           format: 'JSONEachRow',
-          // Otherwise a Distributed table answers before the shards have the rows.
+          // Otherwise a Distributed table answers before the shards store the rows.
           clickhouse_settings: { insert_distributed_sync: 1 },
         })
       } catch (error) {

@@ -1,20 +1,19 @@
 /**
- * What is asked of a cluster, in the SQL that ClickHouse 18.16 and today's releases both understand. Each statement asks
- * the distributed table flatly, so that the shards group before anything travels. Which row is valid, and which duplicate
- * counts, is stated in validation.ts; the tests compare both ways row by row. No alias has the name of a column: ClickHouse
- * would put the one in the place of the other.
+ * The queries to a cluster, in SQL for ClickHouse 18.16 and current releases. Each one selects from the distributed table
+ * without subqueries, so that the shards group before rows travel. Validity and precedence of rows come from validation.ts.
+ * No alias equals a column name: ClickHouse would substitute it for the column.
  */
 import { addDays } from '../../contract/calendar.ts'
 import type { ClickHouseTable } from './table.ts'
 import { MODEL_NAME, precedence, violationBranches } from '../validation.ts'
 
-/** Sums travel as two halves: ClickHouse's own would overflow beyond 2^64. */
+/** Sums travel in two halves: ClickHouse's own sums overflow at 2^64. */
 const HALF = 4_294_967_296
 
-/** A column of UInt64 holds larger ones, which toInt64 would make negative. */
+/** UInt64 columns hold larger values, which toInt64 would make negative. */
 const LARGEST_ID = '9223372036854775807'
 
-/** Rejected rows that are kept word for word, per day; the counts are exact beyond. */
+/** Rejected rows kept verbatim per day; the counts include all. */
 const REJECTS_KEPT = 10_000
 
 type Columns = ClickHouseTable['columns']
@@ -27,7 +26,7 @@ export function partsQuery({ parts }: ClickHouseTable): string {
     ORDER BY partition, name, row_count, modified`
 }
 
-/** The texts by which rows name their apps, those that were seen first before the others. */
+/** The texts by which rows name their apps, in the order in which they were seen first. */
 export function namesQuery({ everywhere, columns: { app } }: ClickHouseTable, day: string): string {
   return `
     SELECT ${app} AS name_text
@@ -37,7 +36,7 @@ export function namesQuery({ everywhere, columns: { app } }: ClickHouseTable, da
     ORDER BY min(ts), name_text`
 }
 
-/** Every row of the day by app and model; app_id null gathers the rejected rows. An app has its id or its name. */
+/** All rows of the day by app and model; app_id null holds the rejected rows. An app has an id or a name. */
 export function countQuery(table: ClickHouseTable, day: string): string {
   const good = isGood(table.columns)
   const { app_id, prompt, requests } = table.columns
@@ -60,8 +59,8 @@ export function countQuery(table: ClickHouseTable, day: string): string {
 }
 
 /**
- * Who served: requests of good rows by provider, those without tokens among them, and the rows without tokens of requests
- * that nobody served. Repeated rows count as often as they stand there: the shares are for people to look at.
+ * Usage by provider: requests of valid rows, requests with unknown tokens, and rows of requests that no provider served.
+ * Includes duplicates, since people only look at the shares.
  */
 export function providersQuery(table: ClickHouseTable, day: string): string {
   const { prompt, provider } = table.columns
@@ -77,7 +76,7 @@ export function providersQuery(table: ClickHouseTable, day: string): string {
     GROUP BY provider_text`
 }
 
-/** May request_ids repeat? Distinct hashes are far cheaper to count than distinct texts. */
+/** Whether request_ids may repeat. Counting distinct hashes is far cheaper than counting distinct texts. */
 export function suspicionQuery({ everywhere, columns }: ClickHouseTable, day: string): string {
   const id = columns.request_id
   return `
@@ -86,7 +85,7 @@ export function suspicionQuery({ everywhere, columns }: ClickHouseTable, day: st
     WHERE ${onDay(day)} AND ${id} != ''`
 }
 
-/** Good rows whose request_id stands more than once, by app and model. */
+/** Valid rows with a repeated request_id, by app and model. */
 export function repeatedQuery(table: ClickHouseTable, day: string): string {
   const { app_id, prompt, completion, requests, request_id } = table.columns
   return `
@@ -114,8 +113,8 @@ export function repeatedQuery(table: ClickHouseTable, day: string): string {
 }
 
 /**
- * The row of a request_id that counts is the largest of these (newest ts, ties the larger values). Which id a name stands for
- * is not known here: of rows that tie in all else, the later name counts.
+ * Precedence among rows with one request_id (newest ts, then the larger values). The cluster does not know the id of a
+ * named app, so among otherwise equal rows the later name counts.
  */
 function rankOf({ columns }: ClickHouseTable): string {
   const values = precedence(['ts'], {
@@ -130,7 +129,7 @@ function rankOf({ columns }: ClickHouseTable): string {
   return `tuple(${[...values, columns.app].join(', ')})`
 }
 
-/** Of each repeated request_id the one row that counts, by app and model. */
+/** The winning row of each repeated request_id, by app and model. */
 export function winnersQuery(table: ClickHouseTable, day: string): string {
   const { request_id } = table.columns
   return `
@@ -155,7 +154,7 @@ export function winnersQuery(table: ClickHouseTable, day: string): string {
     GROUP BY app_text, name_text, model_text`
 }
 
-/** How many good rows differ in app or tokens from the row of their request_id that counts. Capitals of a name do not count. */
+/** Number of valid rows that differ in app or tokens from the winning row. Capitals of a name do not count. */
 export function conflictsQuery(table: ClickHouseTable, day: string): string {
   const { app_id, app, prompt, completion, request_id } = table.columns
   return `
@@ -172,7 +171,7 @@ export function conflictsQuery(table: ClickHouseTable, day: string): string {
     )`
 }
 
-/** The first rejected rows of the day with their reason, in an order that does not depend on the shards. */
+/** The first rejected rows of the day with their violation, in an order independent of the shards. */
 export function rejectsQuery(table: ClickHouseTable, day: string): string {
   const { app_id, prompt, completion, requests, request_id } = table.columns
   return `
@@ -194,7 +193,7 @@ function onDay(day: string): string {
   return `ts >= toDateTime('${day} 00:00:00', 'UTC') AND ts < toDateTime('${addDays(day, 1)} 00:00:00', 'UTC')`
 }
 
-/** The violation of a row; empty where it is valid. */
+/** The violation of a row; empty if it is valid. */
 function rejection({ app_id, prompt, completion, requests }: Columns): string {
   const branches = violationBranches({
     app_id: `if(ifNull(${app_id} > ${LARGEST_ID}, 0), NULL, ${app_id})`,
@@ -209,7 +208,7 @@ function isGood(columns: Columns): string {
   return `(${rejection(columns)} = '')`
 }
 
-/** The model of a row; empty where it names none. */
+/** The model of a row; empty if unknown. */
 function modelName({ model }: Columns): string {
   return `extract(ifNull(toString(${model}), ''), '${MODEL_NAME}')`
 }
@@ -222,7 +221,7 @@ function cached(columns: Columns): string {
   return partOf(columns.prompt, columns.cached)
 }
 
-/** A part of a count; 0 where it is none. */
+/** A part of a count; 0 if it is broken. */
 function partOf(whole: string, part: string): string {
   return `toUInt64(if(ifNull(${part} >= 0 AND ${part} <= ${whole}, 0), ifNull(${part}, 0), 0))`
 }
@@ -235,7 +234,7 @@ function sumHalves(value: string, name: string): string {
   return `toString(sum(intDiv(${value}, ${HALF}))) AS ${name}_high, toString(sum(${value} % ${HALF})) AS ${name}_low`
 }
 
-/** The whole of two halves. */
+/** Joins the two halves of a sum. */
 export function joinHalves(high: string, low: string): bigint {
   return BigInt(high) * BigInt(HALF) + BigInt(low)
 }

@@ -1,12 +1,12 @@
 /**
- * Brings the usage records that chat left on this machine into the table of a ClickHouse cluster (data/clickhouse.sql).
+ * Inserts the usage records of chat on this machine into the table of a ClickHouse cluster (data/clickhouse.sql).
  *
- * At least once: a file is renamed to `_shipping-…`, inserted, and renamed to `_shipped-…` only after the cluster has
- * confirmed all of its rows. What a killed run leaves as `_shipping-…` the next one inserts again. The pipeline counts a
- * request_id once in a day, and a Replicated table drops a block that is repeated row by row.
+ * At least once: a file is renamed to `_shipping-…`, inserted, and renamed to `_shipped-…` once the cluster has confirmed
+ * all of its rows. After a kill the next run inserts a `_shipping-…` file again. The pipeline counts a request_id once per
+ * day, and a Replicated table drops repeated blocks.
  *
- * The API may be writing a file meanwhile: it looks after each write whether the file is still in its place, and writes
- * the lines into a new file where it is not (api/chat/records/day-files.ts).
+ * The API may be writing the file meanwhile: after each write it checks whether the file was renamed, and repeats the lines
+ * in a new file if so (api/chat/records/day-files.ts).
  */
 import { createReadStream, globSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -20,41 +20,41 @@ import type { ClickHouse, InsertTarget } from './client.ts'
 import { filledColumns, usageRowOf } from './usage-row.ts'
 import type { UsageRow } from './usage-row.ts'
 
-/** Chat's files below DATA_DIR, also those that older versions kept apart for the cluster. */
+/** Chat's files below DATA_DIR, including a folder of older versions. */
 const RECORD_FILES = '{raw,spool}/usage/date=*/{,_shipping-}chat-*.ndjson'
 
-/** What the names begin with while the file is inserted and afterwards; readers of usage pass over both. */
+/** Prefixes of a file's name during and after its insert; readers of usage skip both. */
 const SHIPPING = '_shipping-'
 const SHIPPED = '_shipped-'
-/** Lines that are no records, such as half a line of a process that died. */
+/** Prefix for lines that are not records, such as half a line of a killed process. */
 const TORN = '_torn-'
 
-/** Rows per insert: some MB. A file is one day, so a shard takes its part of an insert whole or not at all. */
+/** Rows per insert: some MB. A file holds one day, so each shard takes its part of an insert whole or not at all. */
 const BLOCK_ROWS = 10_000
 
-/** Milliseconds without a byte from the cluster after which an insert counts as failed. */
+/** Silence of the cluster in milliseconds after which an insert has failed. */
 const SILENCE_MS = 60_000
 
-/** One shipping at a time over a DATA_DIR: what is `_shipping-` when it begins, a dead one left. */
+/** One shipping at a time per DATA_DIR: any file named `_shipping-` at its start was left by a killed one. */
 const LOCK = {
   patienceMs: 600_000,
   busy: (path: string) =>
     new LockedError(`Another process ships usage records, and holds ${path}; run again when it has finished`),
 }
 
-/** Lines of the message about files that could not be shipped. */
+/** Most files in an error message. */
 const FAULTS_SHOWN = 5
 
 export type Shipped = {
   readonly files: number
   readonly records: number
-  /** Lines that are no usage records; they are kept in `_torn-…` beside the file. */
+  /** Lines that are not usage records; they are kept in `_torn-…` beside the file. */
   readonly torn: number
 }
 
 /**
- * Ships every record file under `dataDir`.
- * @throws DataError when the cluster did not take a file; LockedError while another shipping runs for ten minutes.
+ * Ships every file of records under `dataDir`.
+ * @throws DataError if the cluster did not take a file; LockedError if another shipping runs for ten minutes.
  */
 export async function shipRecords(dataDir: string, address: ClickHouseAddress): Promise<Shipped> {
   if (recordFiles(dataDir).length === 0) return { files: 0, records: 0, torn: 0 }
@@ -77,7 +77,7 @@ async function targetOf(
       `SELECT name FROM system.columns WHERE database = '${database}' AND table = '${table}'`,
       z.object({ name: z.string() }),
     )
-    // A cluster that does not answer is told of by the first insert.
+    // If the cluster does not answer, the first insert reports it.
     .catch(() => [])
   return { table: `${database}.${table}`, columns: filledColumns(found.map(({ name }) => name)) }
 }
@@ -105,7 +105,7 @@ async function shipFiles(
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error
       faults.push(`${basename(dirname(path))}/${basename(path)}: ${error.message}`)
-      // The cluster may take other files where it refuses this one.
+      // A rejected file does not stop the others.
       if (!(error instanceof InsertError && error.isRefused)) break
     }
   }
@@ -113,7 +113,7 @@ async function shipFiles(
   throw new DataError(faults.slice(0, FAULTS_SHOWN).join('\n'))
 }
 
-/** Inserts one file, and puts it aside once all of it is confirmed. */
+/** Inserts one file, and renames it once all rows are confirmed. */
 async function shipFile(
   clickHouse: ClickHouse,
   target: InsertTarget,
@@ -150,7 +150,7 @@ async function shipFile(
   return { records, torn: torn.length }
 }
 
-/** The lines of a file that are not empty. Node's readline would also end lines at U+2028, which JSON may hold. */
+/** The non-empty lines of a file. Node's readline would also split at U+2028, which JSON may contain. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let rest = ''
   for await (const chunk of createReadStream(path, 'utf8')) {

@@ -1,6 +1,6 @@
 /**
- * Usage counted by a ClickHouse cluster: the shards group the raw rows by day, app and model, the run pulls the counts.
- * Its rejected rows and duplicates are the same as from files.
+ * Usage counted by a ClickHouse cluster: the shards group raw rows by day, app and model, and the run fetches the counts.
+ * Rejected rows and duplicates are the same as for files.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
@@ -73,10 +73,9 @@ const rejectRow = z.object({
   id: z.string(),
 })
 
-/** Temporary tables that hold counts; all of one shape. */
+/** Temporary tables for counts, all with the same columns. */
 type CountTable = 'counted' | 'repeated' | 'winners'
 
-/** A cluster as a source of usage. */
 export function openClickHouse(address: ClickHouseAddress): UsageSource {
   const clickHouse = connectClickHouse(address)
   let inspected: Promise<ClickHouseTable> | undefined
@@ -114,14 +113,15 @@ async function listDays(clickHouse: ClickHouse, table: ClickHouseTable): Promise
   }))
 }
 
-/** Partitions are named 20260105, or 2026-01-05. */
+/** Partitions are named 20260105 or 2026-01-05. */
 function dayOf(partition: string, table: ClickHouseTable): string {
   const [, year, month, date] = /^'?(\d{4})-?(\d{2})-?(\d{2})'?$/.exec(partition) ?? []
-  if (year === undefined) throw new DataError(`${table.name} has a partition "${partition}", which is no day`)
+  if (year === undefined)
+    throw new DataError(`${table.name} has a partition "${partition}", which is not a day`)
   return `${year}-${month}-${date}`
 }
 
-/** The first text that names an app names it for good. */
+/** Keeps the first text that names an app. */
 async function pullNames(connection: DuckDBConnection, clickHouse: ClickHouse, query: string): Promise<void> {
   const names = await clickHouse.readAll(query, nameRow)
   await nameApps(
@@ -131,7 +131,7 @@ async function pullNames(connection: DuckDBConnection, clickHouse: ClickHouse, q
   await execute(connection, 'load/app-names.sql')
 }
 
-/** A text that names no app stands for none. */
+/** A text that identifies no app counts as app 0. */
 function appOf({ app_text, name_text }: CountRow): bigint | undefined {
   if (name_text !== '') return BigInt(appNamed(name_text)?.app_id ?? UNATTRIBUTED_APP_ID)
   return app_text === null ? undefined : BigInt(app_text)

@@ -1,4 +1,4 @@
-/** The table of raw usage on a cluster: how it is asked as a whole, where its parts lie, how its columns are read. */
+/** The table of raw usage on a cluster: how to query it, where its parts lie, how to read its columns. */
 import { z } from 'zod'
 import type { ClickHouseAddress } from './address.ts'
 import { DataError } from '../../errors.ts'
@@ -6,15 +6,15 @@ import type { ClickHouse } from './client.ts'
 import { USAGE_COLUMNS, namesFor } from '../columns.ts'
 
 export type ClickHouseTable = {
-  /** As the quarantine and messages name it. */
+  /** Its name in the quarantine and in messages. */
   readonly name: string
-  /** What stands behind FROM to ask every shard. */
+  /** Table expression over every shard. */
   readonly everywhere: string
-  /** What stands behind FROM to see the data parts of every shard. */
+  /** Table expression for the data parts of every shard. */
   readonly parts: string
-  /** Rows may name their app by a text. */
+  /** Whether rows may name their app by a text. */
   readonly isNamed: boolean
-  /** Columns in the one form that the queries use; see queries.ts. */
+  /** Column expressions in the form of queries.ts. */
   readonly columns: Readonly<
     Record<
       | 'app_id'
@@ -46,8 +46,8 @@ const UTC = /^(?:Etc\/)?UTC$/
 const EXAMPLE = 'see data/clickhouse.sql'
 
 /**
- * Looks at the table.
- * @throws DataError that says what the table must be like, where it is not.
+ * Inspects the table.
+ * @throws DataError with the requirement that the table does not meet.
  */
 export async function inspectTable(
   clickHouse: ClickHouse,
@@ -114,7 +114,7 @@ async function readColumns(
   }
   const app = text('app')
   const id = integer('app_id')
-  // What describes a request decides nothing: where its column cannot hold it, it is unknown.
+  // Descriptive columns of unsuitable types count as unknown.
   const described = (column: string, allowed: RegExp) =>
     allowed.test(types.get(column) ?? '') ? column : 'NULL'
   return {

@@ -1,9 +1,9 @@
-/** A usage record of chat as the table of data/clickhouse.sql has it. */
+/** A usage record of chat as a row of the table in data/clickhouse.sql. */
 import { z } from 'zod'
 
 /**
- * The table's texts are not nullable, so an unknown text is empty. Its time is in whole seconds, as the column is.
- * Other keys of a record stay in its file.
+ * The table's texts are not nullable, so an unknown text is empty. Its time is in whole seconds. Other keys of a record stay
+ * in its file.
  */
 const usageRow = z.object({
   ts: z.iso.datetime().transform((time) => time.slice(0, 19).replace('T', ' ')),
@@ -15,23 +15,23 @@ const usageRow = z.object({
   model: z.string().nullable().transform(orEmpty),
   provider: z.string().nullable().transform(orEmpty),
   account_id: z.string(),
-  // Records of older versions do not tell them.
+  // Records of older versions lack these.
   reasoning_tokens: z.int().nullable().default(null),
   cached_tokens: z.int().nullable().default(null),
 })
 export type UsageRow = z.infer<typeof usageRow>
 
-/** Columns that a table may lack: older versions made it without them. */
+/** Columns that tables of older versions lack. */
 const PARTS = ['reasoning_tokens', 'cached_tokens'] as const
 
 const USUAL = usageRow.omit({ ts: true, reasoning_tokens: true, cached_tokens: true }).keyof().options
 
-/** The columns that usage records fill in a table with the columns `found`. */
+/** The columns of usage records in a table with the columns `found`. */
 export function filledColumns(found: readonly string[]): readonly [string, ...string[]] {
   return ['ts', ...USUAL, ...PARTS.filter((part) => found.includes(part))]
 }
 
-/** The row of a record's line; undefined for a line that is none, such as half a line. */
+/** The row of a record's line; undefined if the line is not a record, such as half a line. */
 export function usageRowOf(line: string): UsageRow | undefined {
   try {
     return usageRow.safeParse(JSON.parse(line)).data

@@ -1,4 +1,4 @@
-/** Reads Arrow IPC files (both forms, file and stream) row by row, every value as text. */
+/** Reads Arrow IPC files (file and stream form) row by row, every value as text. */
 import {
   Column,
   CompressionType,
@@ -22,7 +22,7 @@ import { readMessages } from './arrow-messages.ts'
 import type { ArrowMessage } from './arrow-messages.ts'
 import { mendUtf8 } from './text-file.ts'
 
-// The library has no codecs of its own.
+// The library includes no codecs.
 setCompressionCodec(CompressionType.ZSTD, {
   encode: refuseEncoding,
   decode: (bytes) => zstdDecompressSync(bytes),
@@ -32,13 +32,13 @@ setCompressionCodec(CompressionType.LZ4_FRAME, {
   decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
 })
 
-/** Record batches up to so many bytes together are decoded at a time: their dictionaries need to be decoded but once. */
+/** Record batches up to this size are decoded together, so that their dictionaries are decoded once. */
 const BYTES_AT_ONCE = 16_000_000
 
-/** Rows that are text at a time: a file may be one single batch, and as text it takes many times its size. */
+/** Rows converted to text at a time: a file may be one single batch, and text takes many times its size. */
 const ROWS_AT_ONCE = 10_000
 
-/** How many of a unit of time are a second. */
+/** Units per second. */
 const PER_SECOND: Readonly<Record<number, bigint>> = {
   [TimeUnit.SECOND]: 1n,
   [TimeUnit.MILLISECOND]: 1_000n,
@@ -46,23 +46,23 @@ const PER_SECOND: Readonly<Record<number, bigint>> = {
   [TimeUnit.NANOSECOND]: 1_000_000_000n,
 }
 
-/** From here on, a floating-point number may stand for the integers beside it as well. */
+/** From here on, neighbouring integers share a floating-point number. */
 const INEXACT_FROM: Readonly<Record<number, number>> = {
   [Precision.HALF]: 2 ** 11,
   [Precision.SINGLE]: 2 ** 24,
   [Precision.DOUBLE]: 2 ** 53,
 }
 
-/** Every value as it is written: no time as floating milliseconds, no decimal number rounded. */
+/** Exact values: times without floating milliseconds, decimals without rounding. */
 const EXACT = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true }
 
-/** A row's values in the order of the columns; null where the value is null or the column missing. */
+/** A row's values in column order; null if the value is null or the column missing. */
 export type TextRow = readonly (string | null)[]
 
 /**
  * The rows of an Arrow IPC file, some thousands at a time.
- * @param columns the columns to read; others are passed over.
- * @throws DataError that names the file, when it is not whole, not Arrow, or lacks a required column.
+ * @param columns the columns to read.
+ * @throws DataError with the file if it is truncated, not Arrow, or lacks a required column.
  */
 export async function* readArrow(file: RawFile, columns: Columns): AsyncGenerator<TextRow[]> {
   try {
@@ -82,12 +82,12 @@ export async function* readArrow(file: RawFile, columns: Columns): AsyncGenerato
   }
 }
 
-/** Record batches, and their columns as the file has them. */
+/** Record batches, and their columns in file order. */
 type Batches = { readonly fields: readonly Field[]; readonly table: Table }
 
-/** The record batches of a file, some at a time; streams may stand one behind the other in it. */
+/** The record batches of a file, some at a time; a file may contain several streams in a row. */
 async function* readTables(file: RawFile): AsyncGenerator<Batches> {
-  // Schema and dictionaries that were before the present messages.
+  // Schema and dictionaries from earlier messages.
   let before: ArrowMessage[] = []
   let messages: ArrowMessage[] = []
   const decode = () => {
@@ -97,7 +97,7 @@ async function* readTables(file: RawFile): AsyncGenerator<Batches> {
     return decodeMessages(all)
   }
   for await (const message of readMessages(file)) {
-    // Arrow's library for JavaScript writes the schema of a file into its footer alone.
+    // Arrow's JavaScript library writes the schema of a file into its footer only.
     const isBare = before.length + messages.length === 0 && !message.isSchema
     if (isBare) {
       const bytes = await readFile(file.path)
@@ -143,7 +143,7 @@ function decodeMessages(messages: readonly ArrowMessage[]): Batches {
 }
 
 /**
- * The library refuses a file that has decimal numbers of negative scale anywhere; without their scale it reads them.
+ * The library rejects files with decimals of negative scale, but reads them once the scale is removed.
  * @returns whether there are any.
  */
 function dropNegativeScales(fields: readonly Field[]): boolean {
@@ -163,7 +163,7 @@ function schemaMessage(schema: Schema): Uint8Array {
   return tableToIPC(new Table(schema, columns), { format: 'stream' }) ?? new Uint8Array()
 }
 
-/** How each of the columns is read at a row of the table. */
+/** Readers for each column of the table. */
 function columnReaders(
   file: RawFile,
   { fields, table }: Batches,
@@ -204,7 +204,7 @@ const LISTS: readonly number[] = [
   Type.FixedSizeList,
 ]
 
-/** How a value of the type is text; undefined where it is an object, or a list where none may stand. */
+/** The text form of a type's values; undefined for an object, or for a list in a column without lists. */
 function textOf(type: DataType, mayBeList: boolean): ((value: unknown) => string) | undefined {
   if (type.typeId === Type.Dictionary) return textOf(type.dictionary, mayBeList)
   if (type.typeId === Type.RunEndEncoded) return textOf(type.children[1].type, mayBeList)
@@ -230,7 +230,7 @@ function bytesText(value: unknown): string {
   return value instanceof Uint8Array ? mendUtf8(Buffer.from(value)).toString('utf8') : String(value)
 }
 
-/** A time of a unit since 1970, with as many digits of its second as the unit has. */
+/** A time of a unit since 1970, with the unit's precision. */
 function timestampText(value: bigint, perSecond: bigint): string {
   const rest = ((value % perSecond) + perSecond) % perSecond
   const seconds = (value - rest) / perSecond
@@ -244,7 +244,7 @@ function timeText(milliseconds: number): string {
   return Number.isNaN(time.getTime()) ? 'out of range' : time.toISOString()
 }
 
-/** A whole number has no digits behind the point: `1.000` is text of no integer. */
+/** A whole number has no decimals: `1.000` is not an integer's text. */
 function decimalText(unscaled: bigint, scale: number): string {
   if (scale < 0) return String(unscaled * 10n ** BigInt(-scale))
   const unit = 10n ** BigInt(scale)
@@ -253,7 +253,7 @@ function decimalText(unscaled: bigint, scale: number): string {
   return `${unscaled < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
-/** A whole number keeps its digits; one that may have been rounded has an exponent, which no count may have. */
+/** A whole number becomes its digits; one that may have been rounded gets an exponent, which no count may have. */
 function floatText(value: number, inexactFrom: number): string {
   const isRounded = Number.isFinite(value) && Math.abs(value) >= inexactFrom
   return isRounded ? value.toExponential() : String(value)

@@ -1,18 +1,18 @@
-/** The messages of an Arrow IPC file, of either form, as they stand one behind the other. */
+/** Splits an Arrow IPC file, of either form, into its messages. */
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { DataError } from '../../errors.ts'
 import type { RawFile } from '../drop-folder.ts'
 
 const FILE_MAGIC = Buffer.from('ARROW1')
-/** The magic and the padding behind it. */
+/** The magic and its padding. */
 const FILE_START_BYTES = 8
 const STREAM_END = Buffer.from('ffffffff00000000', 'hex')
-/** That of version 0.14 of the format and before. */
+/** Metadata version of format 0.14 and earlier. */
 const LEGACY_STREAM_END = STREAM_END.subarray(4)
 const CONTINUATION = 0xff_ff_ff_ff
 
-/** The places of two fields in the table Message of the format. */
+/** Positions of two fields in the format's table Message. */
 const HEADER_TYPE = 6
 const BODY_LENGTH = 10
 
@@ -22,14 +22,14 @@ const RECORDS = 3
 export type ArrowMessage = {
   readonly isSchema: boolean
   readonly isRecords: boolean
-  /** The whole message, with its length before it and its body behind it. */
+  /** The whole message: length, metadata and body. */
   readonly bytes: Buffer
 }
 
 /**
- * The messages of a file. One of its forms is a stream of them, and streams may follow one another; the other is a stream
- * between two marks, with a footer behind it.
- * @throws DataError when the file is not whole, or no Arrow.
+ * The messages of a file. The stream form is one or more streams in a row; the file form is a stream between two marks,
+ * followed by a footer.
+ * @throws DataError if the file is truncated or not Arrow.
  */
 export async function* readMessages(file: RawFile): AsyncGenerator<ArrowMessage> {
   const handle = await open(file.path)
@@ -49,14 +49,14 @@ export async function* readMessages(file: RawFile): AsyncGenerator<ArrowMessage>
       if (!isEnded) yield { ...kindOf(head.metadata), bytes }
       position += head.length
     }
-    // A stream cut between two messages reads like a whole one, and what a message ends with may look like an end mark.
+    // A stream cut between two messages looks complete, and a message's last bytes may look like an end mark.
     if (!isEnded) throw notWhole(file)
   } finally {
     await handle.close()
   }
 }
 
-/** The bytes with which a file ends that begins so. */
+/** The final bytes of a file with this beginning. */
 function endOf(start: Buffer): Buffer {
   if (start.equals(FILE_MAGIC)) return FILE_MAGIC
   return start.subarray(0, 4).equals(STREAM_END.subarray(0, 4)) ? STREAM_END : LEGACY_STREAM_END
@@ -66,7 +66,7 @@ function notWhole({ name }: RawFile): DataError {
   return new DataError(`${name} is not a whole Arrow IPC file: its end mark is missing`)
 }
 
-/** Fewer bytes than asked for where the file ends. */
+/** Returns fewer bytes at the end of the file. */
 async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length)
   let filled = 0
@@ -78,14 +78,14 @@ async function readAt(handle: FileHandle, position: number, length: number): Pro
   return bytes.subarray(0, filled)
 }
 
-/** The metadata of the message at a place, empty at the end of a stream, and the length of the whole message. */
+/** The metadata of the message at a position (empty at the end of a stream), and the length of the whole message. */
 async function readHead(
   handle: FileHandle,
   position: number,
   size: number,
 ): Promise<{ metadata: Buffer; length: number }> {
   const start = await readAt(handle, position, STREAM_END.length)
-  // Before version 0.15 of the format, the length stood alone.
+  // Before format 0.15, the length had no mark before it.
   const prefix = start.readUInt32LE(0) === CONTINUATION ? 8 : 4
   const metadataLength = start.readUInt32LE(prefix - 4)
   requireInside(prefix + metadataLength, size - position)
@@ -105,7 +105,7 @@ function kindOf(metadata: Buffer): { isSchema: boolean; isRecords: boolean } {
   return { isSchema: type === SCHEMA, isRecords: type === RECORDS }
 }
 
-/** Where the value of a field of a flatbuffers table begins. */
+/** Position of a field's value in a flatbuffers table. */
 function fieldOf(metadata: Buffer, place: number): Buffer | undefined {
   const table = metadata.readInt32LE(0)
   const offsets = table - metadata.readInt32LE(table)

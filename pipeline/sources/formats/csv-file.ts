@@ -1,4 +1,4 @@
-/** CSV files: which columns the header names, whether the quotes close, and how DuckDB reads the rows. */
+/** CSV files: finds the columns in the header, checks that quotes close, and makes DuckDB's query for the rows. */
 import { isUtf8 } from 'node:buffer'
 import { DataError } from '../../errors.ts'
 import { allColumns, isInstead, matchColumns } from '../columns.ts'
@@ -8,18 +8,18 @@ import { countFilledLines, countRecords } from './csv-records.ts'
 import { mendUtf8, readLines } from './text-file.ts'
 import type { TextFile, TextFormat, TextSource, UnclosedRecord } from './text-pass.ts'
 
-/** Far more than any header; a file without a line break in so many bytes is not CSV. */
+/** Far more than any header; a file without a line break in this many bytes is not CSV. */
 const HEADER_BYTES = 65_536
 
-/** A quote that is not closed may swallow so much of a file; its lines are kept as one rejected row. */
+/** An unclosed quote may swallow much of a file; its lines are kept as one rejected row. */
 const SWALLOWED_BYTES = 10_000
 
-/** Up to the first line break that is not inside of quotes. */
+/** Up to the first line break outside quotes. */
 const HEADER_RECORD = /^(?:"(?:[^"]|"")*"|[^"\r\n])*/
 
 const CSV_FIELD = /("(?:[^"]|"")*"|[^,]*)(,|$)/g
 
-/** Comma-separated text with a header, as RFC 4180 has it. */
+/** Comma-separated text with a header (RFC 4180). */
 export const CSV: TextFormat = {
   headerLines: 1,
   remedy: 'Expected comma-separated text (RFC 4180) in UTF-8 with one kind of line end',
@@ -50,7 +50,7 @@ async function inspectCsv(file: RawFile, columns: Columns): Promise<TextFile> {
   }
 }
 
-/** @throws DataError when the lines that the quote swallows are too many to be one rejected row. */
+/** @throws DataError if the unclosed quote swallows too many lines for one rejected row. */
 async function readUnclosed(file: RawFile, from: number, row: number): Promise<UnclosedRecord> {
   const parts: Buffer[] = []
   let position = 0
@@ -65,13 +65,13 @@ async function readUnclosed(file: RawFile, from: number, row: number): Promise<U
   if (payload.length > SWALLOWED_BYTES) {
     throw new DataError(
       `${file.name} cannot be read: row ${row} opens a quote that is not closed, and ` +
-        `${lines - 1} lines after it cannot be told apart. Correct the row, or take it out`,
+        `${lines - 1} lines after it cannot be separated. Correct or remove the row`,
     )
   }
   return { row, lines, payload: mendUtf8(payload).toString('utf8').trimEnd() }
 }
 
-/** The columns have names of our own: those of the file may be anything, twice the same included. */
+/** Replaces the column names: a file's own may be anything, including duplicates. */
 function selectCsv({ file, header = [] }: TextFile, source: TextSource, columns: Columns): string {
   const positions = matchColumns(file, header, columns)
   const values = allColumns(columns).map((column) => {
@@ -95,7 +95,7 @@ function readHeader({ name }: RawFile, start: string): string[] {
   return splitCsvLine(line)
 }
 
-/** After a last field without a comma the pattern matches once more, emptily. */
+/** After a last field without a comma the pattern matches once more, with an empty text. */
 function splitCsvLine(line: string): string[] {
   return [...line.matchAll(CSV_FIELD)]
     .slice(0, line.endsWith(',') ? undefined : -1)

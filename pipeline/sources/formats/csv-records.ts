@@ -1,24 +1,24 @@
-/** The records of a CSV file, told by its quotes alone: a count that proves what DuckDB's reader found. */
+/** Counts the records of a CSV file by its quotes alone, to prove that DuckDB's reader found them all. */
 import { CARRIAGE_RETURN, LINE_FEED } from './text-file.ts'
 
 const QUOTE = 34
 const COMMA = 44
 const SPACE = 32
 
-/** Where in a field the bytes before the present one end (RFC 4180). */
+/** State inside a record after the bytes so far (RFC 4180). */
 type Place = 'begin' | 'plain' | 'quoted' | 'after quote' | 'padding' | 'broken'
 
 export type RecordCounter = {
   readonly look: (lines: Buffer) => void
-  /** Records that are not blank, header and an unclosed one included. */
+  /** Non-blank records, including the header and an unclosed one. */
   readonly records: () => number
-  /** Whether the last record opens a quote that is not closed, and at which byte it begins. */
+  /** Set if the last record has an unclosed quote: the byte at which it begins. */
   readonly unclosedFrom: () => number | undefined
-  /** The first record that breaks the rules of quotes, the header being the first; undefined where none does. */
+  /** The first record with misplaced quotes, counted from 1 with the header; undefined if there is none. */
   readonly firstBroken: () => number | undefined
 }
 
-/** Counts as the reader does: a line break ends a record, except inside of quotes; what follows a misplaced quote is skipped. */
+/** Counts like DuckDB's reader: a line break outside quotes ends a record; the rest after a misplaced quote is skipped. */
 export function countRecords(): RecordCounter {
   let place: Place = 'begin'
   let isBlank = true
@@ -52,7 +52,7 @@ export function countRecords(): RecordCounter {
   }
   return {
     look(lines) {
-      // Most files have no quotes at all, and lines are counted much faster.
+      // Most files have no quotes, and counting lines is much faster.
       if (place === 'begin' && isBlank && !lines.includes(QUOTE)) {
         records += countFilledLines(lines)
         recordStart = offset + lines.length
@@ -82,7 +82,7 @@ function placeAfter(place: Place, byte: number): Place {
   }
 }
 
-/** DuckDB passes over spaces behind a quoted field. */
+/** DuckDB ignores spaces after a quoted field. */
 function afterField(byte: number): Place {
   return byte === COMMA ? 'begin' : byte === SPACE ? 'padding' : 'broken'
 }
@@ -91,7 +91,7 @@ function isLineEnd(byte: number): boolean {
   return byte === LINE_FEED || byte === CARRIAGE_RETURN
 }
 
-/** Whole lines that are not empty; an unfinished last one counts as well. */
+/** Non-empty lines, including an unfinished last one. */
 export function countFilledLines(lines: Buffer): number {
   const lineEnd = lines.includes(LINE_FEED) ? LINE_FEED : CARRIAGE_RETURN
   let filled = 0

@@ -1,4 +1,4 @@
-/** NDJSON files: one JSON object a line. */
+/** NDJSON files: finds their keys, checks line ends, and makes DuckDB's query for the rows. */
 import { isUtf8 } from 'node:buffer'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
@@ -10,7 +10,7 @@ import type { TextFile, TextFormat, TextSource } from './text-pass.ts'
 
 const SPACE = 32
 
-/** One JSON object a line. */
+/** One JSON object per line. */
 export const NDJSON: TextFormat = {
   headerLines: 0,
   remedy: 'Expected one JSON object per line in UTF-8',
@@ -19,7 +19,7 @@ export const NDJSON: TextFormat = {
   select: selectNdjson,
 }
 
-/** @throws DataError when DuckDB could not see every line: what follows a carriage return alone it may lose. */
+/** @throws DataError if the file has lone carriage returns: DuckDB may lose the text after one. */
 async function inspectNdjson(file: RawFile): Promise<TextFile> {
   let rows = 0
   let isClean = true
@@ -40,7 +40,7 @@ async function inspectNdjson(file: RawFile): Promise<TextFile> {
   return { file, rows, isClean }
 }
 
-/** Is there a carriage return, but as the last byte, that no line feed follows? */
+/** Whether a carriage return without a line feed exists, except as the last byte. */
 function findLoneReturn(lines: Buffer): boolean {
   let at = lines.indexOf(CARRIAGE_RETURN)
   while (at >= 0 && at < lines.length - 1) {
@@ -50,7 +50,7 @@ function findLoneReturn(lines: Buffer): boolean {
   return false
 }
 
-/** Lines that hold more than spaces. */
+/** Non-blank lines. */
 function countObjects(lines: Buffer): number {
   let objects = 0
   let start = 0
@@ -70,8 +70,8 @@ const ESCAPES =
   /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\./g
 
 /**
- * JSON whose texts DuckDB can read: half of a surrogate pair, which JSON may hold and UTF-8 may not, is replaced by the mark
- * of text-file.ts and its four digits. The same buffer where there is none.
+ * Makes JSON readable for DuckDB: JSON may hold half of a surrogate pair, UTF-8 may not. Replaces it by the mark of
+ * text-file.ts and its four digits; returns the same buffer if there is none.
  */
 function mendSurrogates(lines: Buffer): Buffer {
   if (!lines.includes(SURROGATE) && !lines.includes(SURROGATE_IN_CAPITALS)) return lines
@@ -83,8 +83,8 @@ function mendSurrogates(lines: Buffer): Buffer {
 }
 
 /**
- * Lines are taken as text first: a line that is not JSON then has its number and its bytes, like any other. A required
- * key must be there, if only with null: a misspelt key is a violation.
+ * Reads lines as text first, so that a line that is not JSON has a number and bytes like any other. A required key must be
+ * present, if only with null: a misspelt key is a violation.
  */
 function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): string {
   const names = allColumns(columns)

@@ -1,4 +1,4 @@
-/** Parquet files: their columns by the footer, and the queries that read usage where it lies. */
+/** Parquet files: finds their columns in the footer, and makes the queries that read usage in place. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, firstLineOf, isShortage } from '../../errors.ts'
@@ -12,21 +12,21 @@ import { FITS_64_BITS, TIME, appExpression, findUnfit, incomingColumns } from '.
 import type { TypedColumns } from '../readings.ts'
 import { exactPath, pathLiteral } from './path-literal.ts'
 
-/** Files with the same columns and types; they are read in one pass. */
+/** Files with the same columns and types; one query reads them. */
 type SchemaGroup = {
   readonly types: TypedColumns
-  /** Names of all their columns. */
+  /** Names of all columns. */
   readonly names: readonly string[]
   readonly files: RawFile[]
 }
 
-/** The column in which DuckDB numbers the rows of a file, from 0. */
+/** DuckDB's column of row numbers in a file, from 0. */
 const ROW_NUMBER = 'file_row_number'
 
-/** DuckDB reads a DECIMAL of more digits wrongly, without an error. */
+/** DuckDB reads a DECIMAL with more digits wrongly, without an error. */
 const DECIMAL_DIGITS = 38
 
-/** Columns whose statistics in the footer are numbers or times, and their types; an optional one may be missing. */
+/** Columns with numeric or time statistics in the footer, and their types; an optional one may be missing. */
 const PROVABLE: readonly (readonly [column: string, type: RegExp])[] = [
   ['ts', TIME],
   ...['app_id', 'prompt_tokens', 'completion_tokens', 'requests'].map(
@@ -45,20 +45,20 @@ const elementRow = z.object({
 })
 type SchemaElement = z.infer<typeof elementRow>
 
-/** What the footers of Parquet files tell when they prove every row valid. */
+/** Result of footers that prove every row valid. */
 export type Proof = {
   readonly rows: number
-  /** No sum over the rows is beyond the integers that a DOUBLE holds exactly. */
+  /** No sum over the rows exceeds the integers that a DOUBLE holds exactly. */
   readonly smallSums: boolean
 }
 
 /** How Parquet files are read. */
 export type ParquetReading = {
-  /** One SELECT per schema among the files, each giving the columns of `incoming`. */
+  /** One SELECT per schema, each with the columns of `incoming`. */
   readonly selects: readonly string[]
-  /** Every column has statistics that can prove its values valid. */
+  /** Every column's statistics can prove its values valid. */
   readonly isProvable: boolean
-  /** Some file has the column requests: its rows may stand for several each. */
+  /** Some file has the column requests, so that a row may stand for several. */
   readonly aggregated: boolean
   /** Some file names apps in the column app. */
   readonly isNamed: boolean
@@ -66,14 +66,14 @@ export type ParquetReading = {
   readonly tellsModel: boolean
   /** Some file has a column for a part of the tokens. */
   readonly tellsParts: boolean
-  /** Some file tells who served. */
+  /** Some file has the column provider. */
   readonly tellsProvider: boolean
 }
 
 /**
  * Finds out how to read Parquet files of usage.
- * @param day an expression that gives the day of a row's folder, by its `file`.
- * @throws DataError that names the file which cannot be read, or whose columns cannot hold usage.
+ * @param day an expression for the day of a row's folder, from its `file`.
+ * @throws DataError with the file that cannot be read, or with unsuitable columns.
  */
 export async function readParquet(
   connection: DuckDBConnection,
@@ -85,7 +85,7 @@ export async function readParquet(
   const isGiven = (column: string) => groups.some(({ types }) => types.has(column))
   return {
     selects: groups.map((group) => `SELECT ${day} AS day, * FROM (${selectGroup(group)})`),
-    // Whether an app has a name is not in the statistics.
+    // The statistics do not show whether an app has a name.
     isProvable: groups.every(
       ({ types }) =>
         !types.has('app') && PROVABLE.every(([name, type]) => type.test(types.get(name)?.type ?? 'BIGINT')),
@@ -105,7 +105,7 @@ function requireFit(types: TypedColumns, files: readonly RawFile[]): void {
   throw new DataError(`${names}: the column ${unfit.column} is of type ${unfit.type}, which cannot hold it`)
 }
 
-/** Do the footers of the files, all of the session's one day, prove every row valid? */
+/** Whether the footers of the files, all of one day, prove every row valid. */
 export async function proveByFooters(
   connection: DuckDBConnection,
   files: readonly RawFile[],
@@ -117,8 +117,8 @@ export async function proveByFooters(
 }
 
 /**
- * Reads the columns of usage of each file to their end, once something in a day could not be read.
- * @throws DataError that names the first file that cannot be.
+ * Reads the usage columns of each file completely, after something in a day could not be read.
+ * @throws DataError with the first unreadable file.
  */
 export async function readThrough(connection: DuckDBConnection, files: readonly RawFile[]): Promise<void> {
   for (const { types, files: group } of await groupBySchema(connection, files, USAGE_COLUMNS)) {
@@ -130,7 +130,7 @@ export async function readThrough(connection: DuckDBConnection, files: readonly 
   }
 }
 
-/** Runs what reads a file, and names the file when it cannot be read. */
+/** Reads a file, and names it in errors. */
 export async function runOverParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -144,14 +144,14 @@ export async function runOverParquet<T>(file: RawFile, work: () => Promise<T>): 
   }
 }
 
-/** What stands behind FROM to read a Parquet file. A folder above it named `app_id=7` is no column. */
+/** Table expression for a Parquet file. A folder named `app_id=7` above it is not a column. */
 export function parquetRows(file: RawFile): string {
   return `read_parquet(${pathLiteral(file)}, hive_partitioning = false)`
 }
 
 /**
- * The files, those together that have the same columns of the same types.
- * @throws DataError that names a file which cannot be read, lacks a column, or gives one twice.
+ * Groups files by their columns and types.
+ * @throws DataError with a file that cannot be read, lacks a column, or has one twice.
  */
 export async function groupBySchema(
   connection: DuckDBConnection,
@@ -162,7 +162,7 @@ export async function groupBySchema(
   const schemas = await readSchemas(connection, files)
   for (const [index, file] of files.entries()) {
     const elements = schemas[index] ?? []
-    // Rows can only be numbered file by file where a column has the name that numbers come under.
+    // Rows of several files cannot be numbered if a column has the name of DuckDB's row number.
     const isNumbered = elements.some(({ name }) => plainName(name) === ROW_NUMBER)
     const signature = JSON.stringify([
       isNumbered ? file.path : null,
@@ -206,7 +206,7 @@ async function describeGroup(
   return { types, names: top.map(({ name }) => name), files: [] }
 }
 
-/** The elements of each file's schema, in the order of the files. */
+/** The schema elements of each file, in file order. */
 async function readSchemas(
   connection: DuckDBConnection,
   files: readonly RawFile[],
@@ -232,7 +232,7 @@ async function readSchemas(
   }
 }
 
-/** The schema is a tree, written down from its root: what stands right below the root are the columns. */
+/** The schema is a tree in preorder: the children of the root are the columns. */
 function topLevel(elements: readonly SchemaElement[]): SchemaElement[] {
   const columns: SchemaElement[] = []
   let pending = 0
@@ -248,12 +248,12 @@ function freeName(name: string, names: readonly string[]): string {
   return names.some((other) => other.toLowerCase() === name) ? freeName(`${name}_`, names) : name
 }
 
-// Their columns are the same: by name, they have their least and greatest values also where there are several files.
+// Their columns are the same: union by name keeps the statistics of several files.
 function selectGroup({ types, names, files }: SchemaGroup): string {
   const paths = files.map(pathLiteral).join(', ')
   const fileNames = files.map(({ path, name }) => `${literal(path)}: ${literal(name)}`).join(', ')
   const columns = incomingColumns(types, { fault: 'NULL', payload: 'NULL', app: appExpression(types) })
-  // The names under which DuckDB tells file and row may be those of columns that we ignore.
+  // An ignored column may have DuckDB's name for file or row.
   const path = freeName('path', names)
   const isNumbered = names.some((name) => name.toLowerCase() === ROW_NUMBER)
   const row = isNumbered ? 'row_number() OVER ()' : `${ROW_NUMBER} + 1`

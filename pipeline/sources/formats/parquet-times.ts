@@ -1,7 +1,6 @@
 /**
- * Times of Parquet in nanoseconds. DuckDB reads them whole, but for those that have a time zone: these it cuts to
- * microseconds, and rows with one request_id would tie. A copy whose schema says that its times have no zone has the same
- * instants: they are UTC either way.
+ * DuckDB reads Parquet times in nanoseconds exactly, but cuts those with a time zone to microseconds: rows with one
+ * request_id would tie. A copy with times declared as without zone has the same instants, since both are UTC.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { constants, copyFileSync, rmSync } from 'node:fs'
@@ -9,18 +8,18 @@ import { open } from 'node:fs/promises'
 import { scratchPath } from '../../duckdb/scratch.ts'
 import type { RawFile } from '../drop-folder.ts'
 
-/** The length of the footer and the magic, with which a file ends. */
+/** The end of a file: length of the footer, and magic. */
 const TAIL_BYTES = 8
 const MAGIC = Buffer.from('PAR1')
 
-/** The type in the footer, in Thrift's compact protocol: the flag of the zone, then the unit of nanoseconds. */
+/** The type in the footer, in Thrift's compact protocol: the zone flag, then the unit of nanoseconds. */
 const WITH_ZONE = Buffer.from('8c111c3c00000000', 'hex')
 const WITHOUT_ZONE = Buffer.from('8c121c3c00000000', 'hex')
 
-/** Only of rows with a request_id is it asked which is the newest. */
+/** Only the precedence among rows with a request_id needs nanoseconds. */
 const REQUEST_ID = 'request_id'
 
-/** Does `work` with the files, or with copies of them that DuckDB reads exactly, and removes the copies. */
+/** Runs `work` with the files, or with copies that DuckDB reads exactly; removes the copies. */
 export async function withExactTimes<T>(
   connection: DuckDBConnection,
   files: readonly RawFile[],
@@ -48,7 +47,7 @@ export async function withExactTimes<T>(
 
 type Footer = { readonly at: number; readonly bytes: Buffer }
 
-/** Undefined where the file cannot be read, which is told by who reads it. */
+/** Undefined if the file cannot be read, which its reader reports. */
 async function readFooter({ path }: RawFile): Promise<Footer | undefined> {
   try {
     await using handle = await open(path)

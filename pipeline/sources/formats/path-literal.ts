@@ -3,8 +3,8 @@ import { literal, pathPattern } from '../../duckdb/sql-values.ts'
 import type { RawFile } from '../drop-folder.ts'
 
 /**
- * A file's path for DuckDB's readers, which would take `*`, `?` and `[` in it for a pattern.
- * @throws DataError when there is a backslash as well: in a pattern it parts folders, and nothing stands for it.
+ * A file's path for DuckDB's readers, with `*`, `?` and `[` escaped, which they read as patterns.
+ * @throws DataError if there is a backslash too: in a pattern it separates folders, and cannot be escaped.
  */
 export function exactPath({ path, name }: RawFile): string {
   const pattern = pathPattern(path)
@@ -15,7 +15,7 @@ export function exactPath({ path, name }: RawFile): string {
   )
 }
 
-/** The same as SQL literal. */
+/** The path as an SQL literal. */
 export function pathLiteral(file: RawFile): string {
   return literal(exactPath(file))
 }

@@ -1,4 +1,4 @@
-/** Text files as bytes: read to their end, line by line, by the runtime's own decompressors. */
+/** Reads text files to their end as bytes, line by line, with Node's decompressors. */
 import { isUtf8 } from 'node:buffer'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { Transform } from 'node:stream'
@@ -13,12 +13,11 @@ export const CARRIAGE_RETURN = 13
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 
 /**
- * DuckDB rejects a line from 2,000,000 bytes on, but passes over one of more than 16 MB without a word, depending on
- * where it lies.
+ * DuckDB rejects lines of 2,000,000 bytes and more, but may silently skip a line of more than 16 MB.
  */
 const LONGEST_LINE = 10_000_000
 
-/** The first four bytes of a .gz and a .zst, in hexadecimal digits; a frame of .zst may be one that is skipped. */
+/** The first four bytes of a .gz and a .zst, in hex; a frame of .zst may be skippable. */
 const BEGINS = { gz: /^1f8b/, zst: /^(?:28b52ffd|5.2a4d18)/ } as const
 
 function decompressor(compression: Compression): Transform {
@@ -33,9 +32,9 @@ function decompressor(compression: Compression): Transform {
 }
 
 /**
- * Reads a text file to its end, whole lines at a time, without its byte order mark. DuckDB takes the end of a truncated
- * .gz or .zst for the end of the data, without an error; zlib does not.
- * @throws DataError that names the file, when it is not whole or has a line of more than 10 MB.
+ * Reads a text file to its end, whole lines at a time, without its byte order mark. DuckDB accepts a truncated .gz or .zst
+ * as complete; zlib does not.
+ * @throws DataError with the file if it is truncated or has a line of more than 10 MB.
  */
 export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0)
@@ -58,7 +57,7 @@ async function* readChunks(file: RawFile): AsyncGenerator<Buffer> {
   source.once('error', (error) => chunks.destroy(error))
   try {
     for await (const chunk of chunks) yield chunk
-    // The runtime ends with the compressed data, whatever stands behind it.
+    // Node stops at the end of the compressed data, whatever follows it.
     if ('bytesWritten' in chunks) await requireZeros(file, Number(chunks.bytesWritten))
   } catch (error) {
     if (error instanceof DataError) throw error
@@ -70,21 +69,20 @@ async function* readChunks(file: RawFile): AsyncGenerator<Buffer> {
   }
 }
 
-/** Tapes and block devices fill a file up with zeros. */
+/** Tapes and block devices pad a file with zeros. */
 async function requireZeros({ path, name }: RawFile, from: number): Promise<void> {
   for await (const bytes of createReadStream(path, { start: from })) {
     if (Buffer.isBuffer(bytes) && bytes.some((byte) => byte !== 0)) {
       throw new DataError(
-        `${name} cannot be read: what stands behind byte ${from} is not compressed. Deliver the file again, whole`,
+        `${name} cannot be read: the bytes after byte ${from} are not compressed. Deliver the file again, whole`,
       )
     }
   }
 }
 
-const NOT_COMPRESSED =
-  'What it begins with is not compressed as its name says: rename the file, or compress it'
+const NOT_COMPRESSED = 'It does not begin with the compression of its name: rename the file, or compress it'
 
-/** Whether a file begins as its name says; also where nothing can be told. */
+/** Whether a file's first bytes fit its name; true if the file cannot be read. */
 async function isCompressed({ path, compression, bytes }: RawFile): Promise<boolean> {
   if (compression === 'none' || bytes === 0) return true
   for await (const start of createReadStream(path, { end: 3 }))
@@ -101,7 +99,7 @@ function remedyFor(error: unknown): string {
 function tooLong({ name }: RawFile): DataError {
   return new DataError(
     `${name} cannot be read: it has a line of more than 10 MB. ` +
-      'Lines must be shorter than 2,000,000 bytes: shorten it, or take it out',
+      'Lines must be shorter than 2,000,000 bytes: shorten or remove it',
   )
 }
 
@@ -111,7 +109,7 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
     : bytes
 }
 
-/** Writes a text file anew at `path`, without compression, each of its lines as `mend` gives them. */
+/** Writes a text file uncompressed to `path`, each chunk of lines changed by `mend`. */
 export async function writeMended(
   file: RawFile,
   path: string,
@@ -124,14 +122,13 @@ export async function writeMended(
 }
 
 /**
- * Stands before the digits of what is no text: the replacement character, and a word joiner, which names of apps that came
- * in over HTTP never hold.
+ * Marks replaced bytes, before their digits: the replacement character and a word joiner, which app names from HTTP never
+ * contain.
  */
 export const REPLACEMENT = '\uFFFD\u2060'
 
 /**
- * Text in UTF-8, each byte that belongs to no character replaced by the mark and its two hexadecimal digits: different
- * bytes stay different texts.
+ * UTF-8 text in which the mark and two hex digits replace each invalid byte, so that different bytes stay different texts.
  */
 export function mendUtf8(bytes: Buffer): Buffer {
   if (isUtf8(bytes)) return bytes
@@ -146,7 +143,7 @@ export function mendUtf8(bytes: Buffer): Buffer {
   return Buffer.concat(parts)
 }
 
-/** Bytes of the character at a place; 0 where none begins there. */
+/** Length in bytes of the character at a position; 0 if none begins there. */
 function characterLength(bytes: Buffer, at: number): number {
   return [1, 2, 3, 4].find((length) => isUtf8(bytes.subarray(at, at + length))) ?? 0
 }

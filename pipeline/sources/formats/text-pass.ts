@@ -1,6 +1,6 @@
 /**
- * Text files of one format, staged in few passes: each file is looked at once as bytes, then DuckDB reads it, and what it
- * found must be as many rows as the bytes hold.
+ * Stages text files of one format in few passes: each file is read once as bytes, then by DuckDB, which must find as many
+ * rows as the bytes contain.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { rmSync } from 'node:fs'
@@ -14,50 +14,50 @@ import type { Compression, RawFile } from '../drop-folder.ts'
 import { pathLiteral } from './path-literal.ts'
 import { writeMended } from './text-file.ts'
 
-/** What the first look at a file found. */
+/** Result of the first pass over a file. */
 export type TextFile = {
   readonly file: RawFile
-  /** Records that DuckDB must find, header and an unclosed one not among them. */
+  /** Records that DuckDB must find: without the header and an unclosed one. */
   readonly rows: number
-  /** Every byte is text that DuckDB can read. */
+  /** Whether DuckDB can read every byte. */
   readonly isClean: boolean
   readonly header?: readonly string[]
   readonly firstBroken?: number | undefined
   readonly unclosed?: UnclosedRecord | undefined
 }
 
-/** A last record with a quote that is not closed, which DuckDB passes over. */
+/** A last record with an unclosed quote, which DuckDB skips. */
 export type UnclosedRecord = {
   readonly row: number
   readonly lines: number
   readonly payload: string
 }
 
-/** Gives the query for the rows of a pass, `file` and `row` (from 1) beside their fields, by further options of read_csv. */
+/** Makes the query for the rows of a pass, `file` and `row` (from 1) with their fields, from further read_csv options. */
 export type TextSource = (options: string) => string
 
 export type TextFormat = {
   readonly headerLines: number
-  /** What a file must be like beyond what a broken line can tell. */
+  /** Requirement on a file, for messages. */
   readonly remedy: string
   readonly inspect: (file: RawFile, columns: Columns) => Promise<TextFile>
-  /** Whole lines, made such that DuckDB can read them. */
+  /** Changes whole lines so that DuckDB can read them. */
   readonly mend: (lines: Buffer) => Buffer
-  /** The query for the columns of `staged`, for files with the same header. */
+  /** The query for the columns of `staged` over files with the same header. */
   readonly select: (file: TextFile, source: TextSource, columns: Columns) => string
 }
 
-/** Files up to so many bytes together are read in one pass. */
+/** Files up to this size together share a pass. */
 const PASS_BYTES = 16_000_000
 
-/** DuckDB's names; told on purpose, since it would guess from a name that may hold any character. */
+/** DuckDB's names; stated explicitly, since DuckDB would guess from the file name. */
 const COMPRESSION: Record<Compression, string> = { none: 'none', gz: 'gzip', zst: 'zstd' }
 
 const countRow = z.object({ count: countSchema })
 
 /**
  * Appends the rows of the files to `staged`.
- * @throws DataError that names the file which cannot be read or lacks a required column.
+ * @throws DataError with the file that cannot be read or lacks a required column.
  */
 export async function stageText(
   connection: DuckDBConnection,
@@ -89,7 +89,7 @@ type Reader = {
   readonly columns: Columns
 }
 
-/** A pass that fails is done again file by file, so that the one at fault is named and the others are staged. */
+/** Repeats a failed pass file by file, so that the faulty file is named and the others are staged. */
 async function stagePass(reader: Reader, pass: readonly TextFile[]): Promise<void> {
   const [first, second] = pass
   if (first === undefined) return
@@ -102,7 +102,7 @@ async function stagePass(reader: Reader, pass: readonly TextFile[]): Promise<voi
   }
 }
 
-/** DuckDB knows fewer kinds of .gz and .zst than the runtime does, and no bytes that are not UTF-8. */
+/** DuckDB knows fewer variants of .gz and .zst than Node, and no bytes outside UTF-8. */
 async function stageAlone(reader: Reader, text: TextFile): Promise<void> {
   if (!text.isClean) return await stageMended(reader, text)
   try {
@@ -154,14 +154,14 @@ async function readPass(reader: Reader, pass: readonly TextFile[]): Promise<void
 function miscounted({ file, firstBroken }: TextFile, expected: number, found: number): DataError {
   const place = firstBroken === undefined ? '' : ` Row ${firstBroken} has a quote where none may stand.`
   return new DataError(
-    `${file.name} cannot be read: by its quotes it has ${expected} rows, but ${found} can be told apart.${place} ` +
+    `${file.name} cannot be read: its quotes give ${expected} rows, but only ${found} can be separated.${place} ` +
       'Expected quotes only around a whole field, and doubled inside of it (RFC 4180)',
   )
 }
 
 /**
- * Not in parallel: a thread that begins inside of a text with line breaks may take them for the ends of rows. It costs no
- * time, since the numbering of the rows lets only one thread read.
+ * Not in parallel: a thread that starts inside a quoted text may read its line breaks as row ends. This costs no time, since
+ * numbering the rows allows a single thread only.
  */
 function sourceOf(files: readonly RawFile[], options: string): string {
   const [{ name, compression } = { name: '', compression: 'none' as const }, ...others] = files
@@ -177,7 +177,7 @@ function sourceOf(files: readonly RawFile[], options: string): string {
     ) AS f ON f.filename = r.filename`
 }
 
-/** Lines that the reader could not even split, as rejected rows; DuckDB keeps them in temporary tables of its own. */
+/** Stores lines that the reader could not split as rejected rows; DuckDB lists them in temporary tables. */
 async function stageBrokenLines(connection: DuckDBConnection): Promise<number> {
   const [broken] = await queryRows(
     connection,

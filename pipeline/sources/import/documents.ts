@@ -1,4 +1,4 @@
-/** Reads files as documents of JSON, whatever their format: a line, a row, or an element of a list is one. */
+/** Reads files as JSON documents: one per line, row, or element of a list. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { parse } from 'csv-parse'
 import { text } from 'node:stream/consumers'
@@ -12,14 +12,14 @@ import { parseExactly } from './read-path.ts'
 import type { UsageMap } from './usage-map.ts'
 
 export type Document = {
-  /** The line of a text file, the number of the row or element (from 1) in any other. */
+  /** Line of a text file; otherwise number of the row or element, from 1. */
   readonly row: number
   readonly value: unknown
 }
 
 /**
- * The documents of a file, in its order.
- * @throws DataError that names the file and the line which cannot be read.
+ * The documents of a file, in order.
+ * @throws DataError with the file and the unreadable line.
  */
 export async function* readDocuments(
   connection: DuckDBConnection,
@@ -38,7 +38,7 @@ export async function* readDocuments(
   }
 }
 
-/** One JSON document a line. Node's readline would also end lines at U+2028, which JSON may hold. */
+/** One JSON document per line. Node's readline would also split at U+2028, which JSON may contain. */
 async function* jsonLines({ file }: Input): AsyncGenerator<Document> {
   let row = 0
   let rest = ''
@@ -61,7 +61,7 @@ function* documentOf(name: string, row: number, line: string): Generator<Documen
     yield { row, value: parseExactly(content) }
   } catch (error) {
     throw new DataError(
-      `${name}: line ${row} is no JSON: ${messageOf(error)}. Nothing of the file is imported`,
+      `${name}: line ${row} is not JSON: ${messageOf(error)}. Nothing of the file is imported`,
       {
         cause: error,
       },
@@ -98,7 +98,7 @@ function requireDistinct(name: string, header: readonly string[]): string[] {
     names.slice(0, index).some((earlier) => earlier.toLowerCase() === column.toLowerCase()),
   )
   if (twice === undefined) return names
-  throw new DataError(`${name} names the column "${twice}" twice. Take one of them out`)
+  throw new DataError(`${name} names the column "${twice}" twice. Remove one of them`)
 }
 
 async function* parquetRows(connection: DuckDBConnection, { file }: Input): AsyncGenerator<Document> {
@@ -114,9 +114,9 @@ async function* parquetRows(connection: DuckDBConnection, { file }: Input): Asyn
   }
 }
 
-/** The columns of an Arrow file in which the paths of a map begin. */
+/** The columns of an Arrow file at which a map's paths begin. */
 async function* arrowRows({ file }: Input, { columns }: UsageMap): AsyncGenerator<Document> {
-  // Whoever reads no such file does not wait for the library to load.
+  // Loads the library only for Arrow files.
   const { readArrow } = await import('../formats/arrow-file.ts')
   const paths = Object.values(columns)
     .flat()

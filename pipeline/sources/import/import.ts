@@ -1,4 +1,4 @@
-/** Sorts usage files into the folders of their days, value by value as it is: the next run judges the values. */
+/** Sorts usage files into the folders of their days, values unchanged: the next run validates them. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, globSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField } from './usage-fields.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** Digits of a file's SHA-256 in the names of its parts: the same file twice is there once. */
+/** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
 const HASH_DIGITS = 16
 
 const unplacedRow = z.object({
@@ -34,35 +34,35 @@ const dayRow = z.object({
   requests: z.string(),
   prompt_tokens: z.string(),
   completion_tokens: z.string(),
-  /** Those of rows that name no app. */
+  /** Tokens of rows without an app. */
   tokens_without_app: z.string(),
   rows_without_id: countSchema,
 })
 
-/** The rows of an import that lie on one day. Sums as text, since they may pass 2^53. */
+/** One day of an import. Sums are text, since they may exceed 2^53. */
 export type ImportedPart = z.infer<typeof dayRow> & {
   /** Path below raw/. */
   readonly name: string
-  /** They were imported before. */
+  /** Whether they were imported before. */
   readonly known: boolean
-  /** Another file of the day has usage, so that rows without request_id may count twice. */
+  /** Whether another file of the day has usage, so that rows without request_id may count twice. */
   readonly may_double: boolean
 }
 
 export type ImportOptions = {
   readonly rawFolder: string
   readonly dryRun: boolean
-  /** How the files are read; without a map they have the columns of raw usage. */
+  /** How to read the files; without a map they have the columns of raw usage. */
   readonly map?: UsageMap | undefined
-  /** Whose usage it is: what this source brought before for the same days is replaced. */
+  /** Name of the source: its earlier usage of the same days is replaced. */
   readonly source?: string | undefined
 }
 
 /**
- * Writes the rows of the files as one Parquet file per UTC day below `rawFolder`, unless they are there already; an import
- * that was interrupted is brought to its end by another. The rows stay in the table `staged`.
+ * Writes the rows of the files as one Parquet file per UTC day below `rawFolder`, unless it exists; repeating an interrupted
+ * import completes it. The rows stay in the table `staged`.
  * @param connection to any DuckDB with the macros of load/values.sql.
- * @throws DataError when a file cannot be read, or a row has no day to go to; nothing is written then.
+ * @throws DataError if a file cannot be read or a row has no valid day; then nothing is written.
  */
 export async function importFiles(
   connection: DuckDBConnection,
@@ -79,7 +79,7 @@ export async function importFiles(
   return { parts, left_out }
 }
 
-/** All of a source is one file a day. Without a source, the content of a file decides. */
+/** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
 async function nameOfParts(inputs: readonly Input[], { source }: ImportOptions): Promise<string> {
   if (source !== undefined) return `source-${source}.parquet`
   const hash = createHash('sha256')
@@ -93,8 +93,8 @@ async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
   const { rows, file, first_row, reason } = await readRow(connection, 'import.sql#unplaced', unplacedRow)
   if (rows === 0) return
   throw new DataError(
-    `${file}: ${pluralize(rows, 'row')} without a day to go to, the first is row ${first_row}: ${reason}. ` +
-      'Nothing of the file is imported; correct these rows or take them out',
+    `${file}: ${pluralize(rows, 'row')} without a valid day, the first is row ${first_row}: ${reason}. ` +
+      'Nothing of the file is imported; correct or remove these rows',
   )
 }
 
@@ -108,7 +108,7 @@ async function importDay(
   const target = join(rawFolder, name)
   const exists = existsSync(target)
   const may_double = source === undefined && !exists && hasOtherFiles(dirname(target), fileName)
-  // The same bytes without a map are the same rows.
+  // Without a map, the same bytes give the same rows.
   const isSame = source === undefined && map === undefined
   if (exists && isSame) return { ...day, name, known: true, may_double }
   const columns = columnsOf(map, await presentColumns(connection))
@@ -127,7 +127,7 @@ async function presentColumns(connection: DuckDBConnection): Promise<z.infer<typ
   return await readRow(connection, 'import.sql#present', presentRow)
 }
 
-/** Rows name their app in one of two columns; one that nobody fills would make them rows without an app. */
+/** Rows name their app in one of two columns; an empty column app would mark all rows as without an app. */
 function columnsOf(map: UsageMap | undefined, present: z.infer<typeof presentRow>): UsageField[] {
   const hasApp = map === undefined ? present.has_app : map.columns.app !== undefined
   const hasId = map === undefined ? present.has_id || !hasApp : map.columns.app_id !== undefined
@@ -137,9 +137,9 @@ function columnsOf(map: UsageMap | undefined, present: z.infer<typeof presentRow
 type Part = { readonly target: string; readonly day: string; readonly columns: readonly UsageField[] }
 
 /**
- * Writes under a name that is passed over until the file is whole, and that another import of the same file does not
- * share. USE_TMP_FILE would give it a name that is not passed over.
- * @returns whether the same file was there already.
+ * Writes under a temporary name that readers skip and no other import shares. DuckDB's USE_TMP_FILE would use a name that
+ * readers do not skip.
+ * @returns whether the same file existed.
  */
 async function writePart(connection: DuckDBConnection, { target, day, columns }: Part): Promise<boolean> {
   const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
@@ -159,7 +159,7 @@ async function writePart(connection: DuckDBConnection, { target, day, columns }:
   })
 }
 
-/** The same file may have other days when it is read by another map. */
+/** Another map may give the same file other days. */
 function removeOtherDays(rawFolder: string, fileName: string, parts: readonly ImportedPart[]): void {
   const names = parts.map(({ name }) => name)
   for (const name of globSync(join('usage', 'date=*', fileName), { cwd: rawFolder })) {

@@ -1,4 +1,4 @@
-/** The files that an import is given: their format and compression, by their content where the name does not say. */
+/** The files of an import: finds their format and compression from name or content. */
 import { createReadStream, globSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -9,16 +9,16 @@ import { DataError } from '../../errors.ts'
 import { formatNamed, isPassedOver } from '../drop-folder.ts'
 import type { Compression, Format, RawFile } from '../drop-folder.ts'
 
-/** What `--format` may say. */
+/** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
 
 export type Input = {
   readonly file: RawFile
-  /** JSON that is one document, such as a list over several lines, instead of one object a line. */
+  /** One JSON document, such as a list over several lines, instead of one object per line. */
   readonly isWholeJson: boolean
 }
 
-/** Bytes from which the content is told. */
+/** Bytes read to recognise the content. */
 const HEAD_BYTES = 65_536
 
 const MAGIC = {
@@ -29,7 +29,7 @@ const MAGIC = {
   arrowStream: Buffer.from('ffffffff', 'hex'),
 } as const
 
-/** The files that the arguments name: themselves, and all files in folders among them, in the order of their names. */
+/** The files of the arguments, and all files in their folders, by name. */
 export function filesNamed(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path]
@@ -47,18 +47,18 @@ export function filesNamed(paths: readonly string[]): string[] {
 }
 
 /**
- * Looks at a file.
- * @param name how messages call it.
- * @param format what `--format` says; otherwise the ending of the name tells, or the content.
- * @throws DataError when there is no such file.
+ * Inspects a file.
+ * @param name the file's name in messages.
+ * @param format value of `--format`; default: by the ending of the name, otherwise by content.
+ * @throws DataError if there is no such file.
  */
 export async function inspectInput(
   path: string,
   { name = basename(path), format }: { readonly name?: string; readonly format?: Format | undefined } = {},
 ): Promise<Input> {
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (facts === undefined) throw new DataError(`${name} does not exist (any more)`)
-  if (!facts.isFile()) throw new DataError(`${name} is no file that can be read`)
+  if (facts === undefined) throw new DataError(`${name} does not exist`)
+  if (!facts.isFile()) throw new DataError(`${name} is not a readable file`)
   const compression = compressionOf(await firstBytes(path))
   const head = await headOf(path, compression)
   const found = format ?? formatNamed(name) ?? formatOf(head)
@@ -98,7 +98,7 @@ async function headOf(path: string, compression: Compression): Promise<Buffer> {
       if (length >= HEAD_BYTES) break
     }
   } catch {
-    // What cannot be read is told of by who reads it.
+    // A read error is reported by the reader.
   }
   return Buffer.concat(parts).subarray(0, HEAD_BYTES)
 }
@@ -118,7 +118,7 @@ function startsWith(bytes: Buffer, magic: Buffer): boolean {
   return bytes.subarray(0, magic.length).equals(magic)
 }
 
-/** A list, or an object that goes on in the next line. */
+/** A list, or an object that continues in the next line. */
 function isWholeJson(head: string): boolean {
   const text = head.replace(/^\uFEFF/, '').trimStart()
   const [line = '', ...others] = text.split('\n').filter((each) => each.trim() !== '')
@@ -128,7 +128,7 @@ function isWholeJson(head: string): boolean {
     JSON.parse(line)
     return false
   } catch {
-    // One broken line among lines is no document.
+    // One broken line among lines does not make a document.
     return !/^\s*\{/.test(others[0] ?? '')
   }
 }

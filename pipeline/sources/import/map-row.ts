@@ -1,10 +1,10 @@
-/** Makes rows of usage from the rows of an export, by a map. */
+/** Maps rows of an export to rows of usage. */
 import { readPath } from './read-path.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField, UsageRow } from './usage-fields.ts'
 import type { ColumnSource, Condition, Read, TimeUnit, UsageMap } from './usage-map.ts'
 
-/** How many of a unit make a second. */
+/** Units per second. */
 const PER_SECOND: Record<TimeUnit, bigint> = {
   s: 1n,
   ms: 1000n,
@@ -14,7 +14,7 @@ const PER_SECOND: Record<TimeUnit, bigint> = {
 
 const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 
-/** The usage that a row of an export stands for; undefined for a row that is no generation. */
+/** The usage of an exported row; undefined if the row is not a generation. */
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   const read: Read = (path) => readPath(row, path)
   if (holdsAny(map.leaveOut, read)) return undefined
@@ -23,7 +23,7 @@ export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   return holdsAny(map.failed, read) ? failureOf(timed) : timed
 }
 
-/** A request that nobody served ranks nobody. Of its tokens counts what the file says; parts of them say nothing more. */
+/** A request that no provider served counts 0 requests. Tokens count as the file states them, without their parts. */
 function failureOf(usage: UsageRow): UsageRow {
   const { prompt_tokens: prompt = null, completion_tokens: completion = null } = usage
   const isKnown = prompt !== null || completion !== null
@@ -37,7 +37,7 @@ function failureOf(usage: UsageRow): UsageRow {
   }
 }
 
-/** A row of usage with the values that `value` gives for its columns. */
+/** A row of usage with the result of `value` for each column. */
 function usageOf(value: (field: UsageField) => string | null): UsageRow {
   const usage: Partial<Record<UsageField, string | null>> = {}
   for (const field of USAGE_FIELDS) usage[field] = value(field)
@@ -58,7 +58,7 @@ function holdsAny(conditions: readonly Condition[] | undefined, read: Read): boo
   return conditions?.some((condition) => holds(condition, read)) === true
 }
 
-/** A value that is missing is neither one of the texts nor another one. */
+/** A missing value is neither one of the texts nor another one. */
 function holds(condition: Condition, read: Read): boolean {
   if ('missing' in condition) return condition.missing.every((path) => read(path) === null)
   const value = read(condition.path)?.trim().toLowerCase()
@@ -66,7 +66,7 @@ function holds(condition: Condition, read: Read): boolean {
   return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
 }
 
-/** A number of units since 1970 as ISO 8601, to the last digit that is not zero; any other text as it is. */
+/** A number of units since 1970 as ISO 8601, without trailing zeros; any other text unchanged. */
 function timeOf(text: string | null | undefined, unit: TimeUnit): string | null {
   const [, whole, fraction = ''] = WHOLE_OR_DECIMAL.exec(text ?? '') ?? []
   if (whole === undefined) return text ?? null

@@ -1,4 +1,4 @@
-/** The producers that `import --from` knows, by name. */
+/** The producers of `import --from`, by name. */
 import { cloudflare } from './maps/cloudflare.ts'
 import { helicone } from './maps/helicone.ts'
 import { langfuse } from './maps/langfuse.ts'

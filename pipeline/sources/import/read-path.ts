@@ -1,11 +1,11 @@
 /**
- * Finds values in rows of JSON by paths such as `metadata.user_api_key_alias`. Keys may have points themselves; capitals
- * count only where two keys differ by nothing else. A text that holds JSON is entered like an object, and so is a list of
- * OpenTelemetry attributes, `[{ "key": …, "value": { "stringValue": … } }]`.
+ * Finds values in JSON rows by paths such as `metadata.user_api_key_alias`. Keys may contain points; capitals count only if
+ * two keys differ in nothing else. A text that holds JSON is searched like an object, and so is a list of OpenTelemetry
+ * attributes, `[{ "key": …, "value": { "stringValue": … } }]`.
  */
 import { isRecord } from './usage-map.ts'
 
-/** The value at a path as text: null for a missing, null or empty one, JSON for an object or a list. */
+/** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */
 export function readPath(row: unknown, path: string): string | null {
   return textOf(find(row, path.split('.')))
 }
@@ -14,7 +14,7 @@ function find(value: unknown, keys: readonly string[]): unknown {
   if (keys.length === 0) return value
   const children = childrenOf(value)
   if (children === undefined) return undefined
-  // The longest key first: attributes have names such as gen_ai.usage.input_tokens.
+  // The longest key first, for attributes such as gen_ai.usage.input_tokens.
   for (let length = keys.length; length > 0; length -= 1) {
     const child = childNamed(children, keys.slice(0, length).join('.'))
     const found = child === undefined ? undefined : find(child, keys.slice(length))
@@ -36,7 +36,7 @@ function childrenOf(value: unknown): Readonly<Record<string, unknown>> | undefin
   return isRecord(entered) ? entered : undefined
 }
 
-/** The value of a text that holds JSON, perhaps JSON of a text that does, or with its quotes doubled as in CSV. */
+/** Parses a text that holds JSON, also nested JSON text, or JSON with doubled quotes as in CSV. */
 function parseNested(text: string): unknown {
   if (!/^\s*["[{]/.test(text)) return undefined
   for (const form of [text, text.replaceAll('""', '"')]) {
@@ -54,12 +54,12 @@ function tryToParse(text: string): unknown {
   }
 }
 
-/** The text of a value that JSON.parse passes to its reviver beside it; the types of the language lack it. */
+/** The source text that JSON.parse passes to its reviver; TypeScript's types lack it. */
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
 const keepDigits: Reviver = (_key, value, context) => (typeof value === 'number' ? context?.source : value)
 
-/** JSON whose numbers keep their digits, as text. */
+/** Parses JSON with numbers as text, so that they keep their digits. */
 export function parseExactly(text: string): unknown {
   return JSON.parse(text, keepDigits)
 }

@@ -1,4 +1,4 @@
-/** Brings the rows of imported files into the table `staged`, as they are or by a map. */
+/** Stages the rows of imported files in the table `staged`, unchanged or mapped. */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { DataError } from '../../errors.ts'
 import { withAppender } from '../../duckdb/appender.ts'
@@ -14,19 +14,19 @@ import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageRow } from './usage-fields.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** What is carried over: what the pipeline reads, and what operators like to have beside it. */
+/** Columns that an import copies: those of the pipeline, and some for operators. */
 const IMPORTED_COLUMNS: Columns = {
   ...USAGE_COLUMNS,
   descriptive: [...USAGE_COLUMNS.descriptive, 'account_id'],
 }
 
-/** Raw usage whose JSON is one document has the names of its columns. */
+/** Without a map, a JSON document has the columns of raw usage. */
 const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }
 
 /**
- * Makes the table `staged` and fills it.
- * @returns how many rows are no generations by the map.
- * @throws DataError that names the file which cannot be read.
+ * Creates the table `staged` and fills it.
+ * @returns how many rows are not generations, according to the map.
+ * @throws DataError with the file that cannot be read.
  */
 export async function stageInputs(
   connection: DuckDBConnection,
@@ -63,13 +63,13 @@ async function stageMapped(connection: DuckDBConnection, input: Input, map: Usag
   return leftOut
 }
 
-/** The likeliest reason is that the file comes from another producer. */
+/** The likely reason is a file of another producer. */
 function withoutTime(place: string, row: unknown, map: UsageMap): DataError {
   const paths = [map.columns.ts].flat().filter((path) => typeof path === 'string')
   const keys = isRecord(row) ? Object.keys(row).join(', ') : 'none'
   return new DataError(
     `${place} has no time: expected it under ${paths.join(' or ')}; the keys there are ${keys}. ` +
-      'Nothing of the file is imported; give the map that fits it with --from or --map',
+      'Nothing of the file is imported; give the right map with --from or --map',
   )
 }
 

@@ -1,4 +1,4 @@
-/** What an import tells of its rows beside their days. */
+/** Summary of an import beside its days. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { execute, readRows } from '../../duckdb/statements.ts'
@@ -14,13 +14,13 @@ const appRow = z.object({ app: z.string() })
 const textRow = z.object({ text: z.string() })
 
 export type Summary = {
-  /** The apps that the registry does not have yet, by the first text that names each. */
+  /** The apps that the registry lacks, by the first text that names each. */
   readonly new_apps: readonly string[]
-  /** The first rows as they were understood, in a dry run. */
+  /** The first rows, decoded, in a dry run. */
   readonly first_rows: readonly UsageRow[]
 }
 
-/** Reads it from the table `staged`, which the registry takes the place of. */
+/** Computes the summary from the table `staged`, and then replaces that table by the registry. */
 export async function readSummary(
   connection: DuckDBConnection,
   { dryRun, rawFolder }: ImportOptions,
@@ -32,7 +32,7 @@ export async function readSummary(
   return { new_apps, first_rows: rows.map(withoutNulls) }
 }
 
-/** Those that the registry does not have; all where it cannot be read, which the next run will say. */
+/** Apps that the registry lacks; all if the registry cannot be read, which the next run reports. */
 async function newAmong(
   connection: DuckDBConnection,
   texts: readonly string[],

@@ -1,4 +1,4 @@
-/** The columns of raw usage that an import carries over (CONTRACT 7). */
+/** The columns of raw usage that an import copies (CONTRACT 7). */
 export const USAGE_FIELDS = [
   'ts',
   'app_id',
@@ -15,5 +15,5 @@ export const USAGE_FIELDS = [
 ] as const
 export type UsageField = (typeof USAGE_FIELDS)[number]
 
-/** A row of usage as text; null, or without the column, where a value is missing. */
+/** A row of usage as text; null or absent if a value is missing. */
 export type UsageRow = Readonly<Partial<Record<UsageField, string | null>>>

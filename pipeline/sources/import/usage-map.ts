@@ -1,4 +1,4 @@
-/** How the export of a producer becomes rows of raw usage: a map says where each column is found. */
+/** Maps from a producer's export to rows of raw usage: a map states where each column is found. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../contract/program.ts'
@@ -6,31 +6,31 @@ import { messageOf } from '../../errors.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField } from './usage-fields.ts'
 
-/** Gives the value at a path of a row, as text; null where there is none. See read-path.ts for the form of paths. */
+/** Returns the value at a path of a row as text; null if there is none. read-path.ts has the form of paths. */
 export type Read = (path: string) => string | null
 
-/** Where a column is found: at a path, at the first of several paths that has a value, or as a function says. */
+/** Place of a column: a path, the first of several paths with a value, or a function. */
 export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
 
-/** What a row must be like: the value at a path is one of these texts, or another one, or is missing at all paths. */
+/** Condition on a row: the value at a path is, or is not, one of these texts, or is missing at all paths. */
 export type Condition =
   | { readonly path: string; readonly is: readonly string[] }
   | { readonly path: string; readonly not: readonly string[] }
   | { readonly missing: readonly string[] }
 
-/** What numbers in the column of the time count, from 1970 on. */
+/** Units of numbers in the column of the time, from 1970 on. */
 const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
 export type TimeUnit = (typeof TIME_UNITS)[number]
 
 export type UsageMap = {
   readonly columns: Readonly<Partial<Record<UsageField, ColumnSource>>>
-  /** Set where the time is a number. */
+  /** Set if the time is a number. */
   readonly unit?: TimeUnit
-  /** The rows that a document holds; without it each document is one. */
+  /** Splits a document into rows; by default a document is one row. */
   readonly rows?: (document: unknown) => Iterable<unknown>
-  /** Rows for which one of these holds are no generations, and are left out. */
+  /** Rows that meet one of these are not generations, and are left out. */
   readonly leaveOut?: readonly Condition[]
-  /** Rows for which one of these holds are failures: they count 0 requests. */
+  /** Rows that meet one of these are failures and count 0 requests. */
   readonly failed?: readonly Condition[]
 }
 
@@ -53,9 +53,9 @@ const mapFileSchema = z.strictObject({
 const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
 
 /**
- * Reads what `--map` is given: the name of a JSON file, or pairs such as `ts=created_at,app=metadata.app`, where the path
- * of `ts` may end in the unit of its numbers, `ts=time:ms`.
- * @throws UsageError that says what is wrong.
+ * Reads the value of `--map`: the name of a JSON file, or pairs such as `ts=created_at,app=metadata.app`. The path of `ts`
+ * may end in the unit of its numbers, `ts=time:ms`.
+ * @throws UsageError with the fault.
  */
 export function readMap(text: string): UsageMap {
   return text.includes('=') ? readPairs(text) : readMapFile(text)
@@ -114,14 +114,13 @@ function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
   }
 }
 
-/** Whether a value of JSON is an object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**
- * A map whose columns stand before those of another one.
- * @throws UsageError when a column without which no row counts is in neither.
+ * Merges two maps; the columns of the first take precedence.
+ * @throws UsageError if a required column is in neither.
  */
 export function mergeMaps(first: UsageMap, second: UsageMap | undefined): UsageMap {
   const map = { ...second, ...first, columns: { ...second?.columns, ...first.columns } }
@@ -129,8 +128,8 @@ export function mergeMaps(first: UsageMap, second: UsageMap | undefined): UsageM
     (field) => map.columns[field] === undefined,
   )
   if (map.columns.app === undefined && map.columns.app_id === undefined) {
-    throw new UsageError('The map names neither app nor app_id: say where the name of the app is found')
+    throw new UsageError('The map names neither app nor app_id: state the path of the app name')
   }
-  if (missing.length > 0) throw new UsageError(`The map does not say where ${missing.join(', ')} is found`)
+  if (missing.length > 0) throw new UsageError(`The map has no path for ${missing.join(', ')}`)
   return map
 }

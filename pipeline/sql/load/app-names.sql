@@ -1,4 +1,4 @@
--- Keeps the apps that rows name. The first text names an app for good.
+-- Stores the apps that rows name. The first text that names an app stays its name.
 INSERT INTO app_names
 SELECT n.app_id, n.identity, n.app_name
 FROM named_apps AS n

@@ -1,5 +1,5 @@
--- Lines of the pass that the reader could not split into columns, as rejected rows. A quote swallows the lines after it
--- into one, so the line breaks inside are counted: lost lines must not hide behind a single reject.
+-- Lines that the reader could not split into columns, as rejected rows. An unclosed quote swallows the lines after it, so the
+-- line breaks inside are counted: one reject must not hide lost lines.
 INSERT INTO staged (file, row, lines, fault, payload)
 WITH broken AS (
   SELECT
@@ -23,9 +23,9 @@ SELECT
   b.bytes
 FROM broken AS b;
 
--- The rows that could be read were numbered as if the broken lines were not there; this makes `row` the line in the file.
--- The k-th row stands behind every broken line that had fewer than k rows before it. (Blank lines of a CSV file are passed
--- over by the reader and not counted.)
+-- The reader numbered the other rows without the broken lines; this corrects `row` to the line in the file. The k-th row
+-- comes after every broken line with fewer than k rows before it. (The reader skips blank lines of a CSV file without
+-- counting them.)
 WITH broken AS (
   SELECT
     s.file,

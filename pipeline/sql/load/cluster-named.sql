@@ -1,4 +1,4 @@
--- An app that rows name in several spellings has several counts of a day on the cluster: here it gets one.
+-- The cluster counts each spelling of an app's name separately; this adds the counts up.
 CREATE OR REPLACE TEMP MACRO by_app(counts) AS TABLE
 SELECT
   c.day,

@@ -1,5 +1,5 @@
--- Empty tables for counts that a cluster makes, in the shapes of count.sql and validated.sql. Of the rows that repeat a
--- request_id, all but the one that counts are duplicates.
+-- Empty tables for the counts of a cluster, with the columns of count.sql and validated.sql. Duplicates are all rows of a
+-- repeated request_id except the one that counts.
 CREATE OR REPLACE TEMP TABLE counted (
   day DATE NOT NULL,
   app_id BIGINT,
@@ -15,7 +15,7 @@ CREATE OR REPLACE TEMP TABLE counted (
 CREATE OR REPLACE TEMP TABLE repeated AS FROM counted LIMIT 0;
 CREATE OR REPLACE TEMP TABLE winners AS FROM counted LIMIT 0;
 CREATE OR REPLACE TEMP TABLE conflicting (day DATE NOT NULL, rows BIGINT NOT NULL);
--- The cluster tells of a whole day how many rows are in conflict.
+-- The cluster reports conflicts only as a number per day.
 CREATE OR REPLACE TEMP VIEW duplicates AS
 SELECT
   r.day,

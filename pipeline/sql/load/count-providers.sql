@@ -1,5 +1,5 @@
--- Counts the view `validated` once more by day and provider, repeated rows taken off: the requests that were served, those
--- of them whose tokens are unknown, and the rows of requests that nobody served. A provider decides nothing else.
+-- Counts the view `validated` by day and provider, without duplicates: served requests, served requests with unknown tokens,
+-- and rows of requests that no provider served.
 INSERT INTO provider_counts
 WITH rows AS (
   SELECT v.day, v.provider, v.requests, v.prompt_tokens IS NULL AS unknown, 1 AS times

@@ -1,5 +1,5 @@
--- Counts the view `incoming` by app and model where it holds one day and every row is known to be valid. A text takes twice
--- the place of its hash, and most of the time goes into fetching places. `models` has the text of each hash.
+-- Counts the view `incoming` by app and model, for one day with valid rows only. A text takes twice the space of its hash, and
+-- most of the time is spent on memory access. `models` has the text of each hash.
 CREATE OR REPLACE TEMP TABLE counted AS
 WITH usage AS (
   SELECT

@@ -1,6 +1,5 @@
--- Counts the view `incoming` by app where it holds one day, every row is known to be valid, and none names a model or a
--- part of its tokens: nothing but the figures is read, and where each row is one request, none is added up. `valid_rows` is
--- how many rows there are.
+-- Counts the view `incoming` by app, for one day with valid rows only and without models or parts of tokens. It reads only
+-- the figures, and adds no requests up if each row is one. `valid_rows` is the number of rows.
 
 SET perfect_ht_threshold = array_bits(getvariable('valid_rows'));
 

@@ -1,4 +1,4 @@
--- Counts the view `validated` by day, app and model in one pass; app_id NULL gathers the rejected rows of a day.
+-- Counts the view `validated` by day, app and model in one pass; app_id NULL holds a day's rejected rows.
 CREATE OR REPLACE TEMP TABLE counted AS
 WITH rows AS (
   SELECT v.*, v.violation IS NULL AS valid

@@ -1,7 +1,7 @@
--- Do the footers of these Parquet files, all of one day, prove every row valid? Each column chunk states its least and
--- greatest value and its nulls. The rules ask each value to lie between two bounds: where both a row of the least values
--- and one of the greatest are valid, and nothing is null, all rows are. Beside that: how many rows there are, and whether
--- no sum of them can be beyond the integers that a DOUBLE holds exactly.
+-- Whether the footers of these Parquet files, all of one day, prove every row valid. Each column chunk states its minimum,
+-- maximum and nulls, and each rule is a range: if a row of all minima and a row of all maxima are valid, and nothing is null,
+-- all rows are valid. Also counts the rows, and checks that no sum of them exceeds the integers that a DOUBLE holds
+-- exactly.
 WITH chunks AS (
   SELECT
     lower(trim(c.path_in_schema)) AS name,

@@ -1,4 +1,4 @@
--- Rows that name their app get its id; a text that names none stands for none.
+-- Rows that name their app get its id; a text that identifies no app counts as app 0.
 CREATE OR REPLACE TEMP VIEW incoming AS
 SELECT
   i.* REPLACE (CASE WHEN i.app IS NULL THEN i.app_id ELSE coalesce(n.app_id, 0) END AS app_id)

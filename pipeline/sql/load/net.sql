@@ -1,4 +1,4 @@
--- Takes the duplicates off what was counted, and adds each day up. On most days there are none, and no count is written.
+-- Subtracts duplicates from the counts, and adds each day up. Most days have none, and then no count is written.
 UPDATE counted AS c
 SET
   rows = c.rows - d.rows,

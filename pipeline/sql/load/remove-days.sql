@@ -1,4 +1,4 @@
--- Removes the figures of the days in the list `days`. The bounds let the reader pass over the history around them.
+-- Removes the figures of the days in the list `days`. The bounds let the reader skip the history around them.
 DELETE FROM usage_daily
 WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days'))
   AND list_contains(getvariable('days'), day);

@@ -1,5 +1,5 @@
--- A day of an app may hold more than 2^63 tokens. Such a day changes the type for good: rare, and exact. BIGINT is the
--- rule, since a HUGEINT column is read a hundred times slower.
+-- A day of an app may exceed 2^63 tokens. Such a day changes the type for good. BIGINT is the default, since a HUGEINT column
+-- is read far more slowly.
 ALTER TABLE usage_daily ALTER prompt_tokens TYPE HUGEINT;
 ALTER TABLE usage_daily ALTER completion_tokens TYPE HUGEINT;
 ALTER TABLE usage_by_model ALTER prompt_tokens TYPE HUGEINT;

@@ -1,5 +1,5 @@
--- The rows of the view `incoming` with their violation, and the rejected rows for the quarantine: views, so that nothing
--- is computed that nobody asks for.
+-- The rows of the view `incoming` with their violation, and the rejected rows for the quarantine: views, so that unused
+-- columns are not computed.
 CREATE OR REPLACE TEMP VIEW validated AS
 SELECT
   i.*,
@@ -11,11 +11,10 @@ SELECT v.day, v.file, v.row, v.violation AS reason, v.payload, v.lines AS rows
 FROM validated AS v
 WHERE v.violation IS NOT NULL;
 
--- Rows that repeat a request_id of the same day: one of them counts, by its precedence; the others are to be taken off the
--- counts of their app and model. On most days there are none, and what follows the first step costs nothing.
+-- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
+-- their app and model. Most days have none, and then only the first step costs time.
 
--- Ids of which 48 bits of the hash repeat: sorted, equal ones are neighbours. More bits would make the sorter's keys twice
--- as long.
+-- Ids with a repeated 48-bit hash: after sorting, equal ones are neighbours. More bits would double the sort keys.
 CREATE OR REPLACE TEMP TABLE hash_collisions AS
 WITH hashes AS (
   SELECT id_high(i.request_id) AS high, id_low(i.request_id) AS low
@@ -31,7 +30,7 @@ SELECT DISTINCT n.high, n.low
 FROM neighbours AS n
 WHERE n.high = n.high_above AND n.low = n.low_above;
 
--- Of these, the ids that repeat themselves: other columns need not be read for it.
+-- Ids among them that truly repeat; this reads no other columns.
 CREATE OR REPLACE TEMP TABLE repeated_ids AS
 SELECT i.day, i.request_id
 FROM incoming AS i
@@ -59,8 +58,7 @@ placed AS (
     ) AS place
   FROM repeated AS r
 ),
--- A request that is delivered again says the same; a row that differs in app or tokens is in conflict with the one that
--- counts.
+-- A redelivered request has the same values; a row with another app or other tokens conflicts with the row that counts.
 compared AS (
   SELECT
     p.*,

@@ -231,7 +231,7 @@ it('a footer that lies about its ids fails the day, and says so', async () => {
   }
   writeFileSync(file, bytes)
   await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-    /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file anew/,
+    /usage\/date=2026-01-05\/0\.parquet: a footer states .* Write the file again/,
   )
 })
 

@@ -57,10 +57,10 @@ it.each([
   ['a named pipe', (path: string) => execFileSync('mkfifo', [path])],
 ])('refuses %s with the name of a file', (_kind, make) => {
   make(join(day, 'b.csv'))
-  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv is no file that can be read')
+  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv is not a readable file')
 })
 
 it('names a link that leads nowhere', () => {
   symlinkSync(join(day, 'gone'), join(day, 'b.csv'))
-  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv does not exist (any more)')
+  expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv does not exist')
 })

@@ -490,13 +490,13 @@ describe('the run is refused for', () => {
       name: `text that is not compressed in .${ending}`,
       ending,
       content: jsonRow,
-      message: /What it begins with is not compressed as its name says: rename the file, or compress it/,
+      message: /It does not begin with the compression of its name: rename the file, or compress it/,
     })),
     {
       name: 'bytes behind a .zst that are not compressed',
       ending: 'ndjson.zst',
       content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), Buffer.from(jsonRow(day))]),
-      message: /what stands behind byte \d+ is not compressed/,
+      message: /the bytes after byte \d+ are not compressed/,
     },
   ]
   let message = ''

@@ -1,11 +1,9 @@
 /**
  * Cloudflare AI Gateway: its logs by Logpush or by the API, as NDJSON. The dataset is described in
  * https://developers.cloudflare.com/ai-gateway/observability/logging/logpush/ and
- * https://developers.cloudflare.com/api/resources/ai_gateway/subresources/logs/. An app is what the requests say in their
- * metadata, under `app`.
+ * https://developers.cloudflare.com/api/resources/ai_gateway/subresources/logs/. The app is `app` in the requests' metadata.
  *
- * Tokens: `tokens_in` and `tokens_out` as the log has them, which tells no parts. A reply from the gateway's cache
- * counts as the log has it, too.
+ * Tokens: `tokens_in` and `tokens_out` of the log, which has no parts. Replies from the gateway's cache count too.
  */
 import type { UsageMap } from '../usage-map.ts'
 

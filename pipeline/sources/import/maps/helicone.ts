@@ -1,14 +1,14 @@
 /**
- * Helicone: requests as its export tool (`npx @helicone/export`) or its API gives them, JSONL, JSON or CSV.
+ * Helicone: requests from its export tool (`npx @helicone/export`) or its API, JSONL, JSON or CSV.
  * https://docs.helicone.ai/tools/export and https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse describe
- * the fields. An app is the property `App` of the requests (header Helicone-Property-App), else their referrer.
+ * the fields. The app is the property `App` of the requests (header Helicone-Property-App), else their referrer.
  *
- * Tokens: `prompt_tokens` and `completion_tokens` as Helicone has them. What a provider read from its cache
- * (`prompt_cache_read_tokens`) is kept beside them, whether or not `prompt_tokens` holds it.
+ * Tokens: `prompt_tokens` and `completion_tokens` of Helicone. Tokens read from the provider's cache
+ * (`prompt_cache_read_tokens`) are kept beside them, whether or not `prompt_tokens` includes them.
  */
 import type { UsageMap } from '../usage-map.ts'
 
-/** Names under which people set the property. */
+/** Common names of the property. */
 const PROPERTIES = ['app', 'appname', 'app_name', 'application']
 
 export const helicone: UsageMap = {
@@ -32,7 +32,7 @@ export const helicone: UsageMap = {
   failed: [{ path: 'response_status', not: ['200', '201', '202'] }],
 }
 
-/** A reply of the API, as it is. */
+/** A reply of the API. */
 function isPage(document: unknown): document is { readonly data: readonly unknown[] } {
   return (
     typeof document === 'object' && document !== null && 'data' in document && Array.isArray(document.data)

@@ -1,10 +1,10 @@
 /**
  * Langfuse: observations of the export to blob storage or of the API, as JSONL, JSON or CSV.
- * https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields describes the fields. An app is
- * `app` of the metadata, else the name of the trace.
+ * https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields describes the fields. The app is
+ * `app` of the metadata, otherwise the name of the trace.
  *
- * Tokens: usage types may stand beside `input` and `output` or be parts of them
- * (https://langfuse.com/docs/model-usage-and-cost): where `total` is the sum of all types they stand beside, and are added;
+ * Tokens: usage types may be additional to `input` and `output` or parts of them
+ * (https://langfuse.com/docs/model-usage-and-cost). If `total` is the sum of all types they are additional and are added;
  * otherwise `input` and `output` are the whole.
  */
 import type { Read, UsageMap } from '../usage-map.ts'
@@ -30,7 +30,7 @@ function inUsage(type: string): string[] {
   return [`usage_details.${type}`, `usageDetails.${type}`]
 }
 
-/** The tokens of one side, `input` or `output`, with the types that stand beside it. */
+/** The tokens of one side, `input` or `output`, with its additional types. */
 function tokensOf(read: Read, side: 'input' | 'output'): string | null {
   const text = read('usage_details') ?? read('usageDetails')
   const own = read(`usage_details.${side}`) ?? read(`usageDetails.${side}`)

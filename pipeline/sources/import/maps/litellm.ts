@@ -1,8 +1,8 @@
 /**
  * LiteLLM proxy: the table LiteLLM_SpendLogs, as CSV or JSON. https://docs.litellm.ai/docs/proxy/spend_logs_deletion and
- * schema.prisma of the project describe its columns. An app is a virtual key, by its alias.
+ * schema.prisma of the project describe its columns. The app is a virtual key, by its alias.
  *
- * Tokens: `prompt_tokens` holds the cached ones and `completion_tokens` the reasoning, as in the API of OpenAI.
+ * Tokens: `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning, as in OpenAI's API.
  */
 import type { UsageMap } from '../usage-map.ts'
 
@@ -26,7 +26,7 @@ export const litellm: UsageMap = {
     {
       path: 'call_type',
       is: ['embedding', 'image_generation', 'image_edit', 'transcription', 'speech', 'moderation', 'rerank']
-        // The form of Python's asyncio, which the proxy calls.
+        // Python's asyncio form of the call, which the proxy uses.
         .flatMap((type) => [type, `a${type}`]),
     },
   ],

@@ -3,7 +3,7 @@
  * reply of https://openrouter.ai/docs/api-reference/get-a-generation describe its columns. A cancelled generation was
  * served in part, and counts.
  *
- * Tokens: `tokens_prompt` holds the cached ones and `tokens_completion` the reasoning.
+ * Tokens: `tokens_prompt` includes the cached ones and `tokens_completion` the reasoning.
  */
 import type { UsageMap } from '../usage-map.ts'
 

@@ -1,11 +1,11 @@
 /**
- * OpenTelemetry: spans in OTLP/JSON, one ExportTraceServiceRequest a line, as the Collector's file exporter writes them, or
+ * OpenTelemetry: spans in OTLP/JSON, one ExportTraceServiceRequest per line (the Collector's file exporter), or
  * one document. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding has the encoding,
- * https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ the attributes. An app is `app` or `app.name` of the
- * span, else the service of the resource.
+ * https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ the attributes. The app is `app` or `app.name` of the
+ * span, otherwise the service of the resource.
  *
- * Tokens: `gen_ai.usage.input_tokens` holds the cached ones and `gen_ai.usage.output_tokens` the reasoning, as the
- * conventions ask for. Spans of agents and tools, which hold the spans of model calls, are left out.
+ * Tokens: by the conventions `gen_ai.usage.input_tokens` includes the cached ones and `gen_ai.usage.output_tokens` the
+ * reasoning. Spans of agents and tools, which contain the spans of model calls, are left out.
  */
 import { isRecord } from '../usage-map.ts'
 import type { UsageMap } from '../usage-map.ts'
@@ -52,7 +52,7 @@ export const otlp: UsageMap = {
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
 }
 
-/** The spans of a document, each with its resource; a document without such a list is a span. */
+/** The spans of a document, each with its resource; a document without such a list is one span. */
 function* spansOf(document: unknown): Iterable<unknown> {
   const resources = listIn(document, 'resourceSpans', 'resource_spans')
   if (resources === undefined) return void (yield document)

@@ -200,9 +200,9 @@ describe('a file that is refused', () => {
       'a.csv',
       `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\nwhenever,1,1,1,a\n`,
       1,
-      'a.csv: 2 rows without a day to go to, the first is row 3: ts "yesterday"',
+      'a.csv: 2 rows without a valid day, the first is row 3: ts "yesterday"',
     ],
-    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 row without a day to go to'],
+    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 1, 'a.csv: 1 row without a valid day'],
     ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 1, 'not a JSON object'],
     [
       'a.ndjson',
@@ -224,7 +224,7 @@ describe('a file that is refused', () => {
 
   it('does not exist, or none is named', async () => {
     const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
-    expect(missing.stderr).toBe('nothing.csv does not exist (any more)\n')
+    expect(missing.stderr).toBe('nothing.csv does not exist\n')
     expect((await runCommand(dataDir, 'import')).stderr).toBe('import takes one or more files\n')
   })
 })

@@ -329,7 +329,7 @@ describe('--map', () => {
   })
 
   it.each([
-    [['--map', 'ts=at,app=x'], 'The map does not say where prompt_tokens, completion_tokens is found'],
+    [['--map', 'ts=at,app=x'], 'The map has no path for prompt_tokens, completion_tokens'],
     [['--map', 'ts=at,prompt_tokens=p,completion_tokens=c'], 'The map names neither app nor app_id'],
     [['--map', 'time=at'], '--map has "time=at": expected COLUMN=PATH'],
     [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
