@@ -4,7 +4,7 @@ import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
 import { fileName } from './tables.ts'
 
-/** CITATION.cff 1.2.0. */
+/** CITATION.cff 1.2.0. Converters prefer an address in `identifiers` to `url`, so the home page is the author's website. */
 export function citationText(description: Description): string {
   const { meta } = description
   return `cff-version: 1.2.0
@@ -14,14 +14,11 @@ title: ${yamlText(`${description.title}, as of ${meta.as_of}`)}
 abstract: ${yamlText(`${description.summary} ${meta.comparability}`)}
 authors:
   - name: ${yamlText(meta.publisher)}
+    website: ${yamlText(description.homepage)}
 license: ${meta.licence}
 version: ${yamlText(description.version)}
 date-released: ${yamlText(meta.as_of.slice(0, 10))}
 url: ${yamlText(description.address)}
-identifiers:
-  - type: url
-    value: ${yamlText(description.homepage)}
-    description: ${yamlText('The home page of the dataset, with the newest snapshot')}
 keywords:
 ${description.keywords.map((keyword) => `  - ${yamlText(keyword)}`).join('\n')}
 `

@@ -35,7 +35,7 @@ function read(name: string): string {
 }
 
 describe('the texts', () => {
-  it('CITATION.cff names the snapshot, every text as a JSON string, which is YAML too', () => {
+  it('CITATION.cff has no address but that of the snapshot for converters to take, every text as a JSON string, which is YAML too', () => {
     const [, abstract = ''] = /^abstract: (".*")$/m.exec(read('CITATION.cff')) ?? []
     expect(JSON.parse(abstract)).toMatch(DESCRIPTION)
     expect(read('CITATION.cff').replace(abstract, '…')).toBe(`cff-version: 1.2.0
@@ -45,14 +45,11 @@ title: "App rankings, as of ${AS_OF}"
 abstract: …
 authors:
   - name: ${JSON.stringify(PUBLISHER)}
+    website: "https://data.example/"
 license: CC-BY-4.0
 version: "1.0.0+20260107T020000Z"
 date-released: "2026-01-07"
 url: "${ADDRESS}"
-identifiers:
-  - type: url
-    value: "https://data.example/"
-    description: "The home page of the dataset, with the newest snapshot"
 keywords:
   - "large language models"
   - "AI apps"
