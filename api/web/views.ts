@@ -8,17 +8,11 @@ import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
 import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'
 import type { Clock, Handler, Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
+import { createBodyCache } from '../http/protocol/body-cache.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
-import {
-  encode,
-  encodedTag,
-  encodingHeader,
-  ENCODINGS,
-  preferredEncoding,
-} from '../http/protocol/encodings.ts'
+import { encodedTag, encodingHeader, ENCODINGS, preferredEncoding } from '../http/protocol/encodings.ts'
 import type { Encoding } from '../http/protocol/encodings.ts'
 import { sendBody } from '../http/respond.ts'
-import { createByteCache } from '../process/byte-cache.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { ageOf, type Age } from './age.ts'
@@ -88,7 +82,7 @@ const KEPT_BYTES = 32 * 1024 * 1024
 
 /** The views of this process. */
 export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
-  const keep = createByteCache<Made>(KEPT_BYTES)
+  const keep = createBodyCache<Made>(KEPT_BYTES)
   // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
   const inLine = createSerialQueue()
 
@@ -114,13 +108,9 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
   ): Promise<Made> {
     const { view, asked, isCurrent, encoding } = question
     const context = contextOf(snapshot, isCurrent)
-    return await keep(keyOf(context, question), async () => {
-      if (encoding === 'identity') {
-        const body = Buffer.from(await inLine(async () => await view.make(context, asked)))
-        return { body, checksum: createHash('sha256').update(body).digest('hex') }
-      }
-      const plain = await get(snapshot, { ...question, encoding: 'identity' })
-      return { ...plain, body: await encode(plain.body, encoding) }
+    return await keep(keyOf(context, question), encoding, async () => {
+      const body = Buffer.from(await inLine(async () => await view.make(context, asked)))
+      return { body, checksum: createHash('sha256').update(body).digest('hex') }
     })
   }
 
@@ -163,10 +153,10 @@ export function serveView<Asked extends AskedOfView>(
 /** Everything that decides what is shown. The newest snapshot and their numbers stand for the lists of snapshots. */
 function keyOf<Asked extends AskedOfView>(
   { snapshot, entries, retractions, freshness }: ViewContext,
-  { view, asked, isCurrent, encoding }: Question<Asked>,
+  { view, asked, isCurrent }: Question<Asked>,
 ): string {
   const list = [entries[0]?.id, entries.length, retractions.length]
-  return JSON.stringify([view.name, encoding, snapshot.id, asked, isCurrent, list, freshness])
+  return JSON.stringify([view.name, snapshot.id, asked, isCurrent, list, freshness])
 }
 
 function headersOf(contentType: string): Headers {

@@ -3,11 +3,10 @@
  * and kept as long as there is room.
  */
 import { DATASET_VERSION, LICENCE, type RankingMeta } from '../../../pipeline/contract/dataset.ts'
-import { encode, ENCODINGS } from '../../http/protocol/encodings.ts'
+import { createBodyCache } from '../../http/protocol/body-cache.ts'
+import { ENCODINGS } from '../../http/protocol/encodings.ts'
 import type { Headers } from '../../http/call.ts'
-import { createByteCache } from '../../process/byte-cache.ts'
 import { encodeDocument } from '../formats/encode.ts'
-import { FORMATS } from '../formats/formats.ts'
 import type { Table } from '../formats/table.ts'
 import type { ReadableSnapshot, Snapshot } from '../snapshots/open-snapshot.ts'
 import { linkField } from './links.ts'
@@ -22,7 +21,7 @@ interface Asked extends Representation {
 /** The bytes of a representation. */
 interface Answer {
   readonly body: Buffer
-  /** The headers that depend on the rows and the bytes. */
+  /** The headers that depend on the rows. */
   readonly headers: Headers
 }
 
@@ -41,16 +40,8 @@ const BYTE_ORDER_MARK = Buffer.of(0xef, 0xbb, 0xbf)
 
 /** The answers of this process. */
 export function createAnswers(): Answers {
-  const keep = createByteCache<Answer>(KEPT_BYTES)
-
-  async function get(asked: Asked): Promise<Answer> {
-    return await keep(asked.etag, async () => {
-      if (asked.encoding === 'identity') return await workOut(asked)
-      const { body, headers } = await get(representationOf(asked, 'identity'))
-      return answerOf(await encode(body, asked.encoding), headers)
-    })
-  }
-
+  const keep = createBodyCache<Answer>(KEPT_BYTES)
+  const get = (asked: Asked) => keep(asked.name, asked.encoding, () => workOut(asked))
   return {
     get,
     async warm(snapshot, questions) {
@@ -64,15 +55,13 @@ export function createAnswers(): Answers {
 
 async function workOut(asked: Asked): Promise<Answer> {
   const { rows, total } = await asked.question.read(asked.snapshot)
-  return answerOf(encodeRows(asked, rows), {
-    Link: linkField(asked, total),
-    ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
-    'Content-Type': FORMATS[asked.format].contentType,
-  })
-}
-
-function answerOf(body: Buffer, headers: Headers): Answer {
-  return { body, headers: { ...headers, 'Content-Length': String(body.length) } }
+  return {
+    body: encodeRows(asked, rows),
+    headers: {
+      Link: linkField(asked, total),
+      ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
+    },
+  }
 }
 
 /** The rows in the format of their place. */

@@ -5,7 +5,7 @@ import type { ApplyLimits } from '../../accounts/limits/rate-limiter.ts'
 import type { Handler } from '../../http/call.ts'
 import { isNotModified } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
-import { queryString } from '../../http/respond.ts'
+import { queryString, sendBody } from '../../http/respond.ts'
 import { FORMATS } from '../formats/formats.ts'
 import { useSnapshot, type Snapshots } from '../snapshots/choose.ts'
 import type { Snapshot } from '../snapshots/open-snapshot.ts'
@@ -48,12 +48,11 @@ export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies,
       // Counted before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
       await applyLimits(reply, isFree ? 'free' : 'counted')
       if (isRefused) throw found
-      reply.set(found.headers)
-      if (isUnchanged) return void reply.status(304).end()
+      if (isUnchanged) return void reply.status(304).set(found.headers).end()
       // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
       if (isHead) return void reply.set(headHeaders(found)).end()
       const { headers, body } = await answers.get(found)
-      reply.set(headers).end(body)
+      sendBody(reply.set({ ...found.headers, ...headers }), 200, FORMATS[found.format].contentType, body)
     })
   }
 }
@@ -96,7 +95,8 @@ function find(snapshot: Snapshot | ApiError, rows: RowsRequest | ApiError, form:
 }
 
 function headHeaders(found: Found) {
-  return { Link: linkField(found, undefined), 'Content-Type': FORMATS[found.format].contentType }
+  const { headers, format } = found
+  return { ...headers, Link: linkField(found, undefined), 'Content-Type': FORMATS[format].contentType }
 }
 
 function refusable<Result>(work: () => Result): Result | ApiError {

@@ -20,6 +20,8 @@ const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 /** One of the codings of an answer. */
 export interface Representation extends Place {
   readonly encoding: Encoding
+  /** What tells it, in whatever coding, from all others. */
+  readonly name: string
   /** The entity tag, which tells it from all others: from those of other snapshots, questions, formats and codings. */
   readonly etag: string
 }
@@ -28,7 +30,8 @@ export interface Representation extends Place {
 export function representationOf<Of extends Place>(place: Of, encoding: Encoding): Of & Representation {
   const { snapshot, question, format, hasMark } = place
   const form = hasMark === true ? `${format}-bom` : format
-  return { ...place, encoding, etag: encodedTag(`${snapshot.id}.${question.key}.${form}`, encoding) }
+  const name = `${snapshot.id}.${question.key}.${form}`
+  return { ...place, encoding, name, etag: encodedTag(name, encoding) }
 }
 
 /** The form in which a request wants its rows, whichever they are. */

@@ -3,7 +3,8 @@ import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Handler } from '../../http/call.ts'
-import { encode, encodedTag, preferredEncoding, type Encoding } from '../../http/protocol/encodings.ts'
+import { createBodyCache } from '../../http/protocol/body-cache.ts'
+import { encodedTag, preferredEncoding, type Encoding } from '../../http/protocol/encodings.ts'
 import {
   badRequest,
   oneOf,
@@ -12,7 +13,6 @@ import {
   type Values,
 } from '../../http/protocol/query-parameters.ts'
 import { jsonText, queryString } from '../../http/respond.ts'
-import { createByteCache } from '../../process/byte-cache.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from './catalogue.ts'
 import type { Snapshots } from './choose.ts'
 import { LATEST, sendOpen, sha256 } from './open-reply.ts'
@@ -40,23 +40,17 @@ const LISTING_BYTES = 16 * 1024 * 1024
  */
 export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
-  const keep = createByteCache<Listing>(LISTING_BYTES)
+  const keep = createBodyCache<Listing>(LISTING_BYTES)
 
   async function listingIn(encoding: Encoding, wanted: Wanted): Promise<Listing> {
     const currentId = current.facts()?.id
     const entries = entriesOf(catalogue, wanted)
     const retracted = retained.retractions()
     const state = JSON.stringify([currentId, entries.map(({ id, state: each }) => [id, each]), retracted])
-    const plain = () =>
-      keep(state, async () => {
-        const data = entries.map((entry) => ({ ...entry, current: entry.id === currentId }))
-        const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
-        return { name: sha256(body), body }
-      })
-    if (encoding === 'identity') return await plain()
-    return await keep(`${encoding} ${state}`, async () => {
-      const { name, body } = await plain()
-      return { name, body: await encode(body, encoding) }
+    return await keep(state, encoding, async () => {
+      const data = entries.map((entry) => ({ ...entry, current: entry.id === currentId }))
+      const body = Buffer.from(jsonText({ data, total_count: data.length, retracted }))
+      return { name: sha256(body), body }
     })
   }
 

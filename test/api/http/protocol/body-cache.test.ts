@@ -1,11 +1,13 @@
+import { gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { createByteCache } from '../../../api/process/byte-cache.ts'
+import { createBodyCache } from '../../../../api/http/protocol/body-cache.ts'
+import type { Encoding } from '../../../../api/http/protocol/encodings.ts'
 
 function make(maxBytes: number) {
   const made: string[] = []
-  const cache = createByteCache<{ body: Buffer }>(maxBytes)
-  const ask = (key: string, bytes = 1000) =>
-    cache(key, async () => {
+  const cache = createBodyCache<{ body: Buffer }>(maxBytes)
+  const ask = (key: string, bytes = 1000, encoding: Encoding = 'identity') =>
+    cache(key, encoding, async () => {
       made.push(key)
       return { body: Buffer.alloc(bytes) }
     })
@@ -17,6 +19,14 @@ it('computes a value once, also for concurrent callers', async () => {
   const [first, second] = await Promise.all([ask('a'), ask('a')])
   expect(second).toBe(first)
   expect(await ask('a')).toBe(first)
+  expect(made).toEqual(['a'])
+})
+
+it('computes a value once for all its codings', async () => {
+  const { ask, made } = make(100_000)
+  const [plain, packed] = await Promise.all([ask('a'), ask('a', 1000, 'gzip'), ask('a', 1000, 'gzip')])
+  expect(gunzipSync(packed.body)).toEqual(plain.body)
+  expect(await ask('a', 1000, 'gzip')).toBe(packed)
   expect(made).toEqual(['a'])
 })
 
@@ -42,7 +52,7 @@ it('counts nothing that was evicted while it was computed', async () => {
   const { cache, ask, made } = make(3000)
   for (const slow of ['a', 'b']) {
     const { promise, resolve } = Promise.withResolvers<{ body: Buffer }>()
-    const asked = cache(slow, () => promise)
+    const asked = cache(slow, 'identity', () => promise)
     await ask('large', 5000)
     resolve({ body: Buffer.alloc(1000) })
     await asked
@@ -54,7 +64,7 @@ it('counts nothing that was evicted while it was computed', async () => {
 
 it('retries after a failure', async () => {
   const { cache, ask } = make(3000)
-  const failing = () => cache('a', () => Promise.reject(new Error('no')))
+  const failing = () => cache('a', 'identity', () => Promise.reject(new Error('no')))
   await expect(Promise.all([failing(), failing()])).rejects.toThrow('no')
   expect((await ask('a')).body).toHaveLength(1000)
 })
