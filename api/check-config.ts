@@ -1,14 +1,18 @@
 /** Checks the configuration: settings, files, permissions, the port and the required hosts (CONTRACT 9). */
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import {
   configCheckSchema,
+  dataFolderFaults,
   hostWarnings,
+  missingRights,
   settingFaults,
   withoutSettings,
   type ConfigCheck,
 } from '../pipeline/contract/config-check.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
 import { readConfiguration } from './chat/routing/configuration.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
@@ -48,6 +52,7 @@ export async function checkApi(environment: NodeJS.ProcessEnv): Promise<ConfigCh
   const wrong = settingFaults(SETTINGS, environment)
   const settings = readSettings(withoutSettings(environment, wrong.keys()))
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
+  const needed = isRight('DATA_DIR') ? folderFaults(settings) : []
   const [store, address, models, notices] = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
@@ -55,9 +60,18 @@ export async function checkApi(environment: NodeJS.ProcessEnv): Promise<ConfigCh
     settings.NOTICE_WEBHOOK === undefined ? [] : hostWarnings('NOTICE_WEBHOOK', settings.NOTICE_WEBHOOK),
   ])
   return {
-    faults: [...wrong.values(), ...store, ...address, ...models],
+    faults: [...new Set([...wrong.values(), ...store, ...needed, ...address, ...models])],
     warnings: [...runtimeWarnings(), ...notices],
   }
+}
+
+/** What the API reads of DATA_DIR, and where chat leaves its records, a sentence for each that it may not use. */
+function folderFaults({ DATA_DIR, MODELS_FILE }: Settings): string[] {
+  const records = MODELS_FILE === undefined ? [] : missingRights(join(DATA_DIR, RAW_FOLDER, 'usage'), [])
+  return [
+    ...dataFolderFaults(DATA_DIR, [SNAPSHOTS_FOLDER], 'read'),
+    ...records.map((reason) => `Records of chat requests cannot be written: ${reason}`),
+  ]
 }
 
 function runtimeWarnings(): string[] {

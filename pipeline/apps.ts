@@ -2,7 +2,7 @@
 import './contract/runtime.js'
 import { readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
-import { explained } from './errors.ts'
+import { explainedWithRights } from './rights.ts'
 import { alias, hide, rename, show, tag } from './registry/decisions.ts'
 import { history, list } from './registry/show-registry.ts'
 import { unattributed } from './registry/unattributed.ts'
@@ -26,7 +26,7 @@ export function apps(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const config = readConfig(environment)
     await work({ config, now: () => new Date(), print, note }).catch((error: unknown) => {
-      throw explained(error, config.dataDir)
+      throw explainedWithRights(error, config.dataDir)
     })
   })
 }

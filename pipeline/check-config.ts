@@ -5,28 +5,13 @@
 import './contract/runtime.js'
 import { join } from 'node:path'
 import { pipelineSettings, readConfig } from './config.ts'
-import {
-  dataFolderFaults,
-  hostWarnings,
-  settingFaults,
-  withoutSettings,
-  type ConfigCheck,
-} from './contract/config-check.ts'
-import { RAW_FOLDER, SNAPSHOTS_FOLDER } from './contract/files.ts'
+import { hostWarnings, settingFaults, withoutSettings, type ConfigCheck } from './contract/config-check.ts'
 import { asksForHelp, exitCodeOf, runAsProcess, type CommandLine } from './contract/program.ts'
 import { foreignKind } from './duckdb/foreign-files.ts'
 import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
 import { messageOf } from './errors.ts'
+import { rightFaults } from './rights.ts'
 import { currentSnapshot } from './snapshot/list.ts'
-
-/** What a run reads and writes in DATA_DIR. */
-const USED = [
-  WAREHOUSE_FILE,
-  SNAPSHOTS_FOLDER,
-  RAW_FOLDER,
-  join(RAW_FOLDER, 'apps'),
-  join(RAW_FOLDER, 'usage'),
-]
 
 /** All faults of settings, files and rights, and the hosts that cannot be reached. Nothing is written. */
 export async function checkPipeline(
@@ -42,7 +27,7 @@ export async function checkPipeline(
     Object.entries(hosts).flatMap(([name, url]) => (url === undefined ? [] : [hostWarnings(name, url)])),
   )
   return {
-    faults: [...wrong.values(), ...(hasFolder ? dataFolderFaults(dataDir, USED) : [])],
+    faults: [...wrong.values(), ...(hasFolder ? rightFaults(dataDir) : [])],
     warnings: [...(hasFolder ? damage(dataDir) : []), ...warnings.flat()],
   }
 }

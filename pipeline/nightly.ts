@@ -16,7 +16,7 @@ import { pipelineSettings, readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
 import { settingsHelp } from './contract/settings.ts'
 import { sendOverHttp } from './contract/webhook.ts'
-import { explained } from './errors.ts'
+import { explainedWithRights } from './rights.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 
@@ -54,7 +54,7 @@ export function nightly(line: CommandLine, progress: Progress): Promise<number> 
     const config = readConfig(environment)
     const dependencies = { config, progress, now: () => new Date(), print, send: sendOverHttp }
     await work(dependencies).catch((error: unknown) => {
-      throw explained(error, config.dataDir)
+      throw explainedWithRights(error, config.dataDir)
     })
   })
 }

@@ -16,6 +16,7 @@ import { load } from './stages/load.ts'
 import { publish } from './stages/publish.ts'
 import { rank } from './stages/rank.ts'
 import { resolve } from './stages/resolve.ts'
+import { refuseMissingRights, rightFaults } from './rights.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
 import {
@@ -86,6 +87,7 @@ export async function runNightly(
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
   makeFolders(config.dataDir)
+  refuseMissingRights(config.dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
@@ -118,7 +120,10 @@ export function makeFolders(dataDir: string): void {
     makeDataFolder(dataDir)
     mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
   } catch (error) {
-    throw new UsageError(`DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, { cause: error })
+    const faults = rightFaults(dataDir).join('\n')
+    throw new UsageError(faults || `DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
 }
 

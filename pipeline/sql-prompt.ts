@@ -6,14 +6,14 @@ import { createInterface, type Interface } from 'node:readline/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import {
-  ProgramError,
+  failureText,
   UsageError,
   parseCommandLine,
   runAsProcess,
   type CommandLine,
 } from './contract/program.ts'
 import { readConfig } from './config.ts'
-import { messageOf, stackOf } from './errors.ts'
+import { messageOf } from './errors.ts'
 import { withSnapshots } from './snapshot/reader.ts'
 import { findCurrent } from './snapshot/list.ts'
 import { formatTable } from './terminal/table-text.ts'
@@ -168,9 +168,9 @@ export async function sqlPrompt(line: CommandLine, input: Input = process.stdin)
     await ask(line, input)
     return 0
   } catch (error) {
-    const crash =
-      !(error instanceof Error) || (!(error instanceof ProgramError) && !/Error: /.test(error.message))
-    line.note(crash ? stackOf(error) : error.message)
+    // DuckDB's messages begin with their kind: `Parser Error: `.
+    const isOfDuckDb = error instanceof Error && /^\w+(?: \w+)* Error: /.test(error.message)
+    line.note(isOfDuckDb ? error.message : failureText(error))
     return 2
   }
 }

@@ -3,7 +3,7 @@
  * meanwhile may be incomplete in the backup; the next run after a restore counts it.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readlink, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, readlink, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { asOfFromId } from '../../pipeline/contract/calendar.ts'
@@ -108,6 +108,8 @@ function newestOf(paths: readonly string[], current: string | undefined): string
 
 /** A consistent copy, whatever other processes write meanwhile. */
 async function copyStore(source: string, target: string): Promise<void> {
+  // SQLite says of a missing right only that it cannot open the file.
+  await access(source, constants.R_OK)
   const database = new DatabaseSync(source, { readOnly: true })
   try {
     await backup(database, target, { rate: PAGES_AT_ONCE })

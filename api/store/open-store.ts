@@ -1,7 +1,8 @@
-import { accessSync, constants, existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { dataFolderFaults } from '../../pipeline/contract/config-check.ts'
+import { existsSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { dataFolderFaults, missingRights } from '../../pipeline/contract/config-check.ts'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
+import { COMMAND_REFUSALS, findRefusal } from '../../pipeline/contract/refusals.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -92,7 +93,9 @@ async function open(
     return store
   } catch (error) {
     await store?.close()
-    throw unusable(name, isDatabaseUrl(place) ? error : (missingRight(place) ?? error))
+    // SQLite says of a missing right only that it cannot open the file.
+    const rights = isDatabaseUrl(place) ? [] : missingRights(dirname(place), [basename(place)])
+    throw unusable(name, rights.length > 0 ? new Error(rights.join(', ')) : withRemedy(error))
   }
 }
 
@@ -102,15 +105,11 @@ async function openDatabase(url: string): Promise<Store> {
   return openPostgres(url)
 }
 
-/** The operating system's reason, since SQLite only reports that it cannot open the file. */
-function missingRight(path: string): unknown {
-  try {
-    accessSync(dirname(path), constants.W_OK | constants.X_OK)
-    if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK)
-    return undefined
-  } catch (error) {
-    return error
-  }
+/** The error with what to do about it, if a command can know that. */
+function withRemedy(error: unknown): unknown {
+  const reason = reasonOf(error)
+  const refusal = findRefusal(reason, COMMAND_REFUSALS)
+  return refusal === undefined ? error : new Error(`${reason}. ${refusal.remedy}`, { cause: error })
 }
 
 function unusable(name: string, error: unknown): OperatorError {

@@ -1,7 +1,7 @@
 /** Programs that consist of commands, such as `npm run keys -- list`: how a command is found, run and explained. */
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
-import { REFUSALS, findRefusal, type Refusal } from './refusals.ts'
+import { COMMAND_REFUSALS, findRefusal } from './refusals.ts'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
 /** A failure whose message alone tells the operator what to do; the process ends with its exit code. */
@@ -163,19 +163,6 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
     throw new UsageError(`${message}. See ${usage}`, { cause: error })
   }
 }
-
-/** What a store or a disk may refuse a command beside what every program meets. */
-const COMMAND_REFUSALS: readonly Refusal[] = [
-  ...REFUSALS,
-  {
-    words: /database (?:table )?is locked/,
-    remedy: 'Another process is writing to the store; try again when it is done',
-  },
-  {
-    words: /disk I\/O error|^EIO\b|Input\/output error/,
-    remedy: 'The disk cannot be read or written; look into the log of the system',
-  },
-]
 
 /** What to print of a failure: a sentence if the operator can act on it, else the stack. */
 export function failureText(error: unknown): string {

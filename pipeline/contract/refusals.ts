@@ -26,6 +26,19 @@ const TOO_MANY_FILES: Refusal = {
 /** What every program may meet. */
 export const REFUSALS: readonly Refusal[] = [NO_SPACE, READ_ONLY, NO_RIGHT, TOO_MANY_FILES]
 
+/** What a command may meet in its store too. */
+export const COMMAND_REFUSALS: readonly Refusal[] = [
+  ...REFUSALS,
+  {
+    words: /database (?:table )?is locked/,
+    remedy: 'Another process is writing to the store; try again when it is done',
+  },
+  {
+    words: /disk I\/O error|^EIO\b|Input\/output error/,
+    remedy: 'The disk cannot be read or written; look into the log of the system',
+  },
+]
+
 /** The one that the text tells of. */
 export function findRefusal(text: string, refusals: readonly Refusal[]): Refusal | undefined {
   return refusals.find(({ words }) => words.test(text))

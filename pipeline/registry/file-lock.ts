@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { DataError, messageOf } from '../errors.ts'
+import { DataError, explained, isShortage, messageOf } from '../errors.ts'
 import type { LockedError } from '../errors.ts'
 
 /** SQLite's code for a held lock (SQLITE_BUSY). */
@@ -53,6 +53,7 @@ function tryToTake(lock: DatabaseSync, path: string): boolean {
     return true
   } catch (error) {
     if (isBusy(error)) return false
+    if (isShortage(error)) throw explained(error, path)
     throw new DataError(
       `${path} cannot be locked: ${messageOf(error)}. Give the user of the command the right to write it and its ` +
         'folder; if it is not an empty file, remove it',

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkConfig } from '../../api/commands/check-config.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { freePort, portOf } from '../support/ports.ts'
@@ -115,4 +115,55 @@ it('the schedule reports every fault before it starts anything', async () => {
   const { code, stderr } = await startProcess(process.execPath, program, { environment }).ended
   expect(code).toBe(2)
   expect(stderr).toMatch(/GATE_VOLUME_LOW[^]*is not a folder/)
+})
+
+describe('of two folders that the user may not use', () => {
+  const dataDir = folders.make()
+  const forbidden = [join(dataDir, 'snapshots'), join(dataDir, 'raw', 'usage')]
+  const usage = join(folders.make(), 'usage.csv')
+  const models = join(folders.make(), 'models.json')
+
+  beforeAll(() => {
+    for (const folder of forbidden) mkdirSync(folder, { recursive: true })
+    for (const folder of forbidden) chmodSync(folder, 0o000)
+    writeFileSync(usage, 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05T10:00:00Z,1,1,1\n')
+    writeFileSync(models, '{ "models": {} }')
+  })
+  afterAll(() => forbidden.forEach((folder) => chmodSync(folder, 0o700)))
+
+  const start = async (command: readonly [string, ...string[]]) =>
+    await startWithoutPrivilege(command, { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: models }).ended
+
+  it.each<[string, ...string[]]>([
+    ['api/server.ts'],
+    ['api/start.ts'],
+    ['pipeline/schedule.ts'],
+    ['pipeline/nightly.ts', 'run'],
+    ['pipeline/nightly.ts', 'import', usage],
+  ])('%s %s names both', async (...command) => {
+    const { code, stderr } = await start(command)
+    expect(code).toBeGreaterThan(0)
+    for (const folder of forbidden) expect(stderr).toContain(`'${folder}'`)
+    expect(stderr).not.toContain('    at ')
+  })
+
+  it.each<[string, ...string[]]>([
+    ['pipeline/sql-prompt.ts', 'SELECT 1'],
+    ['pipeline/nightly.ts', 'status'],
+    ['api/commands/backup.ts', join(usage, '..', 'backup')],
+  ])('%s %s names the one that stops it in a sentence', async (...command) => {
+    const { code, stderr } = await start(command)
+    expect(code).toBeGreaterThan(0)
+    expect(stderr).toMatch(/^A right is missing; /)
+    expect(stderr).not.toContain('    at ')
+  })
+})
+
+it('a backup of a store that the user may not read says so in a sentence', async () => {
+  const dataDir = folders.make()
+  mkdirSync(join(dataDir, 'snapshots'))
+  writeFileSync(join(dataDir, 'service.sqlite'), '', { mode: 0o000 })
+  const command = ['api/commands/backup.ts', join(folders.make(), 'backup')] as const
+  const { code, stderr } = await startWithoutPrivilege(command, { DATA_DIR: dataDir }).ended
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^A right is missing; [^\n]*service\.sqlite'\n$/)])
 })

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
+import { REPOSITORY, startProcess } from '../../support/processes.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
 
@@ -41,5 +42,14 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
     expect(readFileSync(join(before, 'app-rankings.duckdb')).equals(bytes)).toBe(true)
   },
 )
+
+runIf('with nothing free a decision about an app says so', async () => {
+  disk?.fillUp()
+  const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), 'hide', '1', '--reason', 'test']
+  const ended = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
+  disk?.makeRoom()
+  expect(ended).toMatchObject({ code: 1, stdout: '' })
+  expect(ended.stderr).toMatch(/^There is no space left; free some and run again \([^\n]*\n$/)
+})
 
 runIf('with room again everything is there', () => expectSecondNight(dataDir, APPS))
