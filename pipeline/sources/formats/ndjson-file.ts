@@ -15,7 +15,7 @@ export const NDJSON: TextFormat = {
   headerLines: 0,
   remedy: 'Expected one JSON object per line in UTF-8',
   inspect: inspectNdjson,
-  mend: (lines) => mendSurrogates(mendUtf8(lines)),
+  mend: (lines) => mendTexts(mendUtf8(lines)),
   select: selectNdjson,
 }
 
@@ -27,7 +27,7 @@ async function inspectNdjson(file: RawFile): Promise<TextFile> {
   let hasLoneReturn = false
   for await (const lines of readLines(file)) {
     rows += countObjects(lines)
-    isClean &&= isUtf8(lines) && mendSurrogates(lines) === lines
+    isClean &&= isUtf8(lines) && mendTexts(lines) === lines
     hasLoneReturn ||= last === CARRIAGE_RETURN && lines[0] !== LINE_FEED
     hasLoneReturn ||= findLoneReturn(lines)
     last = lines.at(-1)
@@ -64,22 +64,28 @@ function countObjects(lines: Buffer): number {
   return objects
 }
 
-const SURROGATE = Buffer.from('\\ud')
-const SURROGATE_IN_CAPITALS = Buffer.from('\\uD')
+const TEXT = /"(?:[^"\\\n]|\\.)*"/g
 const ESCAPES =
-  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\./g
+  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.|[^ -\xFF]/g
+
+/** Tells most files from the few that may have such a text. */
+const IS_ODD = /\\u[dD]|[^ -\xFF\r\n]/
 
 /**
- * Makes JSON readable for DuckDB: JSON may hold half of a surrogate pair, UTF-8 may not. Replaces it by the mark of
- * text-file.ts and its four digits; returns the same buffer if there is none.
+ * Makes JSON readable for DuckDB: JSON may hold half of a surrogate pair, UTF-8 may not, and JSON may hold no control
+ * character that is not escaped. Replaces the one by the mark of text-file.ts and its four digits, the other by its escape;
+ * returns the same buffer if there is none.
  */
-function mendSurrogates(lines: Buffer): Buffer {
-  if (!lines.includes(SURROGATE) && !lines.includes(SURROGATE_IN_CAPITALS)) return lines
-  const text = lines.toString('latin1')
-  const mended = text.replaceAll(ESCAPES, (escape, lone?: string) =>
-    lone === undefined ? escape : `\\ufffd\\u2060${lone}`,
+function mendTexts(lines: Buffer): Buffer {
+  const json = lines.toString('latin1')
+  if (!IS_ODD.test(json)) return lines
+  const mended = json.replaceAll(TEXT, (text) =>
+    text.replaceAll(ESCAPES, (escape, lone?: string) => {
+      if (lone !== undefined) return `\\ufffd\\u2060${lone}`
+      return escape.length > 1 ? escape : `\\u${escape.charCodeAt(0).toString(16).padStart(4, '0')}`
+    }),
   )
-  return mended === text ? lines : Buffer.from(mended, 'latin1')
+  return mended === json ? lines : Buffer.from(mended, 'latin1')
 }
 
 /**

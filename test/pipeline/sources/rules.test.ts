@@ -219,6 +219,22 @@ describe('two rows of 12 tokens are read', () => {
           'latin1',
         ),
     },
+    ...inFormats('control characters in columns that need not be there', (day) => ({
+      ...good(day),
+      model: ['acme/\u0000large', '\u0000'],
+      provider: ['\u0001', 'a\u0000'],
+      request_id: ['a\u0000', '\u0000'],
+      note: ['\u0000', '\u001F'],
+    })),
+    ...['ndjson', 'ndjson.gz'].map((ending) => ({
+      name: `control characters that are not escaped in texts of ${ending}`,
+      ending,
+      content: (day: string) => {
+        const rows =
+          jsonRow(day, ',"model":"a\u0000","note":"\\"\t\u0000\u001F"') + jsonRow(day, ',"a\u0000b":"\u0001"')
+        return ending === 'ndjson' ? rows : gzipSync(rows)
+      },
+    })),
     {
       name: 'a descriptive column of Parquet in an encoding that cannot be read',
       ending: 'parquet',
