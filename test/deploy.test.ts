@@ -1,4 +1,4 @@
-/** The files to deploy from fit the project: their paths exist, and alerts and dashboard name metrics that there are. */
+/** The deployment files fit the project: their paths exist, and alerts and dashboard use existing metrics. */
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { REPOSITORY, startProcess } from './support/processes.ts'
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 
 it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json'])(
-  '%s names only metrics that the service exports',
+  '%s uses only metrics that the service exports',
   async (name) => {
     const folders = new TemporaryFolders()
     await using api = await startApi(folders.make())
@@ -29,12 +29,12 @@ it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json
   },
 )
 
-it('the image runs the pinned runtime', () => {
+it('the container image runs the pinned runtime', () => {
   const images = [...read('Dockerfile').matchAll(/^FROM node:(\S+?)-/gm)].map(([, version]) => version)
   expect(images).toEqual([PINNED_RUNTIME, PINNED_RUNTIME])
 })
 
-it('the image copies what exists and runs without privileges', () => {
+it('the container image copies existing files and runs without privileges', () => {
   const lines = read('Dockerfile').split('\n')
   const sources = lines
     .filter((line) => /^COPY (?!--from)/.test(line))
@@ -45,20 +45,20 @@ it('the image copies what exists and runs without privileges', () => {
 })
 
 it.each(['app-rankings.service', 'app-rankings-nightly.service'])(
-  '%s starts an entry of the project',
+  'the unit %s starts an entry of the project',
   (unit) => {
     const entry = /ExecStart=\S+node (\S+)/.exec(read(`data/deploy/${unit}`))?.[1] ?? 'none'
     expect(existsSync(join(REPOSITORY, entry))).toBe(true)
   },
 )
 
-it.runIf(hasProgram('systemd-analyze'))('systemd takes the units as they are', async () => {
+it.runIf(hasProgram('systemd-analyze'))('systemd accepts the units unchanged', async () => {
   const folders = new TemporaryFolders()
   const folder = folders.make()
   const units = globSync('data/deploy/*.{service,timer}', { cwd: REPOSITORY })
   const copies = units.map((unit) => {
     const copy = join(folder, basename(unit))
-    // The only thing of a unit that a machine without an installation cannot have.
+    // A machine without an installation lacks only the program that a unit starts.
     writeFileSync(copy, read(unit).replace('/opt/app-rankings/node_modules/.bin/node', process.execPath))
     return copy
   })

@@ -1,4 +1,4 @@
-/** The READMEs list every setting with its default and every command, and none leads to nothing. */
+/** The READMEs list every setting with its default and every command, and their links work. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { pipelineSettings } from '../pipeline/config.ts'
 const REPOSITORY = join(import.meta.dirname, '..')
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 const readme = read('README.md')
-/** The pages that list settings and commands. */
+/** Pages with tables of settings and commands. */
 const pages = ['README.md', 'api/README.md', 'pipeline/README.md', 'test/README.md'].map(read)
 const packageFile = z
   .object({ scripts: z.record(z.string(), z.string()) })
@@ -30,7 +30,7 @@ it.each(settings)('$page lists the setting $name with its default', ({ page, nam
   )
 })
 
-it.each(['api/README.md', 'pipeline/README.md'])('%s lists no setting that does not exist', (page) => {
+it.each(['api/README.md', 'pipeline/README.md'])('every setting listed in %s exists', (page) => {
   const listed = [...read(page).matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => String(name))
   const known = settings.filter((setting) => setting.page === page).map(({ name }) => name)
   expect(listed.toSorted()).toEqual(known.toSorted())
@@ -41,13 +41,13 @@ it.each(Object.keys(packageFile.scripts))('a README lists the command %s', (name
   expect(pages.join('\n')).toMatch(new RegExp(`\\b${command}\\b`))
 })
 
-it('README.md is read in a few minutes', () => {
+it('README.md has at most 130 lines', () => {
   expect(readme.split('\n').length).toBeLessThanOrEqual(131)
 })
 
 const READMES = globSync('{*,{api,data,pipeline,test}/**/*}.md', { cwd: REPOSITORY })
 
-/** The anchors of the headings of a Markdown file, as they are made for links. */
+/** The link anchors of a Markdown file's headings. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
     title
@@ -57,7 +57,7 @@ function anchorsOf(text: string): string[] {
   )
 }
 
-it.each(READMES)('each link of %s leads somewhere', (name) => {
+it.each(READMES)('every link of %s has a target', (name) => {
   const path = join(REPOSITORY, name)
   const links = [...readFileSync(path, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
   for (const [link, target = '', anchor] of links) {

@@ -1,4 +1,4 @@
-/** What a machine is told that cannot run the programs. */
+/** Messages on machines that cannot run the programs. */
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ afterAll(() => folders.removeAll())
 
 const RUNTIME = join('pipeline', 'contract', 'runtime.js')
 
-it('a runtime that is older than the pinned one is named in one line, with what to run', async () => {
+it('a runtime older than the pinned one gives one line with the remedy', async () => {
   const project = folders.make()
   mkdirSync(dirname(join(project, RUNTIME)), { recursive: true })
   cpSync(join(REPOSITORY, RUNTIME), join(project, RUNTIME))
@@ -22,7 +22,7 @@ it('a runtime that is older than the pinned one is named in one line, with what 
 })
 
 it.runIf(hasProgram('prlimit')).each([RUNTIME, 'api/server.ts', 'api/start.ts', 'pipeline/nightly.ts'])(
-  '%s names a limit of open files that is too low in one line',
+  '%s reports a too low limit of open files in one line',
   async (entry) => {
     const command = ['--nofile=48', process.execPath, join(REPOSITORY, entry)]
     const environment = { DATA_DIR: folders.make(), PORT: '0' }

@@ -1,4 +1,4 @@
-/** What all the programs that package.json names have in common. */
+/** Tests of every program in package.json. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -16,11 +16,11 @@ const programs = Object.values(manifest.scripts).flatMap(
   (script) => /node (\S+\.ts)$/.exec(script)?.[1] ?? [],
 )
 
-it('the programs of package.json are found', () => expect(programs).toContain('pipeline/nightly.ts'))
+it('package.json lists the programs', () => expect(programs).toContain('pipeline/nightly.ts'))
 
-it.each(programs)('%s --help and -h print how it is used, and do nothing else', async (file) => {
+it.each(programs)('%s --help and -h print the usage and do nothing else', async (file) => {
   const dataDir = folders.make()
-  // Half of the programs are asked in each way: starting one takes longer than most tests.
+  // Half of the programs get --help, half -h: starting one takes longer than most tests.
   const option = programs.indexOf(file) % 2 === 0 ? '--help' : '-h'
   const command = [join(REPOSITORY, file), option]
   const help = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended

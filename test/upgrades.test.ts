@@ -1,4 +1,4 @@
-/** A DATA_DIR of each earlier version opens with this one and goes on: its keys, its snapshots, its next night. */
+/** The DATA_DIR of every earlier version works with this one: its keys, its snapshots, its next night. */
 import { cpSync, globSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -13,7 +13,7 @@ afterAll(() => folders.removeAll())
 const UPGRADES = join(REPOSITORY, 'test', 'golden', 'upgrades')
 const SNAPSHOT = '20260107T020000Z'
 
-/** The keys of the versions, none of which opens anything else. */
+/** Keys of the versions; they open nothing else. */
 const KEYS: Readonly<Record<string, string>> = {
   '0.1.0': 'sk-inference-61ssBO488w8zau_YG21oYhaLkoDv71V8ipNDOzw7P2A',
 }
@@ -32,11 +32,11 @@ function dataOf(version: string): string {
 
 const versions = readdirSync(UPGRADES).filter((name) => name !== 'README.md')
 
-it('there is a DATA_DIR for each version whose key is known', () =>
+it('test/golden/upgrades has a DATA_DIR for each version with a key', () =>
   expect(versions).toEqual(Object.keys(KEYS)))
 
 it.each(versions)(
-  'the DATA_DIR of %s is served as it was, and the next night goes on from it',
+  'the DATA_DIR of version %s is served unchanged, and the next night continues it',
   async (version) => {
     const dataDir = dataOf(version)
     const key = KEYS[version] ?? ''
@@ -51,7 +51,7 @@ it.each(versions)(
     const next = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07T10:00:00Z,1,10,0\n'
     writeRaw(dataDir, 'usage/date=2026-01-07/a.csv', next)
     const night = await publish(dataDir, '2026-01-08T02:00:00Z', '--accept', 'volume')
-    // A copied file is a new one, whose day is counted again: to the same figures.
+    // Copied files are new files, so their day is counted again, with the same figures.
     expect(night.stderr).toContain('3 days counted')
     expect(await queryCurrent(dataDir, 'SELECT count(*) AS rows FROM restatements')).toEqual([{ rows: '0' }])
     const former = await ranking(`as_of=${SNAPSHOT}`)

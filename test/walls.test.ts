@@ -1,4 +1,4 @@
-/** The folder walls stand: each forbidden import, planted, fails the linter. */
+/** The walls between folders hold: the linter reports every planted forbidden import. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,34 +7,39 @@ import { z } from 'zod'
 import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
 
-/** Files that import `one` from another, and what the linter says of each. */
+/** Files with an import of `one`, and the linter's message for each. */
 const FORBIDDEN = [
   [
-    'the pipeline may not import the API',
+    'the linter rejects an import of the API in the pipeline',
     'pipeline/a.ts',
     '../api/one.ts',
     'The pipeline knows nothing of api/',
   ],
   [
-    'the pipeline may not import the tests',
+    'the linter rejects an import of the tests in the pipeline',
     'pipeline/b.ts',
     '../test/one.ts',
     'knows nothing of api/ or test/',
   ],
   [
-    'the API may not import the pipeline',
+    'the linter rejects an import of the pipeline in the API',
     'api/c/c.ts',
     '../../pipeline/one.ts',
     'api/ may import one folder',
   ],
-  ['the API may not import the tests', 'api/d.ts', '../test/one.ts', 'Nothing imports test/'],
   [
-    'the contract may not import the pipeline',
+    'the linter rejects an import of the tests in the API',
+    'api/d.ts',
+    '../test/one.ts',
+    'Nothing imports test/',
+  ],
+  [
+    'the linter rejects an import of the pipeline in the contract',
     'pipeline/contract/e.ts',
     '../one.ts',
     'nothing but its own files',
   ],
-  ['no import may lead in a circle', 'api/f.ts', './one.ts', 'import(no-cycle)'],
+  ['the linter rejects an import circle', 'api/f.ts', './one.ts', 'import(no-cycle)'],
 ] as const
 const ALLOWED = ['api/c/allowed.ts', '../../pipeline/contract/one.ts'] as const
 
@@ -46,8 +51,8 @@ const reportSchema = z.object({
 })
 let diagnostics: z.infer<typeof reportSchema>['diagnostics'] = []
 
-/** What the linter says of a file. */
-const told = (name: string) =>
+/** The linter's messages for a file. */
+const messagesFor = (name: string) =>
   diagnostics.filter(({ filename }) => filename === name).map(({ code, help }) => `${code} ${help}`)
 
 beforeAll(() => {
@@ -69,7 +74,8 @@ beforeAll(() => {
 })
 
 it.each(FORBIDDEN)('%s', (_wall, name, _target, message) =>
-  expect(told(name)).toEqual([expect.stringContaining(message)]),
+  expect(messagesFor(name)).toEqual([expect.stringContaining(message)]),
 )
 
-it('the API may import the contract of the pipeline', () => expect(told(ALLOWED[0])).toEqual([]))
+it('the linter accepts an import of pipeline/contract in the API', () =>
+  expect(messagesFor(ALLOWED[0])).toEqual([]))

@@ -1,4 +1,4 @@
-/** The API as its users meet it: a server on a real socket, in this process or in one of its own. */
+/** The API as its users see it: a server on a real socket, in this process or its own. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -15,7 +15,7 @@ import { readSettings } from '../../api/config.ts'
 import { serve, type ServeDependencies } from '../../api/serve.ts'
 import { REPOSITORY, startProcess } from './processes.ts'
 
-/** The body of a rankings reply as a strict client reads it (CONTRACT 4.3). */
+/** The body of a rankings reply for a strict client (CONTRACT 4.3). */
 export const rankingsSchema = z.strictObject({
   data: z.array(
     z.strictObject({
@@ -47,7 +47,7 @@ export const envelopeSchema = z.strictObject({
 
 const logLineSchema = z.record(z.string(), z.unknown())
 
-/** A log that keeps its lines. */
+/** A log in memory. */
 export function memoryLog() {
   const lines: string[] = []
   const log = createLog('debug', { write: (line: string) => void lines.push(line) })
@@ -62,7 +62,7 @@ interface ApiOptions {
   readonly chat?: NonNullable<ServeDependencies['chat']>
 }
 
-/** A running service over `dataDir` on a free port, with a request in short form and its log in memory. */
+/** A running service over `dataDir` on a free port, with a short request function and its log in memory. */
 export async function startApi(
   dataDir: string,
   { clock, limits, environment = {}, sync = {}, chat = {} }: ApiOptions = {},
@@ -95,9 +95,9 @@ export async function startApi(
     close: () => service.close(),
     [Symbol.asyncDispose]: () => service.close(),
     makeKey: createFor,
-    /** A request to a path under the base address. */
+    /** Requests a path under the base address. */
     get,
-    /** The same with a key and an account of its own, so that no request meets another one's limits. */
+    /** Requests with a new key and account, so that no rate limit is shared. */
     getAsNewAccount: async (path: string, init: RequestInit = {}) =>
       get(path, await createFor('inference', randomUUID()), init),
   }
@@ -105,7 +105,7 @@ export async function startApi(
 
 export type Api = Awaited<ReturnType<typeof startApi>>
 
-/** What a server answers to these very bytes, until it hangs up. */
+/** The server's answer to these exact bytes, until it closes the connection. */
 export async function sendRaw(origin: string, text: string): Promise<string> {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname)
@@ -117,7 +117,7 @@ export async function sendRaw(origin: string, text: string): Promise<string> {
   return answer
 }
 
-/** Starts a program of api/ as a process of its own. */
+/** Starts a program of api/ as a process. */
 export function startProgram(
   program: string,
   args: readonly string[],
@@ -127,8 +127,8 @@ export function startProgram(
 }
 
 /**
- * What a program says, once `pattern` is in it.
- * @throws {Error} with its words when it ends without.
+ * The output of a program, once `pattern` is in it.
+ * @throws {Error} with the output if the program ends without it.
  */
 export async function said(
   { output, ended }: ReturnType<typeof startProgram>,
@@ -145,33 +145,33 @@ export async function said(
   })
 }
 
-/** The API as a process of its own on a free port, once it listens. */
+/** The API as a process on a free port, once it listens. */
 export async function startServer(environment: Readonly<Record<string, string>>) {
   const program = startProgram('server.ts', [], { PORT: '0', ...environment })
   const [, origin = ''] = await said(program, 'stderr', /"origin":"([^"]+)"/)
   return { ...program, origin }
 }
 
-/** `npm start` on a free port, once it has said where it listens. */
+/** `npm start` on a free port, once it has printed its address. */
 export async function startAll(environment: Readonly<Record<string, string>>) {
   const program = startProgram('start.ts', [], { PORT: '0', ...environment })
   const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
   return { ...program, welcome }
 }
 
-/** Sends the request of the "Try it" line. */
+/** Sends the request of the line "Try it". */
 export function tryIt(welcome: string): Promise<Response> {
   const [, authorization = '', address = ''] = /curl -H 'Authorization: (.*)' '(.*)'/.exec(welcome) ?? []
   return fetch(address, { headers: { authorization } })
 }
 
-/** A new inference key, made by `npm run keys`. */
+/** Creates an inference key with `npm run keys`. */
 export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
   const args = ['create', '--account', 'a', '--kind', 'inference']
   return (await startProgram('commands/keys.ts', args, environment).ended).stdout.trim()
 }
 
-/** Waits until `probe` gives something other than undefined or false; the test's own time limit bounds it. */
+/** Waits until `probe` returns something other than undefined or false; the test's time limit bounds it. */
 export async function until<Result>(
   probe: () => Result | undefined | false | Promise<Result | undefined | false>,
 ): Promise<Result> {

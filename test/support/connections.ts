@@ -1,10 +1,10 @@
-/** Connections that a server has to deal with when it ends. */
+/** Connections that are open while a server ends. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
 const HALF = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
 
-/** A connection of its own, on which this text is sent. */
+/** A new connection, on which this text is sent. */
 function sendOver(origin: string, text: string): Socket {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname).on('error', () => undefined)
@@ -12,19 +12,19 @@ function sendOver(origin: string, text: string): Socket {
   return socket
 }
 
-/** An idle connection; `closed` resolves when the server, about to end, has closed it. */
+/** An idle connection; `closed` resolves once the server, when it ends, has closed it. */
 export async function untilClosing(origin: string): Promise<{ readonly closed: Promise<unknown> }> {
   const idle = sendOver(origin, `${HALF}\r\n`)
   await once(idle, 'data')
   return { closed: once(idle, 'close') }
 }
 
-/** A request that lacks its last line, which `finish` sends; it gives the whole answer. */
+/** A request without its last line, which `finish` sends; returns the whole answer. */
 export async function halfRequest(origin: string) {
   const socket = sendOver(origin, HALF)
   let answer = ''
   socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
-  // The half must have arrived before what the test does next: a whole request over a later connection has.
+  // The half must arrive before the test continues: a complete request on a later connection proves that.
   await once(sendOver(origin, `${HALF}Connection: close\r\n\r\n`).resume(), 'close')
   return {
     async finish(): Promise<string> {

@@ -1,11 +1,11 @@
 import { Session } from 'node:inspector/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Frees what nobody in this process holds any more, DuckDB's objects included, as may happen at any moment. */
+/** Runs the garbage collector, which also frees DuckDB's unused objects. */
 export async function collectGarbage(): Promise<void> {
   const session = new Session()
   session.connect()
-  // What a promise still held is free after a turn of the event loop, and what is freed says so in another.
+  // Promises release objects after one turn of the event loop; finalizers run in another.
   for (let turn = 0; turn < 3; turn++) {
     await session.post('HeapProfiler.collectGarbage')
     await pause(10)

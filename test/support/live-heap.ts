@@ -1,16 +1,16 @@
-/** The memory that a process holds on to, asked of its inspector: what a metric shows is mostly garbage. */
+/** The live memory of a process, from its inspector: metrics mostly show garbage. */
 import { once } from 'node:events'
 import { z } from 'zod'
 
-/** For the NODE_OPTIONS of the process. */
+/** Value for the process's NODE_OPTIONS. */
 export const INSPECTED = '--inspect=127.0.0.1:0'
 
-/** Where the inspector is, in what the process writes to stderr. */
+/** The inspector's address in the process's stderr. */
 export const INSPECTOR_URL = /Debugger listening on (ws:\S+)/
 
 const usageSchema = z.object({ result: z.object({ usedSize: z.int() }) })
 
-/** Collects the garbage of a process, then gives the bytes of its JavaScript heap. */
+/** Collects a process's garbage, then returns the bytes of its JavaScript heap. */
 export async function liveHeapBytes(inspector: string): Promise<number> {
   const socket = new WebSocket(inspector)
   await once(socket, 'open')

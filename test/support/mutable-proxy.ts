@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { portOf } from './ports.ts'
 
-/** A way to a database that can fall silent: connections stay open and new ones are accepted, but nothing comes. */
+/** A TCP proxy to a database that can fall silent: connections stay open and new ones are accepted, but no data passes. */
 export async function startMutableProxy(databaseUrl: string) {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
@@ -12,7 +12,7 @@ export async function startMutableProxy(databaseUrl: string) {
     socket.on('error', () => undefined)
     return socket
   }
-  // Half-open, since a silent host does not hang up either.
+  // Half-open, since a silent host does not close connections.
   const server = createServer({ allowHalfOpen: true }, (near) => {
     keep(near)
     if (isMute) return

@@ -1,4 +1,4 @@
-/** A PostgreSQL server of a test's own: a throw-away cluster on a free port, without fsync. */
+/** A PostgreSQL server for one test file: a temporary cluster on a free port, without fsync. */
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -10,27 +10,26 @@ import { Client } from 'pg'
 import { freePort } from './ports.ts'
 import { findProgram } from './programs.ts'
 
-// Debian keeps each version's programs in a folder of its own, off the PATH.
+// Debian installs each version in its own folder, off the PATH.
 const DEBIAN_FOLDERS = globSync('/usr/lib/postgresql/*/bin').toSorted().toReversed()
 
 /** The password of the test servers' only user. */
 export const PASSWORD = 'p4ssword-of-the-test'
 
-/** A running server. */
 export interface Postgres {
   /** Makes an empty database and resolves to its address. */
   readonly createDatabase: () => Promise<string>
-  /** Ends the server at once, without waiting for its clients. */
+  /** Stops the server at once, without waiting for clients. */
   stop(): Promise<void>
-  /** Starts it again, on the same port and with what it held. */
+  /** Starts it again on the same port, with its data. */
   start(): Promise<void>
-  /** Ends the server and removes its files. */
+  /** Stops the server and removes its files. */
   remove(): Promise<void>
 }
 
 /**
- * The folder of the server's programs, `.` when they are on the PATH; undefined, with a line that says so, where
- * they are not installed.
+ * The folder of the server's programs, `.` if they are on the PATH; undefined, with a line on stderr, if they are not
+ * installed.
  */
 export function findPostgres(): string | undefined {
   const initdb = findProgram('initdb', DEBIAN_FOLDERS)
@@ -49,7 +48,7 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     '--username=test',
     '--auth=scram-sha-256',
     `--pwfile=${passwordFile}`,
-    // As on most servers, and unlike in SQLite, texts are ordered as in a dictionary.
+    // Texts sort as in a dictionary, as on most servers and unlike SQLite.
     '--encoding=UTF8',
     '--locale-provider=icu',
     '--icu-locale=en-US',
@@ -71,7 +70,7 @@ export async function startPostgres(bin: string): Promise<Postgres> {
 
   async function stop(): Promise<void> {
     if (server === undefined) return
-    // SIGQUIT is the immediate shutdown: no client is waited for.
+    // SIGQUIT is the immediate shutdown.
     server.kill('SIGQUIT')
     await once(server, 'exit')
     server = undefined
@@ -93,7 +92,7 @@ export async function startPostgres(bin: string): Promise<Postgres> {
   }
 }
 
-/** Runs one statement over a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function ask(address: string, sql: string): Promise<readonly unknown[]> {
   const client = new Client(address)
   await client.connect()

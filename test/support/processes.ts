@@ -1,14 +1,14 @@
-/** Processes and what they say. */
+/** Processes and their output. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 
-/** A device without room for a byte; only Linux has it. */
+/** A device that is always full; only Linux has it. */
 export const FULL_DISK = '/dev/full'
 
-/** How a process ended, and all that it said. */
+/** How a process ended, and its output. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -18,11 +18,11 @@ export interface Ended {
 
 interface Surroundings {
   readonly environment: Readonly<Record<string, string>>
-  /** As the first of a process group, which is what a terminal sends its signals to. */
+  /** As leader of a process group, to which a terminal sends its signals. */
   readonly detached?: boolean
 }
 
-/** Starts a command in the repository; `output` is what it has said so far. */
+/** Starts a command in the repository; `output` is its output so far. */
 export function startProcess(
   command: string,
   args: readonly string[],
@@ -45,7 +45,7 @@ export function startProcess(
   return { child, output, ended }
 }
 
-/** What each of our commands is handed. */
+/** Arguments of a program's entry function. */
 interface CommandLine {
   readonly args: string[]
   readonly environment: NodeJS.ProcessEnv
@@ -53,7 +53,7 @@ interface CommandLine {
   readonly note: (text: string) => void
 }
 
-/** Runs a command in the test's own process, and gives what its process would leave. */
+/** Runs a command in the test's process, with the result of a process. */
 export async function runCommandLine(
   command: (line: CommandLine) => Promise<number>,
   args: readonly string[],
@@ -79,7 +79,7 @@ export function startRedirected(
   return startProcess('sh', [...command, ...args], { environment })
 }
 
-/** Starts one of our programs bound by the rights of files, also where the tests run as root, who may all. */
+/** Starts one of our programs without root's privileges, so that file rights apply to it. */
 export function startWithoutPrivilege(
   [program, ...args]: readonly [string, ...string[]],
   environment: Readonly<Record<string, string>>,

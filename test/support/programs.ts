@@ -1,17 +1,17 @@
-/** Programs that are not ours, which a test may need beyond what `npm ci` brings. */
+/** Installed programs that some tests need beyond `npm ci`. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Whether `program` can be started. Where it cannot, a line says which tests are left out; with REQUIRE_PROGRAMS
- * set, as the gate does, its absence is an error instead.
+ * Whether `program` can be started. If not, a line on stderr names the skipped tests; with REQUIRE_PROGRAMS set, as in the
+ * gate, its absence is an error.
  */
 export function hasProgram(program: string): boolean {
   return findProgram(program) !== undefined
 }
 
-/** The path of a program on the PATH or in one of `folders`; undefined where the tests are left out. */
+/** The path of a program on the PATH or in one of `folders`; undefined if its tests are skipped. */
 export function findProgram(program: string, folders: readonly string[] = []): string | undefined {
   const onPath = spawnSync('which', [program], { encoding: 'utf8' }).stdout.trim()
   const found = [...folders.map((folder) => join(folder, program)), onPath].find(existsSync)
@@ -22,7 +22,7 @@ export function findProgram(program: string, folders: readonly string[] = []): s
   return undefined
 }
 
-/** Whether the environment variable `name` leads to something a test needs; like hasProgram where it does not. */
+/** Whether the environment variable `name` is set; otherwise like hasProgram. */
 export function hasFolder(name: string): boolean {
   if (process.env[name] !== undefined) return true
   if (process.env['REQUIRE_PROGRAMS']) throw new Error(`${name} is not set, and REQUIRE_PROGRAMS is set`)

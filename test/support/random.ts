@@ -1,11 +1,11 @@
-/** The seed that an environment variable gives, or one of now; told, so that a failing run can be repeated. */
+/** The seed of an environment variable, or a new one; prints it, so that a failed run can be repeated. */
 export function seedFrom(variable: string): number {
   const seed = Number(process.env[variable] ?? Date.now() % 1_000_000)
   process.stderr.write(`${variable}=${seed} repeats this run\n`)
   return seed
 }
 
-/** Numbers from 0 to 1 that depend on the seed alone (mulberry32), so that a failing run can be repeated. */
+/** Pseudo-random numbers from 0 to 1 that depend on the seed only (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-/** The API over what a run publishes of the sample that the project brings. */
+/** The API over the published sample. */
 import { join } from 'node:path'
 import { startApi, type Api } from './api.ts'
 import { runAt } from './pipeline/in-process.ts'

@@ -1,9 +1,9 @@
-/** A small disk of its own, where the machine lets a test mount one. */
+/** A small disk, on machines that allow a test to mount one. */
 import { spawnSync } from 'node:child_process'
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Mounts a disk of `size` (48m, say) at `folder`; undefined, with a line that says so, where that is not allowed. */
+/** Mounts a disk of `size` (48m, say) at `folder`; undefined, with a line on stderr, if that is not allowed. */
 export function mountSmallDisk(folder: string, size: string) {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder]).status === 0
   if (!mounted) {
@@ -12,7 +12,7 @@ export function mountSmallDisk(folder: string, size: string) {
   }
   const filler = join(folder, 'filler')
   return {
-    /** Leaves so many bytes free. */
+    /** Fills the disk up to this many free bytes. */
     fillUp(free = 0): void {
       const { bavail, bsize } = statfsSync(folder)
       writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - free), 1))

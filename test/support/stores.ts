@@ -1,4 +1,4 @@
-/** The store on which a test of stored data runs: SQLite, and PostgreSQL among the system tests. */
+/** The stores for tests of stored data: SQLite, and PostgreSQL among the system tests. */
 import { describe, it } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
 import { TemporaryFolders } from './pipeline/nightly.ts'
@@ -11,9 +11,9 @@ export interface StoreKind {
   readonly fresh: () => Promise<StoreSettings>
 }
 
-/** The stores of one test file; `removeAll` belongs into its afterAll. */
+/** The stores of a test file; call `removeAll` in its afterAll. */
 export class TestStores {
-  /** The kinds that this run tests; none, and a skipped test says so, where PostgreSQL is not installed. */
+  /** The kinds in this run; without PostgreSQL there is none, and a skipped test reports it. */
   readonly kinds: readonly StoreKind[]
   readonly sqlite: StoreKind
   readonly #folders = new TemporaryFolders()
@@ -24,12 +24,12 @@ export class TestStores {
     this.kinds = process.env['TEST_STORE'] === 'PostgreSQL' ? this.#onPostgres() : [this.sqlite]
   }
 
-  /** Every kind: for a system test, of which `npm test` has nothing. */
+  /** Every kind, for system tests without a counterpart in `npm test`. */
   get all(): readonly StoreKind[] {
     return [this.sqlite, ...this.#onPostgres()]
   }
 
-  /** A describe for what does not depend on the kind of store: it runs with SQLite and not once more. */
+  /** A describe for tests that do not depend on the kind of store; it runs once, with SQLite. */
   describeOnce(name: string, body: () => void): void {
     if (this.kinds.includes(this.sqlite)) describe(name, body)
   }

@@ -1,4 +1,4 @@
-/** A terminal, where the machine has a program that makes one. */
+/** A pseudo-terminal, on machines with a program for it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { until } from './api.ts'
@@ -7,7 +7,7 @@ import { hasProgram } from './programs.ts'
 
 export const HAS_TERMINAL = process.platform === 'linux' && hasProgram('script')
 
-/** Runs a shell's `command` on a terminal, which is closed with `using`. */
+/** Runs a shell's `command` on a terminal; `using` closes it. */
 export function openTerminal(command: string, environment: Readonly<Record<string, string>>) {
   const child = spawn('script', ['--quiet', '--flush', '--return', '--command', command, '/dev/null'], {
     cwd: REPOSITORY,
@@ -23,8 +23,8 @@ export function openTerminal(command: string, environment: Readonly<Record<strin
     ended,
     type: (keys: string) => void child.stdin.write(keys),
     /**
-     * What has come on the screen since this was asked last, once `pattern` is in it.
-     * @throws {Error} with the screen when the command ends without.
+     * The new screen output since the last call, once `pattern` is in it.
+     * @throws {Error} with the output if the command ends without it.
      */
     async seen(pattern: RegExp): Promise<string> {
       await until(() => {
@@ -35,7 +35,7 @@ export function openTerminal(command: string, environment: Readonly<Record<strin
       screen = ''
       return shown
     },
-    /** Closes the terminal under the command, as closing its window does. */
+    /** Closes the terminal while the command runs, like closing its window. */
     close: () => void child.kill('SIGKILL'),
     [Symbol.dispose]: () => void child.kill('SIGKILL'),
   }

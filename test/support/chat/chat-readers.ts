@@ -1,4 +1,4 @@
-/** What a client puts together of a provider's reply, read without a server: whole, and as the stream that says the same. */
+/** Assembles a provider's reply as a client does, without a server: a whole reply, or a stream with the same content. */
 import { z } from 'zod'
 import { ChunkReader } from '../../../api/chat/protocol/chunks.ts'
 import { readCompletion } from '../../../api/chat/protocol/completion.ts'
@@ -19,7 +19,6 @@ const partSchema = z.looseObject({
   function: z.looseObject({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
 })
 
-/** The one choice of a whole reply. */
 export function readWhole(reply: unknown) {
   const { body, usage } = readCompletion(reply, ANSWERER)
   const { choices, ...top } = wholeSchema.parse(body)
@@ -29,7 +28,7 @@ export function readWhole(reply: unknown) {
   return { message, choice, top, usage }
 }
 
-/** The first choice of a stream of these chunks, as a client sees it that puts it together. */
+/** The first choice of a stream of these chunks, as a client assembles it. */
 export function readStream(chunks: readonly unknown[]) {
   const reader = new ChunkReader(ANSWERER)
   const data = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]']
@@ -44,7 +43,7 @@ export function readStream(chunks: readonly unknown[]) {
   return { deltas, calls: callsIn(deltas), choice, top, usage: reader.usage, isWhole: reader.isWhole }
 }
 
-/** Tool calls as clients assemble them: ids, types and names may come once, arguments in pieces. */
+/** Assembles tool calls: ids, types and names may come once, arguments in pieces. */
 function callsIn(deltas: readonly Readonly<Record<string, unknown>>[]) {
   const calls: { id: string; type: string; name: string; arguments: string; isNamedAtFirst: boolean }[] = []
   for (const part of deltas.flatMap((delta) => z.array(partSchema).parse(delta['tool_calls'] ?? []))) {

@@ -25,13 +25,13 @@ const chunkSchema = z.looseObject({
 })
 
 interface StreamAsked {
-  /** More members of the request. */
+  /** Further members of the request. */
   readonly more?: Readonly<Record<string, unknown>>
-  /** Called with all that has come, whenever something has. */
+  /** Called with all data so far, after each new piece. */
   readonly onText?: (text: string) => void
 }
 
-/** Has the provider do this, and gives what a client reads of the stream: its chunks, whether it was whole, its record. */
+/** Streams a scripted reply; returns what a client reads: chunks, whether it was complete, and the usage record. */
 export async function askForStream(
   { api, script, records }: ScriptedChat,
   behaviour: Behaviour,

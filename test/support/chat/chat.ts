@@ -14,10 +14,10 @@ interface ProviderWanted {
   readonly [more: string]: unknown
 }
 
-/** Models by name, each with its providers. */
+/** Models by name, with their providers. */
 export type Wiring = Readonly<Record<string, readonly ProviderWanted[]>>
 
-/** Writes a routing configuration and gives its path. */
+/** Writes a routing configuration; returns its path. */
 export function writeModels(
   folder: string,
   wiring: Wiring,
@@ -42,7 +42,7 @@ interface ChatApiOptions extends ApiOptions {
   readonly modelLimits?: Readonly<Record<string, unknown>>
 }
 
-/** A service over `wiring` with a key of its own. */
+/** A service over `wiring` with a key. */
 export async function startChat(
   folders: TemporaryFolders,
   wiring: Wiring,
@@ -75,14 +75,14 @@ export async function startChat(
 type Scripted = ProviderWanted & { readonly model: 'scripted' }
 
 interface ScriptedChatOptions extends ChatApiOptions {
-  /** The models over the one provider; by default it serves `a/one`. */
+  /** The models of a single provider; by default `a/one`. */
   readonly wire?: (provider: Scripted) => Wiring
 }
 
-/** The day of all that a scripted service does: no midnight comes between a request and its record. */
+/** The fixed day of a scripted service: no midnight comes between a request and its record. */
 const CHAT_DAY = '2026-03-10'
 
-/** A service over one provider that does what `script` was told last. */
+/** A service over one provider with a replaceable script. */
 export async function startScriptedChat({
   wire = (provider) => ({ 'a/one': [provider] }),
   ...options
@@ -97,7 +97,7 @@ export async function startScriptedChat({
   return {
     api,
     upstream,
-    /** What the provider does from now on. */
+    /** Replaces the provider's script. */
     script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
     /** The usage records so far. */
     records: () => readRecords(api.dataDir, CHAT_DAY),

@@ -1,32 +1,32 @@
-/** One behaviour of a provider, and what the service makes of it: whole and streamed, alone and with a backup. */
+/** Table-driven tests of a provider's behaviour and the service's reply: whole and streamed, alone and with a backup. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from './chat.ts'
 import { answers, json, sse, stream, type Behaviour } from './upstream.ts'
 
-/** What a client has put together of a reply that was served. */
+/** What a client assembles from a reply. */
 interface Served {
   readonly content?: string | null
   /** Name and arguments of each tool call. */
   readonly calls?: readonly (readonly [string, string])[]
   readonly finish?: string
   readonly native?: string
-  /** Prompt and completion, as the record has them; null where they are unknown. */
+  /** Prompt and completion tokens in the record; null if unknown. */
   readonly tokens?: readonly [number, number] | null
-  /** Other members of the message. */
+  /** Further members of the message. */
   readonly more?: Readonly<Record<string, unknown>>
 }
 
-/** What a client is told where nobody served; `backup`: whether the next provider of the model is asked. */
+/** The error for the client; `backup`: whether the service tries the model's next provider. */
 interface Failed {
   readonly status: number
   readonly type: string
-  /** Null where none may be told. */
+  /** Null if it must be absent. */
   readonly retryAfter?: string | null
   readonly backup: boolean
 }
 
-/** A stream that broke off after its first words, which went out. */
+/** A stream that broke off after its first words were sent. */
 interface Cut {
   readonly cut: string
 }
@@ -37,11 +37,11 @@ export interface ProviderCase {
   readonly whole: Behaviour
   readonly streamed: Behaviour
   readonly outcome: Outcome
-  /** Where the stream ends in another way. */
+  /** Set if the stream has another result. */
   readonly streamOutcome?: Outcome
 }
 
-/** A case whose provider sends this completion, or these chunks. */
+/** A case in which the provider sends this completion, or these chunks. */
 export function sends(
   whole: unknown,
   chunks: readonly unknown[],
@@ -51,12 +51,12 @@ export function sends(
   return { whole: json(whole), streamed: stream(sse(chunks)), outcome, streamOutcome }
 }
 
-/** A case whose provider does the same whatever is asked. */
+/** A case in which the provider does the same for whole replies and streams. */
 export function does(behaviour: Behaviour, outcome: Outcome, streamOutcome = outcome): ProviderCase {
   return { whole: behaviour, streamed: behaviour, outcome, streamOutcome }
 }
 
-/** A service with two models for each case, so that none has the breakers of another: alone, and with a backup. */
+/** A service with two models per case, alone and with a backup, so that cases share no circuit breaker. */
 async function startCases(names: readonly string[]): Promise<ScriptedChat> {
   const chat = await startScriptedChat({
     wire: (provider) =>
@@ -203,7 +203,7 @@ function streamedReply(text: string) {
 
 type Call = z.infer<typeof callSchema>
 
-/** As clients do it: the first part of a call has its id, type and name, those that follow add to its arguments. */
+/** Assembles a tool call as clients do: the first part has id, type and name, later ones add to its arguments. */
 function joinedCalls(parts: readonly Call[]): readonly Call[] {
   const calls = Map.groupBy(parts, ({ index }) => z.int().parse(index))
   const said = (own: readonly Call[], key: 'name' | 'arguments') =>
@@ -223,7 +223,7 @@ function namesAndArguments(calls: readonly Call[]): [string, string][] {
   })
 }
 
-/** The four ways in which each case is run. */
+/** The four ways to run each case. */
 const WAYS = [
   { way: 'whole, alone', streams: false, backed: false },
   { way: 'whole, with a backup', streams: false, backed: true },
@@ -231,7 +231,7 @@ const WAYS = [
   { way: 'streamed, with a backup', streams: true, backed: true },
 ] as const
 
-/** Makes the tests of cases: each by its name in `title`, in each of the ways. */
+/** Makes the tests of cases, each by its name in `title` and in each of the ways. */
 export function describeCases(title: string, named: Readonly<Record<string, ProviderCase>>): void {
   const cases = Object.entries(named)
   let chat: ScriptedChat
@@ -240,7 +240,7 @@ export function describeCases(title: string, named: Readonly<Record<string, Prov
   })
   afterAll(() => chat.stop())
 
-  describe.each(WAYS)('a provider that is asked $way', (way) => {
+  describe.each(WAYS)('a provider for a request $way', (way) => {
     it.each(cases)(title, async (name, one) => {
       await runCase(chat, [name, one], way)
     })

@@ -1,10 +1,10 @@
-/** The forms in which providers wrap an error. */
+/** Forms of providers' error replies. */
 
 export const openai = (message: string, more: Readonly<Record<string, unknown>> = {}) => ({
   error: { message, type: 'invalid_request_error', param: null, code: null, ...more },
 })
 
-/** As Google's OpenAI-compatible address gives it: in a list. */
+/** Google's OpenAI-compatible API: in a list. */
 export const google = (error: Readonly<Record<string, unknown>>) => [{ error }]
 
 export const anthropic = (type: string, message: string) => ({ type: 'error', error: { type, message } })

@@ -1,6 +1,5 @@
 /**
- * Records usage until its stdin ends, and prints the id of each record that was acknowledged. Argument: the
- * data folder.
+ * Records usage until its stdin ends, and prints the id of each acknowledged record. Argument: the data folder.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openUsageLog } from '../../../api/chat/records/usage-log.ts'

@@ -1,4 +1,4 @@
-/** A process of its own that records usage, to be killed or hindered. */
+/** A process that records usage, for tests that kill or hinder it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url'
 const PROGRAM = fileURLToPath(new URL('recording-program.ts', import.meta.url))
 
 interface Wanted {
-  /** The words of another program that starts it. */
+  /** Command line of a program that starts it. */
   readonly behind?: readonly string[]
 }
 
-/** Starts it; it records until its stdin ends. `acknowledged` are the ids of the records that were. */
+/** Starts it; it records until its stdin ends. `acknowledged` has the ids of acknowledged records. */
 export function startRecording(dataDir: string, { behind = [] }: Wanted = {}) {
   const [program, ...args] = [...behind, process.execPath, PROGRAM, dataDir]
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })

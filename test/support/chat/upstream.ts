@@ -1,4 +1,4 @@
-/** A provider that does what a test tells it: on real sockets, by the model that is asked for. */
+/** A scripted provider on real sockets; the script depends on the requested model. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,22 +7,22 @@ import { portOf } from '../ports.ts'
 
 const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
 
-/** A request as the provider got it. */
+/** A request as the provider received it. */
 interface Received {
   readonly method: string | undefined
   readonly path: string | undefined
   readonly headers: IncomingHttpHeaders
   readonly body: z.infer<typeof bodySchema>
-  /** The body as it came. */
+  /** The raw body. */
   readonly text: string
 }
 
-/** What the provider does with a request for one of its models. */
+/** The provider's behaviour for one of its models. */
 export type Behaviour = (response: ServerResponse, received: Received) => void | Promise<void>
 
 /**
- * Starts a provider that behaves by the model named; `behaviours` may be changed at any time. Its connections are
- * used again only where `keepAliveMs` is more than a few seconds: clients hang up some time before.
+ * Starts a provider; `behaviours`, by model, may be changed at any time. Clients reuse its connections only if `keepAliveMs` is
+ * more than a few seconds: they close idle ones some time before.
  */
 export async function startUpstream(
   behaviours: Record<string, Behaviour>,
@@ -59,7 +59,7 @@ export async function startUpstream(
     behaviours,
     /** All requests so far. */
     received,
-    /** The models of all requests so far, in their order. */
+    /** The models of all requests so far, in order. */
     asked: () => received.map(({ body }) => body.model),
     connections: async () => {
       const count = Promise.withResolvers<number>()
@@ -73,7 +73,7 @@ export async function startUpstream(
 
 export const USAGE = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
 
-/** A completion as providers send it. */
+/** A completion in the form of providers. */
 export function completion(content: string | null = 'Hello', more: Readonly<Record<string, unknown>> = {}) {
   return {
     id: 'chatcmpl-1',
@@ -86,7 +86,7 @@ export function completion(content: string | null = 'Hello', more: Readonly<Reco
   }
 }
 
-/** A chunk as providers send it. */
+/** A chunk in the form of providers. */
 export function chunk(
   delta: unknown,
   finish: string | null = null,
@@ -102,7 +102,7 @@ export function chunk(
   }
 }
 
-/** The chunks of a whole stream as OpenAI sends them; without usage where that is null. */
+/** The chunks of a complete stream in OpenAI's form; without usage if that is null. */
 export function chunksOf(words: readonly string[], usage: unknown = USAGE): unknown[] {
   return [
     chunk({ role: 'assistant', content: '' }, null, { usage: null }),
@@ -140,7 +140,7 @@ interface StreamEnding {
   readonly ending?: 'end' | 'cut' | 'stall'
 }
 
-/** Streams this text as events; `pieces` splits it into writes of so many bytes. */
+/** Streams this text as events; `pieces` is the size of each write in bytes. */
 export function stream(body: string, { pieces = Infinity, ending = 'end' }: StreamEnding = {}): Behaviour {
   return async (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -152,14 +152,14 @@ export function stream(body: string, { pieces = Infinity, ending = 'end' }: Stre
     }
     if (ending === 'end') response.end()
     if (ending === 'cut') {
-      // What was written must arrive before the connection breaks.
+      // The written data must arrive before the connection breaks.
       await sleep(20)
       response.destroy()
     }
   }
 }
 
-/** Answers whole requests with a completion and streams with a stream of the same words. */
+/** Answers with a completion, or a stream of the same words. */
 export function answers(words: readonly string[] = ['Hel', 'lo']): Behaviour {
   return (response, received) =>
     received.body.stream === true

@@ -1,9 +1,9 @@
-/** The log of usage records over a data folder, with its messages in sight and pauses that a test can wait for. */
+/** The log of usage records over a data folder, with visible messages and pauses that a test can await. */
 import { WRITER_LIMITS } from '../../../api/chat/records/record-writer.ts'
 import { openUsageLog } from '../../../api/chat/records/usage-log.ts'
 import { memoryLog } from '../api.ts'
 
-/** A registry with the apps of the records. */
+/** A registry with the records' apps. */
 export const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 7,Seven,public,,,2025-01-01T00:00:00Z
 8,Eight,public,,,2025-01-01T00:00:00Z

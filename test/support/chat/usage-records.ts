@@ -1,11 +1,11 @@
-/** Usage records as the chat route leaves them, and what lies in the files that hold them. */
+/** Usage records in the form of the chat route, and the contents of their files. */
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { UsageRecord } from '../../../api/chat/records/usage-record.ts'
 
-/** A served request; `changes` make it another. */
+/** A served request with `changes`. */
 export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
   return {
     ts: '2026-03-10T12:00:00.000Z',
@@ -56,21 +56,21 @@ export function failedRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
   })
 }
 
-/** The ids of the requests that left these records. */
+/** The request ids of these records. */
 export function requestIds(records: readonly { readonly request_id: string }[]): string[] {
   return records.map(({ request_id }) => request_id)
 }
 
 const lineSchema = z.looseObject({ ts: z.string(), request_id: z.string() })
 
-/** Names of the files of a day that the pipeline reads. */
+/** Names of a day's files that the pipeline reads. */
 export function usageFiles(dataDir: string, day: string): string[] {
   const folder = join(dataDir, 'raw', 'usage', `date=${day}`)
   if (!existsSync(folder)) return []
   return readdirSync(folder).filter((name) => !/^[._]/.test(name))
 }
 
-/** The records in the files of a day, file by file and in the order of their lines; each line must be whole. */
+/** The records in a day's files, file by file and line by line; each line must be complete. */
 export function readRecords(dataDir: string, day: string) {
   return usageFiles(dataDir, day).flatMap((name) => {
     const text = readFileSync(join(dataDir, 'raw', 'usage', `date=${day}`, name), 'utf8')

@@ -1,4 +1,4 @@
-/** A ClickHouse cluster of a test's own: two servers on loopback, a shard each, and a table over both. */
+/** A ClickHouse cluster for one test file: two servers on loopback, a shard each, and a table over both. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export const PASSWORD = 's3cret-of-the-test'
 export interface ClickHouseCluster {
   /** Host and port of the first server's HTTP interface. */
   readonly host: string
-  /** What USAGE_SOURCE names, with the password in it. */
+  /** The value of USAGE_SOURCE, including the password. */
   readonly address: string
   /** Runs a statement on the first server, or on both. */
   run(sql: string): Promise<string>
@@ -30,7 +30,7 @@ interface Server {
   readonly folder: string
 }
 
-/** Starts both servers and makes the tables of data/clickhouse.sql on them. */
+/** Starts both servers and creates the tables of data/clickhouse.sql on them. */
 export async function startCluster(program: string): Promise<ClickHouseCluster> {
   const outer = realpathSync(mkdtempSync(join(tmpdir(), 'clickhouse-test-')))
   const servers = await Promise.all(
@@ -71,7 +71,7 @@ export async function startCluster(program: string): Promise<ClickHouseCluster> 
   }
 }
 
-/** The statements that operators are given, as they are. */
+/** The statements of data/clickhouse.sql, unchanged. */
 function tableStatements(): string[] {
   const text = readFileSync(join(REPOSITORY, 'data', 'clickhouse.sql'), 'utf8').replaceAll(/^--.*$/gm, '')
   return text.split(';').filter((statement) => statement.trim() !== '')

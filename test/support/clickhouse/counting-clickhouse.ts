@@ -1,17 +1,17 @@
-/** The HTTP interface of a ClickHouse cluster that counts days, and may hang up in the middle of an answer. */
+/** The HTTP interface of a ClickHouse cluster that counts days, and may break the connection within an answer. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
 import { portOf } from '../ports.ts'
 
-/** What the queries of a day ask for; the others are answered alike on every day. */
+/** The queries of one day; other queries have the same answer on every day. */
 export type Question = 'counts' | 'rejects'
 
-/** Rows as the cluster sends them. */
+/** Rows in the cluster's form. */
 type Rows = readonly Readonly<Record<string, string | number | null>>[]
 
-/** Time for what was sent to arrive before the connection breaks, in milliseconds. */
+/** Milliseconds until sent data has arrived, before the connection breaks. */
 const BEFORE_HANGING_UP = 200
 
 const COLUMN_TYPES = {
@@ -21,7 +21,7 @@ const COLUMN_TYPES = {
   completion_tokens: 'Int64',
 }
 
-/** Answers that do not depend on the day, by words that the query has. */
+/** Answers independent of the day, by words of the query. */
 const FIXED_ANSWERS: readonly (readonly [RegExp, Rows])[] = [
   [/system\.tables/, [{ engine: 'MergeTree', engine_full: 'MergeTree', partition_key: 'toYYYYMMDD(ts)' }]],
   [/system\.columns/, Object.entries(COLUMN_TYPES).map(([name, type]) => ({ name, type }))],
@@ -32,7 +32,7 @@ const FIXED_ANSWERS: readonly (readonly [RegExp, Rows])[] = [
 
 const ASKED_DAY = /toDateTime\('(\d{4}-\d\d-\d\d)/
 
-/** A row of counts: what an app used, in requests and tokens of prompts; null gathers the rejected rows. */
+/** A row of counts: app, requests and prompt tokens; app null holds the rejected rows. */
 export function countOf(app: number | null, requests: number, tokens: number) {
   return {
     app_text: app === null ? null : String(app),
@@ -67,7 +67,7 @@ export function rejectOf(id: string) {
 
 /**
  * Starts a cluster with these answers for each day, `YYYY-MM-DD`.
- * @param afterBreak done once an answer was broken off, whenever the counts of a day are queried.
+ * @param afterBreak called for each later query of a day's counts, once an answer was broken off.
  */
 export async function startCounting(
   days: Readonly<Record<string, Readonly<Record<Question, Rows>>>>,
@@ -98,9 +98,9 @@ export async function startCounting(
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
-    /** What USAGE_SOURCE names. */
+    /** The value of USAGE_SOURCE. */
     address: `clickhouse://reader:s3cret@127.0.0.1:${portOf(server)}/default?table=usage`,
-    /** The answer of `breaking` stops where it should end; `modified` is when every data part was written. */
+    /** The answer to `breaking` stops before its end; `modified` is the time of every data part. */
     script,
     async close() {
       server.closeAllConnections()

@@ -1,4 +1,4 @@
-/** The HTTP interface of a ClickHouse server that takes inserts, or does what a test tells it instead. */
+/** The HTTP interface of a ClickHouse server that takes inserts, or behaves as a test scripts. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -8,7 +8,7 @@ import { freePort } from '../ports.ts'
 const rowSchema = z.looseObject({ request_id: z.string() })
 type Row = z.infer<typeof rowSchema>
 
-/** An insert that arrived whole; `taken` when the server has its rows. */
+/** A complete insert; `taken` if the server stored its rows. */
 interface Insert {
   readonly query: string
   readonly body: string
@@ -16,29 +16,29 @@ interface Insert {
   taken: boolean
 }
 
-/** What the server does with an insert instead of taking it; undefined where it takes it after all. */
+/** Handles an insert instead of storing it; undefined to store it after all. */
 type Behaviour = (insert: Insert, response: ServerResponse) => boolean | void
 
-/** Takes nothing and hangs up. */
+/** Stores nothing and closes the connection. */
 export const hangUp: Behaviour = (_insert, response) => {
   response.destroy()
   return true
 }
 
-/** Takes the rows and hangs up, so that nobody is told. */
+/** Stores the rows and closes the connection without an answer. */
 export const loseAnswer: Behaviour = (insert, response) => {
   insert.taken = true
   response.destroy()
   return true
 }
 
-/** Answers as a proxy does whose server is away. */
+/** Answers like a proxy without its server. */
 export const badGateway: Behaviour = (_insert, response) => {
   response.writeHead(502, { 'Content-Type': 'text/html' }).end('<h1>Bad gateway</h1>')
   return true
 }
 
-/** Refuses the inserts that have the row `id`, in the words of a server. */
+/** Rejects inserts that contain the row `id`, with a server's message. */
 export function refuse(id: string, words: string): Behaviour {
   return ({ rows }, response) => {
     if (!rows.some((row) => row.request_id === id)) return false
@@ -53,7 +53,7 @@ export async function scriptClickHouse() {
   const inserts: Insert[] = []
   const script: { behaviour: Behaviour | undefined } = { behaviour: undefined }
   const server = createServer((request, response) => {
-    // A process that is killed leaves half a request.
+    // A killed process leaves half a request.
     void answer(request, response).catch(() => response.destroy())
   })
 
@@ -80,7 +80,7 @@ export async function scriptClickHouse() {
     },
     inserts,
     script,
-    /** Ids of the rows that the server has, in the order of their arrival. */
+    /** Ids of the stored rows, in order of arrival. */
     ids: () => inserts.flatMap(({ rows, taken }) => (taken ? rows.map((row) => row.request_id) : [])),
     async listen() {
       server.listen(port, '127.0.0.1')

@@ -1,4 +1,4 @@
-/** A snapshot with all that is hard to write into files: large numbers, and names that CSV and Markdown must quote. */
+/** A snapshot with values that are hard to write into files: large numbers, and names that need quoting. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,9 +11,9 @@ import { currentSnapshot, query, writeRaw } from './nightly.ts'
 export const FIRST_DAY = '2025-12-30'
 export const LAST_DAY = '2026-01-06'
 export const AS_OF = '2026-01-07T02:00:00Z'
-/** When the snapshots were computed, and the prompt tokens of the first day in each. */
+/** Times of the snapshots, with the first day's prompt tokens in each. */
 export const NIGHTS = { '2025-12-31T02:00:00Z': 7, '2026-01-01T02:00:00Z': 8, [AS_OF]: 9 }
-/** What TeX, YAML and Markdown take for their own. */
+/** Special characters of TeX, YAML and Markdown. */
 export const PUBLISHER = String.raw`R&D {Lab} \^~ #1_%$ "x"`
 export const DATA_FILES = [
   'app-rankings.duckdb',
@@ -31,11 +31,11 @@ export const DATA_FILES = [
 ]
 export const TEXT_FILES = ['datapackage.json', 'croissant.json', 'CITATION.cff', 'README.md', 'LICENSE']
 
-/** More than 2^53 and, in the second app, more than 2^63. */
+/** Above 2^53 and, in the second app, above 2^63. */
 const LARGE = '9007199254740993'
 export const HUGE = '9223372036854775809'
 
-/** What a spreadsheet would run, and what CSV and Markdown have to quote. */
+/** A spreadsheet formula, and characters that CSV and Markdown must quote. */
 export const NAMES = [
   '=HYPERLINK("http://example.com")',
   '+1',
@@ -51,18 +51,18 @@ export const NAMES = [
   'Ünïcode 🚀 |',
 ]
 
-/** Credit lines that would be a heading, a list and emphasis in Markdown. */
+/** Credit lines with the Markdown of a heading, a list and emphasis. */
 export const SOURCES = '# Source: somebody, "quoted" | piped\r\n- and *another*\n\n`third`'
 
 export const ADDRESS = 'https://data.example/api/v1/datasets/app-rankings/snapshots/20260107T020000Z'
 export const ATTRIBUTION = `Source: ${PUBLISHER}, as of ${AS_OF} (CC-BY-4.0)`
 
-/** How a descriptor describes the data: what it is, and what to keep in mind. */
+/** The description of the data in a descriptor. */
 export const DESCRIPTION = /^Which apps use .* rankings\. Token counts come from .* comparable\.$/
 
 const CSV_HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 
-/** Publishes the snapshot, whose first day was restated twice; gives its folder. */
+/** Publishes the snapshot, with a first day that was restated twice; returns its folder. */
 export async function publishBundle(dataDir: string, sources = SOURCES): Promise<string> {
   const apps = NAMES.map((name, index) =>
     JSON.stringify({
@@ -92,12 +92,11 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
   return currentSnapshot(dataDir)
 }
 
-/** The checksum of a file. */
 export function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-/** How the DuckDB file of a snapshot explains a table and its columns, in their order. */
+/** The comments on a table and its columns in a snapshot's DuckDB file, in column order. */
 export async function explained(folder: string, table: string) {
   const file = join(folder, 'app-rankings.duckdb')
   const where = `schema_name = 'main' AND table_name = '${table}'`

@@ -1,4 +1,4 @@
-/** Runs of the pipeline inside the test's own process, for tests that need many of them or look into the warehouse. */
+/** Runs of the pipeline in the test's process, for tests with many runs or a look at the warehouse. */
 import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import type { Report } from '../../../pipeline/run.ts'
@@ -10,18 +10,18 @@ import type { TextRow } from './nightly.ts'
 
 export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
-/** One run at the given time; rejects as the pipeline does. */
+/** One run at the given time; rejects if the run fails. */
 export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
   const dependencies = { now: () => new Date(asOf), progress: SILENT }
   return runNightly(readConfig({ DATA_DIR: dataDir }), dependencies, { ...USUAL_RUN, ...options })
 }
 
-/** Asks the private warehouse; every value comes as text. */
+/** Queries the private warehouse; every value is text. */
 export function queryWarehouse(dataDir: string, sql: string): Promise<TextRow[]> {
   return query(join(dataDir, 'warehouse.duckdb'), sql)
 }
 
-/** A figure of a stage's part of the report. */
+/** A figure in a stage's part of the report. */
 export function fact(report: Report, stage: string, name: string): unknown {
   return report.stages.find((part) => part['stage'] === stage)?.[name]
 }

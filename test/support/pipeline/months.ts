@@ -1,4 +1,4 @@
-/** Usage over four months, and what a night must publish of it: the files that an empty folder would give. */
+/** Usage over four months, and the check that a night publishes the same files as a first run over the same input. */
 import { appendFileSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -10,7 +10,7 @@ import { copyRaw, currentSnapshot, queryCurrent, writeRaw, type TemporaryFolders
 
 export const DAYS = ['2025-12-30', '2026-02-03', '2026-02-28', '2026-03-05']
 
-/** App 4 has usage and is not registered, 5 and 9 are registered and have no usage. */
+/** App 4 has usage but is not registered, 5 and 9 are registered without usage. */
 const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,cli-agent,,2025-01-01
 2,Two,public,game,,2025-01-01
@@ -21,9 +21,9 @@ const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 9,Nine,public,,,2025-01-01
 `
 
-/** A DATA_DIR with usage on the days above, and the nights over it. */
+/** A DATA_DIR with usage on these days, and its nights. */
 export class Months {
-  /** The day that has just begun; the run's data reaches to the one before. */
+  /** The present day; the run's data ends on the day before. */
   today = '2026-03-06'
   readonly dataDir: string
   readonly #folders: TemporaryFolders
@@ -52,18 +52,18 @@ export class Months {
   }
 
   run(): Promise<Report> {
-    // No gate is to be in the way here: what they let through is not the question.
+    // Accepts all gates, which are not tested here.
     return runAt(this.dataDir, `${this.today}T02:00:00Z`, { accepted: [...GATES] })
   }
 
-  /** The night after a day with usage. */
+  /** Runs the night after a day with usage. */
   nextNight(): Promise<Report> {
     this.deliver(this.today)
     this.today = addDays(this.today, 1)
     return this.run()
   }
 
-  /** The same input over an empty folder at the same time gives the same files, with the rows of the table. */
+  /** A first run over the same input at the same time gives the same files, with the rows of the table. */
   async expectAsAnew(): Promise<void> {
     const other = this.#folders.make()
     copyRaw(other, join(this.dataDir, 'raw'))
@@ -85,7 +85,7 @@ export class Months {
     for (const table of TABLES) {
       const rows = await queryCurrent(this.dataDir, `FROM ${table} ORDER BY ALL`)
       const files = (name: string) => `'${join(folder, table, name)}'`
-      // Guessed, a total past 2^63 would be a DOUBLE.
+      // DuckDB would guess DOUBLE for a total above 2^63.
       const types = "types = {'prompt_tokens': 'HUGEINT', 'completion_tokens': 'HUGEINT'}"
       for (const read of [files('*.parquet'), `read_csv(${files('*.csv.gz')}, ${types})`]) {
         expect(await queryCurrent(this.dataDir, `FROM ${read} ORDER BY ALL`)).toEqual(rows)

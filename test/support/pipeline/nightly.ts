@@ -1,4 +1,4 @@
-/** The pipeline as its users meet it: commands over a DATA_DIR, and a DuckDB file that they leave behind. */
+/** The pipeline as its users see it: commands over a DATA_DIR, and the resulting DuckDB file. */
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,10 +7,10 @@ import { REPOSITORY, runCommandLine, startProcess, type Ended } from '../process
 
 const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
 
-/** A row as text, so that no digit is lost on the way. */
+/** A row as text, so that no digit is lost. */
 export type TextRow = Readonly<Record<string, string | null>>
 
-/** Temporary folders of one test file; `removeAll` belongs into its afterAll. */
+/** Temporary folders of a test file; call `removeAll` in its afterAll. */
 export class TemporaryFolders {
   readonly #made: string[] = []
 
@@ -22,7 +22,7 @@ export class TemporaryFolders {
     return folder
   }
 
-  /** A copy of a folder. Its files are new ones, so the first run over it counts every day again, to the same figures. */
+  /** A copy of a folder. The copied files are new, so the first run counts every day again, with the same figures. */
   copy(source: string): string {
     const folder = this.make()
     cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
@@ -34,14 +34,14 @@ export class TemporaryFolders {
   }
 }
 
-/** Starts a run over `dataDir` as a process and gives the process with the promise of its end. */
+/** Starts a run over `dataDir` as a process; returns the process and the promise of its end. */
 export function startNightly(dataDir: string, ...options: readonly string[]) {
   return startCommand(dataDir, 'run', ...options)
 }
 
-/** Any command of `npm run nightly` to its end, in the test's own process. */
+/** Runs any command of `npm run nightly` in the test's process. */
 export async function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {
-  // Most of the tests of the API run nothing of the pipeline.
+  // Loaded on demand: most API tests do not use the pipeline.
   const { nightly } = await import('../../../pipeline/nightly.ts')
   const { createProgress } = await import('../../../pipeline/terminal/progress.ts')
   return await runCommandLine(
@@ -56,19 +56,19 @@ export function startCommand(dataDir: string, ...args: readonly string[]) {
   return startProcess(process.execPath, [NIGHTLY, ...args], { environment: { DATA_DIR: dataDir } })
 }
 
-/** One whole run over `dataDir`, in the test's own process. */
+/** One run over `dataDir` in the test's process. */
 export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Ended> {
   return runCommand(dataDir, 'run', ...options)
 }
 
-/** A run that must publish or find nothing new; its messages come with the error when it does not. */
+/** A run that must publish or find nothing new; otherwise the error holds its messages. */
 export async function publish(dataDir: string, asOf: string, ...options: readonly string[]): Promise<Ended> {
   const run = await runNightly(dataDir, '--as-of', asOf, ...options)
   if (run.code !== 0) throw new Error(`The run ended with ${run.code ?? run.signal}:\n${run.stderr}`)
   return run
 }
 
-/** Writes a raw file, with the folders above it, below DATA_DIR/raw. */
+/** Writes a raw file below DATA_DIR/raw, with its folders. */
 export function writeRaw(dataDir: string, path: string, content: string | Uint8Array): void {
   const target = join(dataDir, 'raw', path)
   mkdirSync(dirname(target), { recursive: true })
@@ -80,12 +80,12 @@ export function copyRaw(dataDir: string, source: string): void {
   cpSync(source, join(dataDir, 'raw'), { recursive: true })
 }
 
-/** Folder of the snapshot that DATA_DIR/current leads to. */
+/** Folder of the current snapshot. */
 export function currentSnapshot(dataDir: string): string {
   return realpathSync(join(dataDir, 'current'))
 }
 
-/** Asks a DuckDB file, read-only; every value comes as text. */
+/** Queries a DuckDB file, read-only; every value is text. */
 export async function query(file: string, sql: string): Promise<TextRow[]> {
   const instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
   const connection = await instance.connect()
@@ -103,7 +103,7 @@ function asText([column, value]: [string, unknown]): [string, string | null] {
   return [column, typeof value === 'string' ? value : null]
 }
 
-/** Asks the current snapshot of a DATA_DIR. */
+/** Queries the current snapshot of a DATA_DIR. */
 export function queryCurrent(dataDir: string, sql: string): Promise<TextRow[]> {
   return query(join(currentSnapshot(dataDir), 'app-rankings.duckdb'), sql)
 }

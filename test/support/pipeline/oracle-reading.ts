@@ -1,7 +1,6 @@
 /**
- * A second opinion on what the raw folder says: reads CSV and NDJSON and counts each app's days in the most naive way,
- * from CONTRACT 7 and data/README.md alone. It shares no line with the pipeline, on purpose: even the floor date is
- * written down again.
+ * An independent reading of the raw folder: reads CSV and NDJSON and counts each app's days in the most naive way, from
+ * CONTRACT 7 and data/README.md alone. It shares no code with the pipeline on purpose; even the floor date is repeated.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -25,7 +24,7 @@ interface Usage {
   readonly request_id: string | null
 }
 
-/** A raw row that does not count; `field` is the first of its fields at fault, or `line` when it has none. */
+/** A rejected row; `field` is its first invalid field, or `line` for a broken line. */
 interface Reject {
   readonly day: string
   readonly file: string
@@ -40,7 +39,7 @@ export interface Volume {
   readonly completion_tokens: bigint
 }
 
-/** What the raw folder says, all apps included: the private view from which the public tables follow. */
+/** The contents of the raw folder, including private apps: the public tables follow from it. */
 export interface Dataset {
   readonly registry: ReadonlyMap<bigint, App>
   /** Day, then canonical app. */
@@ -49,7 +48,7 @@ export interface Dataset {
   readonly dataThrough: string
 }
 
-/** The dataset of a raw folder (CONTRACT 7) as a run at `asOf` sees it. */
+/** Reads a raw folder (CONTRACT 7) as a run at `asOf` does. */
 export function computeDataset(raw: string, asOf: string): Dataset {
   const registry = readRegistry(join(raw, 'apps'))
   const rejects: Reject[] = []
@@ -72,7 +71,7 @@ function readRegistry(folder: string): Map<bigint, App> {
       if (record === null) throw new Error(`${file}: the registry has a line that cannot be read`)
       const updated = Date.parse(text(record['updated_at']))
       const id = BigInt(text(record['app_id']))
-      // On a tie the later file and row counts.
+      // On a tie the later file and row count.
       if (updated < (newest.get(id)?.updated ?? -Infinity)) continue
       const alias = text(record['alias_of'])
       newest.set(id, {
@@ -110,7 +109,7 @@ function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
   })
 }
 
-/** The row, or the name of its first field at fault. */
+/** The row, or the name of its first invalid field. */
 function toUsage(record: Fields, day: string): Usage | string {
   const ts = instant(record['ts'])
   if (ts === null || new Date(ts).toISOString().slice(0, 10) !== day) return 'ts'
@@ -123,7 +122,7 @@ function toUsage(record: Fields, day: string): Usage | string {
   return { ts, app_id, ...tokens, requests: requests ?? 1n, request_id: requestId(record['request_id']) }
 }
 
-/** Both token counts, or the name of the one at fault; both may be null, one alone may not. */
+/** Both token counts, or the name of the invalid one; both may be null, but not one alone. */
 function tokensOf(record: Fields) {
   const prompt = whole(record['prompt_tokens'])
   const completion = whole(record['completion_tokens'])
@@ -188,7 +187,7 @@ function sumByApp(rows: readonly Usage[], registry: ReadonlyMap<bigint, App>): M
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The records of a text file; null for a line that has not the form of the file. Numbers come as their digits. */
+/** The records of a text file; null for a malformed line. Numbers are their digits. */
 function readRecords(path: string): (Fields | null)[] {
   const content = readFileSync(path, 'utf8')
   if (path.endsWith('.csv')) return parseCsv(content)
@@ -196,7 +195,7 @@ function readRecords(path: string): (Fields | null)[] {
   throw new Error(`The oracle reads .csv and .ndjson, not ${path}`)
 }
 
-/** The records of a CSV text, an empty cell as null, a line with too few or many cells as null. */
+/** The records of a CSV text; an empty cell is null, and so is a line with too few or too many cells. */
 export function parseCsv(content: string): (Readonly<Record<string, string | null>> | null)[] {
   const [header = [], ...lines] = content.trimEnd().split('\n').map(parseCsvLine)
   return lines.map((cells) =>
@@ -214,7 +213,7 @@ function parseCsvLine(line: string): string[] {
 
 function parseJsonLine(line: string): Fields | null {
   try {
-    // Numbers as text: a JavaScript number would round them past 2^53.
+    // Numbers as text: JavaScript numbers would round them past 2^53.
     const value: unknown = JSON.parse(line.replaceAll(/":\s*(-?\d[\d.]*)/g, '":"$1"'))
     return typeof value === 'object' && value !== null ? { ...value } : null
   } catch {
@@ -222,20 +221,18 @@ function parseJsonLine(line: string): Fields | null {
   }
 }
 
-/** File and folder names in order, without those that begin with `.` or `_`. */
+/** Sorted file and folder names, except names that begin with `.` or `_`. */
 function visibleNames(folder: string): string[] {
   return readdirSync(folder)
     .filter((name) => !/^[._]/.test(name))
     .toSorted()
 }
 
-/** The order of two numbers, for sorting. */
 export function ascending(left: bigint, right: bigint): number {
   if (left === right) return 0
   return left < right ? -1 : 1
 }
 
-/** The sum of an amount over all items. */
 export function sum<Item>(items: readonly Item[], amountOf: (item: Item) => bigint): bigint {
   return items.reduce((total, item) => total + amountOf(item), 0n)
 }

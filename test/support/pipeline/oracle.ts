@@ -1,6 +1,6 @@
 /**
- * A second opinion on the public tables: computes them in the most naive way from what the raw folder says, by CONTRACT
- * 4.2 to 4.4 alone. It shares no line with the pipeline, on purpose: even the taxonomy is written down again.
+ * An independent computation of the public tables: in the most naive way, from CONTRACT 4.2 to 4.4 alone. It shares no code
+ * with the pipeline on purpose; even the taxonomy is repeated.
  */
 import { ascending, FLOOR, sum, type App, type Dataset, type Volume } from './oracle-reading.ts'
 
@@ -62,15 +62,15 @@ export function publicDays(dataset: Dataset): (Volume & { readonly day: string; 
     )
 }
 
-/** What tells corrected figures from a changed registry. */
+/** Input for telling corrected figures from a changed registry. */
 export interface Correction {
-  /** The dataset of the snapshot that was published before. */
+  /** The dataset of the previous snapshot. */
   readonly before: Dataset
-  /** The usage of now with the registry of then. */
+  /** The present usage with the previous registry. */
   readonly recounted: Dataset
 }
 
-/** The table `coverage`; a day is restated where the figures changed, whatever the registry says. */
+/** The table `coverage`; only changed figures make a day restated, not the registry. */
 export function coverage(dataset: Dataset, correction?: Correction) {
   const published = publicDays(dataset)
   const changed = correction && restatements(correction.recounted, correction.before)
@@ -86,14 +86,14 @@ export function coverage(dataset: Dataset, correction?: Correction) {
   })
 }
 
-/** A day that lost rows is partial even when it was restated too: restatements tells of that. */
+/** A day with rejected rows is partial even if it was restated too; the table restatements shows the latter. */
 function status(dataset: Dataset, day: string, restated: ReadonlySet<string>): string {
   if (!dataset.days.has(day)) return 'missing'
   if (dataset.rejects.some((reject) => reject.day === day)) return 'partial'
   return restated.has(day) ? 'restated' : 'complete'
 }
 
-/** The days of `before` whose published figures are others now, with both figures. */
+/** The days of `before` with other figures in the present dataset, with both figures. */
 export function restatements(dataset: Dataset, before: Dataset) {
   return daysBetween(FLOOR, before.dataThrough).flatMap((day) => {
     const old = new Map(publicDays(before).flatMap((row) => (row.day === day ? [[row.app_id, row]] : [])))
@@ -117,7 +117,7 @@ function figures(row: Volume | undefined): string {
   return row === undefined ? 'none' : [row.requests, row.prompt_tokens, row.completion_tokens].join()
 }
 
-/** The whole ranking that a question asks for, by the rules of CONTRACT 4.2. */
+/** The whole ranking of a list, by the rules of CONTRACT 4.2. */
 export function ranking(dataset: Dataset, question: Question): Rank[] {
   const { start, end } = question
   const length = daysBetween(start, end).length

@@ -1,12 +1,12 @@
 /**
- * A third opinion on usage: counts rows that were never read from a file, by data/README.md alone, in plain loops. It shares
- * no line with the pipeline or with the oracle that reads files.
+ * A second independent count of usage: counts rows in memory in plain loops, from data/README.md alone. It shares no code
+ * with the pipeline or the oracle.
  */
 import { createHash } from 'node:crypto'
 
 /** Time, app (id or text), tokens, requests and request_id of a row; a broken one has a negative count. */
 export type PlainRow = {
-  /** ISO 8601 with nine digits of the second, so that texts compare like instants. */
+  /** ISO 8601 with nine decimals, so that texts compare like instants. */
   readonly ts: string
   readonly app: number | string
   readonly prompt: bigint | null
@@ -30,7 +30,7 @@ type CountedDay = {
   conflicts: number
 }
 
-/** The id that follows from an address or a name; 0 where it names no app. */
+/** The id of an address or a name; 0 if it identifies no app. */
 function idOfText(text: string): number {
   const identity = identityOf(text)
   if (identity === '') return 0
@@ -41,12 +41,12 @@ function idOfText(text: string): number {
 
 function identityOf(text: string): string {
   if (!/^https?:/.test(text)) return text.trim() === '' ? '' : `local:${text.trim().toLowerCase()}`
-  // Such an address is that of many apps.
+  // Many apps share such an address.
   if (/^https?:\/\/localhost/.test(text)) return ''
   return text.replace(/^https?:\/\/(?:www\.)?/, '').replace(/\/$/, '')
 }
 
-/** What all rows of a day come to, by the app that each names. */
+/** The totals of a day's rows, by the app that each names. */
 export function countPlainly(rows: readonly PlainRow[]): CountedDay {
   const counted: CountedDay = { apps: new Map(), rejected: 0, duplicates: 0, conflicts: 0 }
   const kept = new Map<string, PlainRow[]>()
@@ -96,7 +96,7 @@ function add(apps: Map<number, Figures>, app: number, { requests, prompt, comple
   apps.set(app, sum)
 }
 
-/** Where the usage of each id counts and is published, undefined where nowhere. */
+/** Published app for the usage of each id; undefined if it is not published. */
 export function publishedApps(
   ids: Iterable<number>,
   registry: ReadonlyMap<number, PlainApp>,
@@ -106,7 +106,7 @@ export function publishedApps(
   return new Map([...new Set(ids)].map((id) => [id, publishedApp(id, registry, textsById.get(id) ?? [])]))
 }
 
-/** The app where usage of another counts and is published; undefined where none is. Apps that are not registered are new. */
+/** The published app for the usage of an id; undefined if there is none. Unregistered named apps are new. */
 function publishedApp(
   id: number,
   registry: ReadonlyMap<number, PlainApp>,
@@ -118,7 +118,7 @@ function publishedApp(
   return visibility === 'public' ? at : undefined
 }
 
-/** The app that the registry has with the name or address of these texts. */
+/** The registered app with one of these texts as its name or address. */
 function registeredApp(
   id: number,
   registry: ReadonlyMap<number, PlainApp>,

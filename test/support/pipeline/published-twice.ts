@@ -1,4 +1,4 @@
-/** A DATA_DIR with two snapshots that differ in days, apps and figures, for the commands that tell of them. */
+/** A DATA_DIR with two snapshots that differ in days, apps and figures. */
 import { expect } from 'vitest'
 import { runAt } from './in-process.ts'
 import { runCommand, writeRaw } from './nightly.ts'
@@ -7,10 +7,10 @@ import { runCommand, writeRaw } from './nightly.ts'
 export const FIRST = '20260107T020000Z'
 export const SECOND = '20260108T020000Z'
 
-/** Of a registry that names no tags. */
+/** A registry without tags. */
 export const APPS_HEADER = 'app_id,app_name,visibility,updated_at\n'
 
-/** Publishes both. The second night brings a day and an app, and hides another. */
+/** Publishes both. The second night adds a day and an app, and hides another app. */
 export async function publishTwice(dataDir: string): Promise<void> {
   const deliver = (day: string, tokens: number) => {
     const rows = [1, 2, 9].map((app) => `${day}T12:00:00Z,${app},${tokens * app},0`)
@@ -26,7 +26,7 @@ export async function publishTwice(dataDir: string): Promise<void> {
   await runAt(dataDir, '2026-01-08T02:00:00Z')
 }
 
-/** What a command that ends well gives with --json. */
+/** The --json result of a successful command. */
 export async function jsonOf(dataDir: string, ...args: readonly string[]): Promise<unknown> {
   const ended = await runCommand(dataDir, ...args, '--json')
   expect(ended).toMatchObject({ code: 0, stderr: '' })

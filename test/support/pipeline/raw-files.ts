@@ -5,7 +5,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer'
 
 type Cell = string | number | bigint
 
-/** A column: its name in the file and its values, all of one type. Numbers are written as floating-point ones. */
+/** A column: name and values of one type. Numbers are written as floating-point. */
 export type RawColumn = readonly [name: string, values: readonly Cell[]]
 
 export type RawFormat = 'csv' | 'ndjson' | 'parquet' | 'arrow'
@@ -47,7 +47,7 @@ function jsonMember(name: string, cell: Cell): string {
   return `${JSON.stringify(name)}:${typeof cell === 'string' ? JSON.stringify(cell) : plain(cell)}`
 }
 
-/** A floating-point number with its point, as most programs write it. */
+/** A floating-point number with a decimal point, as most programs write it. */
 function plain(cell: number | bigint): string {
   if (Object.is(cell, -0)) return '-0.0'
   return typeof cell === 'number' && Number.isInteger(cell) ? `${BigInt(cell)}.0` : String(cell)
@@ -80,7 +80,7 @@ function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
   return typeof first === 'string' ? 'string' : typeof first === 'bigint' ? 'bigint' : 'number'
 }
 
-/** A Parquet file of these rows with two models whose bytes are not UTF-8. */
+/** A Parquet file of these rows with two models that are not UTF-8. */
 export function parquetWithBytes({
   ts = [],
   ...counts

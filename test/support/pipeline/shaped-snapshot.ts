@@ -1,4 +1,4 @@
-/** Snapshots with candidates, over data of many shapes, and random windows to ask of them. */
+/** Snapshots with candidates over many shapes of data, and random windows on them. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -17,11 +17,11 @@ import { randomFrom } from '../random.ts'
 import { publishSnapshot } from './snapshot.ts'
 
 export const FIRST_DAY = '2025-12-20'
-/** Five blocks, of which the first and the last have days without data. */
+/** Five blocks; the first and the last have days without data. */
 export const DAYS = 140
 export const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 
-/** Prompt tokens of an app on a day, and as many completion tokens, from its number, the day and a random number from 0 to 1; nothing where it is idle. */
+/** An app's prompt tokens (and completion tokens) on a day, from its number, the day and a random number from 0 to 1; undefined if idle. */
 export type Shape = (app: number, day: number, chance: number) => number | undefined
 
 export const SHAPES = {
@@ -34,21 +34,21 @@ export const SHAPES = {
   coming: (app, day, chance) => (day >= app ? Math.floor(chance * 1e6) : undefined),
   going: (app, day, chance) => (day < DAYS - app ? Math.floor(chance * 1e6) : undefined),
   growing: (app, day) => Math.floor((day + 1) ** 2 / app),
-  // Neither count alone is too many for BIGINT, but both together are.
+  // Each count fits into BIGINT, but not both together.
   'one giant': (app, day) => (app === 1 && day === 50 ? 4e18 + 7e17 : 1),
   enormous: (app, _day, chance) => Math.floor((9e18 / app) * chance),
-  // Neighbours differ by less than a DOUBLE can tell.
+  // Neighbours differ by less than a DOUBLE's precision.
   'nearly ties': (app) => 4e17 + app * 64,
 } satisfies Readonly<Record<string, Shape>>
 
-/** How many apps there are, how many of them lead in each subcategory and block, and how many prefix sums there may be. */
+/** Numbers of apps, of leaders per subcategory and block, and of prefix sums. */
 export interface Size {
   readonly apps: number
   readonly level: number
   readonly rowShare: number
 }
 
-/** Checkpoints on each day, and on one day in some. */
+/** One variant has a checkpoint on each day, one has fewer. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { apps: 60, level: 6, rowShare: 100 },
   { apps: 150, level: 15, rowShare: 0.3 },
@@ -62,13 +62,13 @@ const INSERT_DAYS = `
     SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "tokens": "BIGINT"}]'), recursive := true)
   ) AS r`
 
-/** A snapshot, and what removes it once it is closed. */
+/** A snapshot; closing removes it. */
 export interface Shaped {
   readonly snapshot: Snapshot
   readonly remove: () => Promise<void>
 }
 
-/** Makes a snapshot whose apps have usage of this shape. */
+/** Creates a snapshot of apps with this shape of usage. */
 export async function makeShaped(
   shape: Shape,
   seed: number,
@@ -102,7 +102,7 @@ export async function makeShaped(
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
   instance.closeSync()
-  // As if there were so many rows that the candidates are always asked.
+  // Claims so many rows that the candidates are always used.
   const snapshot: Snapshot = { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
   const remove = async () => {
     await snapshot.close()
@@ -130,7 +130,7 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
   }))
 
 /**
- * Asks random windows of the candidates and of all apps, and expects the same pages.
+ * Queries random windows from the candidates and from all apps, and expects the same pages.
  * @returns how many pages the candidates proved.
  */
 export async function expectSamePages({ snapshot }: Shaped, windows: number): Promise<number> {
@@ -141,7 +141,7 @@ export async function expectSamePages({ snapshot }: Shaped, windows: number): Pr
       const page = await readCandidates(snapshot, query, query.offset + query.limit)
       if (page !== undefined) {
         proven += 1
-        // The candidates need not know how many apps the ranking has beyond the page.
+        // The candidates need not know the ranking's size beyond the page.
         expect(page.map(({ apps: _apps, ...row }) => row)).toEqual(all.map(({ apps: _apps, ...row }) => row))
       }
       expect(await readRanking(snapshot, query)).toEqual({

@@ -1,4 +1,4 @@
-/** Small published snapshots, made with the public tables and macros of the pipeline. */
+/** Small published snapshots with the pipeline's public tables and macros. */
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
@@ -9,7 +9,7 @@ import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../../pipeline
 import { execute } from '../../../pipeline/duckdb/statements.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
 
-/** One day of one app: prompt tokens only, unless `completion` says otherwise. */
+/** One day of one app; prompt tokens only, unless `completion` is set. */
 interface DayOfApp {
   readonly day: string
   readonly app: number
@@ -18,7 +18,7 @@ interface DayOfApp {
   readonly completion?: number | bigint
 }
 
-/** One day of one model: a request of these prompt tokens, unless `requests` says otherwise. */
+/** One day of one model: one request with these prompt tokens, unless `requests` is set. */
 interface DayOfModel {
   readonly day: string
   readonly model: string
@@ -47,7 +47,7 @@ export async function publishSnapshot(dataDir: string, content: SnapshotContent)
   return folder
 }
 
-/** Switches `current` in one step to the snapshot with this id. */
+/** Switches `current` atomically to the snapshot with this id. */
 export function pointAt(dataDir: string, id: string): void {
   const aside = join(dataDir, `.${CURRENT_POINTER}-${id}`)
   symlinkSync(join(SNAPSHOTS_FOLDER, id), aside)

@@ -1,14 +1,14 @@
-/** Two nights over many apps: the first is published, and the second is there for a test to disturb. */
+/** Two nights over many apps: the first is published, the second is left for a test to disturb. */
 import { expect } from 'vitest'
 import { publish, queryCurrent, writeRaw } from './nightly.ts'
 
 const DAYS = ['2026-01-05', '2026-01-06'] as const
 const FIRST_NIGHT = '2026-01-06T02:00:00Z'
 
-/** The time of the second night's run. */
+/** Time of the second night's run. */
 export const SECOND_NIGHT = '2026-01-07T02:00:00Z'
 
-/** Publishes the first night, with `apps` apps, and delivers what the second one has to count. */
+/** Publishes the first night, with `apps` apps, and delivers the second night's usage. */
 export async function publishFirstNight(dataDir: string, apps: number): Promise<void> {
   const registry = Array.from({ length: apps }, (_, app) => `${app + 1},App ${app + 1},public,2025-01-01`)
   writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${registry.join('\n')}\n`)
@@ -29,7 +29,7 @@ function deliver(dataDir: string, day: string, apps: number): void {
   )
 }
 
-/** Runs the second night undisturbed: whatever came before, every app is there on both days. */
+/** Runs the second night undisturbed and expects every app on both days. */
 export async function expectSecondNight(dataDir: string, apps: number): Promise<void> {
   await publish(dataDir, SECOND_NIGHT)
   expect(

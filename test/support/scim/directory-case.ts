@@ -1,4 +1,4 @@
-/** Directories as they are met: one sync with each of them, on a service that all cases of a file share. */
+/** Table-driven tests of directories: one sync per case, on a service that a file's cases share. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { MemberMode } from '../../../api/scim/directory/connection-options.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
@@ -16,7 +16,7 @@ export interface DirectoryCase {
   readonly groups?: DirectoryGroup[]
   readonly quirk?: Quirk
   readonly members?: MemberMode
-  /** The groups that are there in the end, or the cause of the failure. */
+  /** The groups after the sync, or the cause of its failure. */
   readonly ends: number | Failure
   /** The members of the group "odd". */
   readonly odd?: readonly string[] | null
@@ -51,7 +51,7 @@ export function useAccounts() {
       accounts += 1
       return await service.connect(url, { account: `account-${accounts}`, members })
     },
-    /** What the log says beside the end of a job. */
+    /** The warnings of a job in the log. */
     warningsOf: (jobId: string) =>
       JSON.stringify(service.messages().find((line) => line['job_id'] === jobId)?.['warnings'] ?? []),
   }
@@ -59,7 +59,7 @@ export function useAccounts() {
 
 type Accounts = ReturnType<typeof useAccounts>
 
-/** Makes the tests of cases, each by its name. */
+/** Makes a test per case, by name. */
 export function describeDirectories(
   { connect, warningsOf }: Accounts,
   cases: Readonly<Record<string, DirectoryCase>>,

@@ -1,4 +1,4 @@
-/** A small SCIM directory that does well by itself, and goes wrong in the way a test wants. */
+/** A small SCIM directory that works, except for the faults that a test plants. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 
@@ -17,37 +17,37 @@ export interface DirectoryGroup {
   readonly members?: readonly DirectoryMember[]
 }
 
-/** What the directory answers: `body` as SCIM JSON, or whatever `send` writes itself. */
+/** An answer of the directory: `body` as SCIM JSON, or the output of `send`. */
 export type Reply =
   | { readonly status?: number; readonly headers?: Readonly<Record<string, string>>; readonly body: unknown }
   | { readonly send: (response: ServerResponse) => void }
 
-/** A request as the directory sees it. */
+/** A request as the directory receives it. */
 export interface Asked {
-  /** Below the base address: `/Groups`, `/Groups/7`, `/ServiceProviderConfig`. */
+  /** Path below the base address: `/Groups`, `/Groups/7`, `/ServiceProviderConfig`. */
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
-  /** The content codings it may answer with. */
+  /** The accepted content codings. */
   readonly codings: string | string[] | undefined
-  /** How many requests for the same path came before. */
+  /** Number of earlier requests for the same path. */
   readonly before: number
 }
 
-/** Answers in place of the directory; undefined leaves the answer to it. */
+/** Answers instead of the directory; undefined leaves the answer to the directory. */
 export type Quirk = (asked: Asked) => Reply | undefined
 
 interface DirectoryOptions {
   readonly quirk?: Quirk
-  /** Pages by cursor, and says so. */
+  /** Advertises and uses paging by cursor. */
   readonly cursor?: boolean
-  /** The most groups on one page, whatever `count` says. */
+  /** Most groups on one page, regardless of `count`. */
   readonly maxPage?: number
 }
 
 const BASE = '/scim/v2'
 
-/** Groups with these ids, named after them, with one member each. */
+/** Groups with these ids and names, with one member each. */
 export function groupsNamed(...ids: readonly string[]): DirectoryGroup[] {
   return ids.map((id) => ({ id, displayName: `Group ${id}`, members: [{ value: `user-of-${id}` }] }))
 }
@@ -57,7 +57,7 @@ export function manyGroups(count: number): DirectoryGroup[] {
   return groupsNamed(...Array.from({ length: count }, (_, index) => String(index + 1)))
 }
 
-/** A quirk that keeps requests for the list of groups waiting until `open` is called. */
+/** A quirk that holds requests for the list of groups until `open` is called. */
 export function gate() {
   const waiting: (() => void)[] = []
   let isOpen = false
@@ -105,7 +105,7 @@ export async function startDirectory(groups: DirectoryGroup[], options: Director
   }
 }
 
-/** What a directory without faults answers. */
+/** The answer of a directory without faults. */
 export function usualReply(
   groups: readonly DirectoryGroup[],
   asked: Asked,

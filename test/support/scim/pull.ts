@@ -1,4 +1,4 @@
-/** Groups pulled from a directory whose faults a test chooses, without a store around them. */
+/** Pulls groups from a directory with a test's faults, without a store. */
 import { createDirectoryClient } from '../../../api/scim/directory/http/client.ts'
 import { SyncFailure } from '../../../api/scim/failures.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/directory/limits.ts'
@@ -9,13 +9,13 @@ import { DIRECTORY_TOKEN, type DirectoryGroup, type Quirk, type startDirectory }
 interface PullOptions {
   readonly members?: MemberMode
   readonly limits?: Partial<SyncLimits>
-  /** Groups with members that may stay unread. */
+  /** Groups; members may be undefined if they were not read. */
   readonly mayMiss?: number
 }
 
 type Directory = Awaited<ReturnType<typeof startDirectory>>
 
-/** Pulls from a directory, and looks up what is absent if there is any. */
+/** Pulls from a directory, and looks up absent groups if there are any. */
 export async function pullFrom(
   { url }: Directory,
   { members = 'inline', limits = {}, mayMiss = 5 }: PullOptions = {},
@@ -46,7 +46,7 @@ export async function pullFrom(
   }
 }
 
-/** How the pull fails; a pull that does not is the test's failure. */
+/** The error of a pull that must fail. */
 export async function failureOf(directory: Directory, options?: PullOptions): Promise<string> {
   const error = await pullFrom(directory, options).then(
     () => undefined,
@@ -61,12 +61,12 @@ export function idsOf(groups: readonly DirectoryGroup[]): string[] {
   return groups.map((group) => group.id)
 }
 
-/** The queries with which the list of groups was asked for. */
+/** The queries of the requests for the list of groups. */
 export function listQueries({ asked }: Directory): URLSearchParams[] {
   return asked.filter(({ path }) => path === '/Groups').map(({ query }) => query)
 }
 
-/** A quirk of the list of groups alone. */
+/** A quirk of the list of groups only. */
 export function ofList(quirk: Quirk): Quirk {
   return (asked) => (asked.path === '/Groups' ? quirk(asked) : undefined)
 }

@@ -1,17 +1,17 @@
-/** A whole life of a directory against one that is real: groups come, change, go in masses, and come back. */
+/** The life of a real directory: groups appear, change, vanish in large numbers, and return. */
 import { expect } from 'vitest'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
 import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { startSyncApi, syncByCommand } from './sync.ts'
 
-/** A SCIM server, as its administrator uses it. */
+/** A SCIM server in its administrator's hands. */
 export interface LivingDirectory {
   readonly url: string
   readonly token: string
-  /** Makes a user; resolves to its id. */
+  /** Creates a user; resolves to its id. */
   readonly user: (name: string) => Promise<string>
-  /** Makes a group; resolves to its id. */
+  /** Creates a group; resolves to its id. */
   readonly add: (name: string, members?: readonly string[], externalId?: string) => Promise<string>
   readonly put: (
     id: string,
@@ -20,13 +20,13 @@ export interface LivingDirectory {
     externalId?: string,
   ) => Promise<unknown>
   readonly remove: (id: string) => Promise<unknown>
-  /** Takes a group out of the list, while it can still be read by its id; where the server knows that. */
+  /** Removes a group from the list while it stays readable by its id, on servers that can. */
   readonly hide?: (id: string) => Promise<unknown>
 }
 
 const GROUPS = 30
 
-/** Lives through it. What is seen at the end of each chapter is what an administrator would see. */
+/** Lives through it; each chapter ends with the state that an administrator sees. */
 export async function liveThrough(directory: LivingDirectory, store: StoreSettings): Promise<void> {
   await using service = await startSyncApi(store, { token: directory.token })
   const acme = await service.connect(directory.url)
@@ -44,7 +44,7 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   await succeeds(GROUPS)
   expect(await acme.all()).toMatchObject({ 'Team 0': [], 'Team 1': [ann], 'Team 2': [ann, bob].toSorted() })
 
-  // A new name, a new member, a new group and one that goes.
+  // A new name, a new member, a new group, and a removed one.
   const [renamed = '', grown = '', gone = ''] = groups
   const before = await idOf(renamed)
   await directory.put(renamed, 'Renamed', [], 'external-0')
@@ -58,7 +58,7 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   await succeeds(GROUPS)
   expect(await acme.all()).toMatchObject({ 'Team 1': [ann] })
 
-  // Two thirds go at once: the gate keeps them until the operator lets them go.
+  // Two thirds vanish at once: the gate keeps them until the operator accepts the removal.
   const known = await idOf(groups[20])
   for (const group of groups.slice(10)) await directory.remove(group)
   expect(await acme.sync()).toMatchObject({
@@ -72,12 +72,12 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   expect(job).toMatchObject({ status: 'succeeded' })
   expect((await acme.groups()).total_count).toBe(10)
 
-  // One that is made anew under its externalId is the one it was.
+  // A group created again under its externalId keeps its identity.
   const back = await directory.add('Team 20 again', [cid], 'external-20')
   await succeeds(11)
   expect(await idOf(back)).toBe(known)
 
-  // One that can still be read, but is shared no more.
+  // A group that is readable but not listed.
   if (directory.hide === undefined) return
   await directory.hide(grown)
   await succeeds(10, 1)

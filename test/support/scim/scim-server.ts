@@ -1,13 +1,13 @@
-/** A SCIM server of others, started as a process of its own and spoken to as its administrator would. */
+/** A foreign SCIM server as a process, with its administrator's requests. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { z } from 'zod'
 
 interface ScimServerOptions {
-  /** What the server wants to see; the program reads it as TOKEN. */
+  /** The server's token; the program reads it from TOKEN. */
   readonly token: string
   readonly environment?: Readonly<Record<string, string>>
-  /** A member of a group, as it is sent. */
+  /** A member of a group in a request. */
   readonly member: (id: string) => { readonly value: string }
 }
 
@@ -45,9 +45,9 @@ export async function startScimServer(program: string, { token, environment, mem
   return {
     url,
     token,
-    /** Makes something at a path; resolves to its id. */
+    /** Creates a resource at a path; resolves to its id. */
     make,
-    /** Makes a group; resolves to its id. */
+    /** Creates a group; resolves to its id. */
     add: (name: string, members: readonly string[] = [], externalId?: string) =>
       make('/Groups', group(name, members, externalId)),
     put: (id: string, name: string, members: readonly string[] = [], externalId?: string) =>

@@ -1,7 +1,7 @@
 /**
- * A SCIM server made of published packages (scimmy and its routers), as a process of its own: the packages keep
- * their state in globals. EXPRESS says which Express the routers stand on: 4, for which they were written, or 5,
- * where they lose startIndex and count and always answer with the first page. TOKEN is what it wants to see.
+ * A SCIM server of published packages (scimmy and its routers), as a separate process: the packages keep their state in
+ * globals. EXPRESS selects Express 4, for which the routers were written, or 5, where they ignore startIndex and count and
+ * always return the first page. TOKEN is the accepted token.
  */
 import { randomUUID } from 'node:crypto'
 import { registerHooks } from 'node:module'
@@ -26,7 +26,7 @@ type Group = Pick<Instance, 'id' | 'displayName' | 'members'> & { readonly exter
 
 const groupsOf = SCIMMY.Resources.declare(SCIMMY.Resources.Group)
 const groups = new Map<string, Group>()
-/** The name of groups that can be read by their id, and that no list has: no longer shared. */
+/** Name of groups that are readable by id but not listed. */
 const HIDDEN = 'Hidden'
 
 groupsOf

@@ -1,13 +1,13 @@
-/** Starts scimmy-server.ts, with what its administrator does to it. */
+/** Starts scimmy-server.ts, with its administrator's actions. */
 import { join } from 'node:path'
 import { startScimServer } from './scim-server.ts'
 
 const SERVER = join(import.meta.dirname, 'scimmy-server.ts')
 export const SCIMMY_TOKEN = 'scimmy-token'
-/** The name of groups that scimmy-server.ts does not list. */
+/** Name of groups that scimmy-server.ts does not list. */
 const HIDDEN = 'Hidden'
 
-/** A directory of the published packages on this major version of Express. */
+/** A directory of the packages on this major version of Express. */
 export async function startScimmy(express: 4 | 5) {
   const server = await startScimServer(SERVER, {
     token: SCIMMY_TOKEN,
@@ -16,7 +16,7 @@ export async function startScimmy(express: 4 | 5) {
   })
   return {
     ...server,
-    /** Takes a group out of the list, while it can still be read. */
+    /** Removes a group from the list while it stays readable. */
     hide: (id: string) => server.put(id, HIDDEN),
   }
 }

@@ -1,4 +1,4 @@
-/** Directory sync as its users meet it: an account with a connection, a job started and followed to its end. */
+/** Directory sync as its users see it: an account with a connection, and a job from start to end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
@@ -14,7 +14,7 @@ import { memoryLog, startApi, until, type Api } from '../api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
-/** A job as a strict client reads it (CONTRACT 5): all eight keys, always. */
+/** A job for a strict client (CONTRACT 5): all eight keys, always. */
 export const jobSchema = z.strictObject({
   id: z.uuid(),
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
@@ -56,10 +56,10 @@ const membersSchema = z.strictObject({
   total_count: z.int().nullable(),
 })
 
-/** The name of the variable that holds the token in tests. */
+/** The variable with the token in tests. */
 export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
 
-/** Pauses of no length, and a heartbeat that a test can wait for, though no busy machine misses so many beats. */
+/** Zero pauses, and a heartbeat short enough to wait for, but too long for a busy machine to miss. */
 export const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
   heartbeat: { beatMs: 20, missedBeats: 100 },
@@ -82,7 +82,7 @@ export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}):
 }
 
 interface SyncApiOptions {
-  /** What the service shows to directories; by default what `startDirectory` asks for. */
+  /** The service's token for directories; by default the token of `startDirectory`. */
   readonly token?: string
   readonly sync?: Partial<JobDependencies>
   readonly clock?: () => Date
@@ -90,7 +90,7 @@ interface SyncApiOptions {
   readonly limits?: Partial<HttpLimits>
 }
 
-/** A running service, with what an administrator does to it in short form. */
+/** A running service, with an administrator's actions. */
 export async function startSyncApi(
   store: StoreSettings,
   { token = DIRECTORY_TOKEN, sync, clock, settings, limits = {} }: SyncApiOptions = {},
@@ -103,9 +103,8 @@ export async function startSyncApi(
   })
   return {
     ...api,
-    /** Whoever has this key. */
     administrator: (key: string) => administratorOf(api, key),
-    /** The administrator of an account that is connected to the directory from now on. */
+    /** Connects an account to the directory; returns its administrator. */
     async connect(
       url: string,
       { account = 'acme', ...more }: Partial<ConnectionWanted> & { account?: string } = {},
@@ -124,7 +123,7 @@ interface CommandOptions {
   readonly note?: (line: string) => void
 }
 
-/** A sync by the operator's command, in this process; resolves to its job. */
+/** Runs the operator's sync command in this process; resolves to its job. */
 export async function syncByCommand(
   store: Store,
   accountId: string,
@@ -150,7 +149,7 @@ export async function syncByCommand(
   )
 }
 
-/** What the account of a management key can ask of an API. */
+/** Requests of an account with a management key. */
 export function administratorOf(api: Pick<Api, 'get'>, key: string) {
   const read = async (path: string) => await (await api.get(path, key)).json()
   const post = async () => {
@@ -178,7 +177,7 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
       const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
       const entries = data.map(async ({ id, display_name }) => {
         const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
-        // Each store has an order of its own for texts.
+        // The stores sort texts differently.
         const ids = members.data.map((member) => member.id).toSorted()
         return [display_name, members.total_count === null ? null : ids]
       })
