@@ -10,6 +10,7 @@ import {
   recordRetraction,
   removeUnfinished,
   rightfulCurrent,
+  timeOfPruning,
   unfinishedRetractions,
 } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
@@ -77,7 +78,10 @@ function withdrawAndReport(dependencies: Dependencies, { id, reason, dryRun, jso
   }
 }
 
-/** An interrupted retraction may be repeated, which completes it. */
+/**
+ * An interrupted retraction may be repeated, which completes it. A pruned snapshot is cited still, so it may be retracted
+ * too.
+ */
 function refuseUnknown(dataDir: string, id: string): void {
   if (listSnapshots(dataDir).includes(id)) return
   if (unfinishedRetractions(dataDir).some((each) => each.id === id)) return
@@ -85,7 +89,7 @@ function refuseUnknown(dataDir: string, id: string): void {
   if (retracted !== undefined) {
     throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
   }
-  throw noSuchSnapshot(dataDir, id)
+  if (timeOfPruning(dataDir, id) === undefined) throw noSuchSnapshot(dataDir, id)
 }
 
 function retractionOf(dataDir: string, id: string): Retraction | undefined {

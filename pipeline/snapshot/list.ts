@@ -42,10 +42,23 @@ export function listSnapshots(dataDir: string): string[] {
     .toSorted()
 }
 
-/** The error for an identifier that names no snapshot. */
+/** The error for an identifier that names no retained snapshot. */
 export function noSuchSnapshot(dataDir: string, id: string): UsageError {
   const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
-  return new UsageError(`There is no snapshot "${id}". The newest are: ${newest}`)
+  return new UsageError(`${whyNotRetained(dataDir, id)}. The newest are: ${newest}`)
+}
+
+function whyNotRetained(dataDir: string, id: string): string {
+  const retraction = listRetractions(dataDir).find((each) => each.id === id)
+  if (retraction !== undefined)
+    return `Snapshot ${id} was retracted at ${retraction.retracted_at}: ${retraction.reason}`
+  const pruned = timeOfPruning(dataDir, id)
+  return pruned === undefined ? `There is no snapshot "${id}"` : `Snapshot ${id} was pruned at ${pruned}`
+}
+
+/** When a snapshot was pruned; undefined if it was not. */
+export function timeOfPruning(dataDir: string, id: string): string | undefined {
+  return readable(() => readRecord(join(dataDir, SNAPSHOTS_FOLDER), id))?.pruned_at
 }
 
 /** Identifiers of the retracted snapshots, oldest first, including those with an unreadable record. */

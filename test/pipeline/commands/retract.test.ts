@@ -91,6 +91,19 @@ it('keeps the pointer when another snapshot is taken away', async () => {
   expect(status.stdout).toContain(`retracted     ${FIRST}: Wrong names`)
 })
 
+it('withdraws a snapshot that was pruned, so that its citations get the reason', async () => {
+  await runCommand(dataDir, 'prune', '--keep-days', '0')
+  expect((await runCommand(dataDir, 'diff', FIRST, SECOND)).stderr).toMatch(
+    new RegExp(`^Snapshot ${FIRST} was pruned at 20.*Z. The newest are: ${SECOND}\n$`),
+  )
+  expect(await retract(FIRST, '--reason', 'Wrong names')).toMatchObject({ code: 0, stderr: '' })
+  expect(currentSnapshot(dataDir)).toContain(SECOND)
+  expect((await runCommand(dataDir, 'diff', FIRST, SECOND)).stderr).toMatch(
+    new RegExp(`^Snapshot ${FIRST} was retracted at 20.*Z: Wrong names. The newest are: ${SECOND}\n$`),
+  )
+  expect((await retract(FIRST, '--reason', 'x')).stderr).toContain('was retracted already')
+})
+
 it('writes nothing with --dry-run', async () => {
   rmSync(join(dataDir, 'warehouse.duckdb'))
   const before = readdirSync(dataDir, { recursive: true })
