@@ -1,4 +1,4 @@
-/** Entry of `npm run backup`: copies an installation while it runs (CONTRACT 9). Summary on stdout, notes on stderr. */
+/** Entry point of `npm run backup`: copies a running installation (CONTRACT 9). Summary on stdout, notes on stderr. */
 import '../../pipeline/contract/runtime.js'
 import { runAsProcess, type CommandLine } from '../../pipeline/contract/program.ts'
 import { backUp } from '../backup/back-up.ts'
@@ -8,21 +8,21 @@ const PROGRAM = {
   call: 'npm run -s backup -- TO',
   text:
     'Copies snapshots, raw usage and service.sqlite of DATA_DIR into the folder TO, with a manifest of checksums. ' +
-    'Everything may run meanwhile. Snapshots become hard links where TO is on the same file system: bring such a ' +
-    'backup to another disk or machine, for example with rsync -aH. The warehouse is not copied; a run makes it anew.',
+    'Everything may run meanwhile. Snapshots become hard links if TO is on the same file system: copy such a ' +
+    'backup to another disk or machine, for example with rsync -aH. The warehouse is not copied; a run rebuilds it.',
 }
 
 const DUMP =
-  'Accounts, keys, limits and groups are in the database of DATABASE_URL, which has a backup of its own: ' +
+  'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
 
-/** Backs up into the folder that the arguments name; resolves to the exit code. */
+/** Backs up into the given folder; resolves to the exit code. */
 export function backupCommand(line: CommandLine): Promise<number> {
   return runOnFolder(PROGRAM, line, async (to, { DATA_DIR: dataDir, DATABASE_URL: database }) => {
     const hasDatabase = database !== undefined
     const manifest = await backUp({ dataDir, to, hasDatabase, now: new Date() })
     line.print(describeBackup(manifest))
-    line.note(`The backup in ${to} is whole`)
+    line.note(`The backup in ${to} is complete`)
     if (hasDatabase) line.note(DUMP)
   })
 }

@@ -1,4 +1,4 @@
-/** Entry of `npm run check-config`: everything that is wrong with the configuration, in one screen (CONTRACT 9). */
+/** Entry point of `npm run check-config`: reports all faults of the configuration at once (CONTRACT 9). */
 import '../../pipeline/contract/runtime.js'
 import { settingsHelp } from '../../pipeline/contract/settings.ts'
 import {
@@ -16,21 +16,21 @@ import { OperatorError } from '../http/errors.ts'
 
 const HELP = `Usage: npm run check-config
 
-Checks settings, files, rights, the port, and whether the hosts that the settings name can be reached. Nothing is
+Checks settings, files, permissions, the port, and whether the hosts in the settings are reachable. Nothing is
 changed. Stop the service first, or its port counts as taken.
 
 ${settingsHelp(SETTINGS)}
-Those of the pipeline too: npm run nightly -- --help
+The settings of the pipeline count too: npm run nightly -- --help
 
 Exit codes: 0 all is well, 1 the service would start but something is damaged or away, 2 it would not start`
 
-/** The service would start, but something is damaged or away. */
+/** The service would start, but something is damaged or unreachable. */
 class WarningsError extends ProgramError {
   override readonly name = 'WarningsError'
   readonly exitCode = 1
 }
 
-/** Prints what is wrong; resolves to the exit code. */
+/** Prints the faults; resolves to the exit code. */
 export function checkConfig({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
     if (asksForHelp(args)) return print(HELP)
@@ -38,7 +38,7 @@ export function checkConfig({ args, environment, print, note }: CommandLine): Pr
     const { faults, warnings: others } = await checkAll(environment)
     const warnings = [...others, ...(await providerWarnings(environment))]
     const lines = [...faults.map((text) => `fault    ${text}`), ...warnings.map((text) => `warning  ${text}`)]
-    if (lines.length === 0) return print('The configuration is right')
+    if (lines.length === 0) return print('The configuration is valid')
     print(lines.map((line) => line.replaceAll('\n', '\n         ')).join('\n'))
     const summary = `${pluralize(faults.length, 'fault')}, ${pluralize(warnings.length, 'warning')}`
     throw faults.length > 0 ? new OperatorError(summary) : new WarningsError(summary)

@@ -1,4 +1,4 @@
-/** Entry of `npm run copy-store`: copies one store into another. Summary on stdout, notes on stderr. */
+/** Entry point of `npm run copy-store`: copies one store into another. Summary on stdout, notes on stderr. */
 import '../../pipeline/contract/runtime.js'
 import { existsSync, realpathSync } from 'node:fs'
 import { copyStore } from '../store/copy-store.ts'
@@ -16,14 +16,14 @@ const USAGE = 'npm run -s copy-store -- --from STORE --to STORE'
 const HELP = [
   `Usage: ${USAGE}`,
   '',
-  'Copies every table of one store into an empty one, in one transaction; the first stays as it is.',
-  'Stop the service before: what it writes afterwards is not moved.',
+  'Copies every table of one store into an empty one, in one transaction; the first stays unchanged.',
+  'Stop the service first: later writes are not copied.',
   '',
   `A STORE is an SQLite file, such as data/service.sqlite, or ${DATABASE_URL_FORM}`,
   '(the password may come from PGPASSWORD or ~/.pgpass instead).',
 ].join('\n')
 
-/** Copies the store that the arguments name; resolves to the exit code. */
+/** Copies the store of the arguments; resolves to the exit code. */
 export function copyStoreCommand(line: CommandLine): Promise<number> {
   return exitCodeOf(line, () => run(line))
 }
@@ -39,7 +39,8 @@ async function run(line: CommandLine): Promise<void> {
     line.print(HELP)
     return
   }
-  if (from === undefined || to === undefined) throw new OperatorError(`Say from where and where to: ${USAGE}`)
+  if (from === undefined || to === undefined)
+    throw new OperatorError(`Name the source and the target: ${USAGE}`)
   checkPlaces(from, to)
   await move(from, to, line)
 }

@@ -1,4 +1,4 @@
-/** Entry of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
+/** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import '../../pipeline/contract/runtime.js'
 import {
   ProgramError,
@@ -19,17 +19,17 @@ const PROGRAM = {
     'Connects accounts to their SCIM directories. Tokens are read from the environment of the service, or from a ' +
     'file with mode 0600, at each sync. Data goes to stdout, messages to stderr.',
   commands: COMMANDS,
-  notes: `The connections lie in the folder DATA_DIR (default: data), or in the database of DATABASE_URL.
+  notes: `The connections are in the folder DATA_DIR (default: data), or in the database of DATABASE_URL.
 
 Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 }
 
-/** A sync or a test that failed, as the command reports it. */
+/** A failed sync or test. */
 class FailedSync extends ProgramError {
   readonly exitCode = 1
 }
 
-/** Runs the command that the arguments name until `onStop` calls back; resolves to the exit code. */
+/** Runs a command until `onStop` calls back; resolves to the exit code. */
 export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const settings = readSettings(line.environment)

@@ -28,7 +28,6 @@ import { prepareSync, type SyncDependencies, type SyncOptions } from '../scim/sy
 import { syncNow } from '../scim/jobs/sync-now.ts'
 import { readToken, type Environment } from '../scim/directory/token.ts'
 
-/** What the commands work with. */
 interface Dependencies {
   readonly store: Store
   readonly settings: Settings
@@ -54,42 +53,42 @@ const USAGE = {
   erase: 'erase --account NAME',
 } as const
 
-// Each page would be too many lines for a directory of thousands.
+// A line per page would be too much for a large directory.
 const REPORT_EVERY = 1000
 
 export const COMMANDS: Readonly<Record<string, DirectoryCommand>> = {
   set: {
     usage: USAGE.set,
-    summary: 'connects the account to its directory; of a connection that is there it changes what is given',
+    summary: 'connects the account to its directory, or changes the given options of its connection',
     prepare: prepareSet,
   },
   list: {
     usage: USAGE.list,
-    summary: 'lists the connections, tab-separated, with their last sync; tokens are not known to it',
+    summary: 'lists the connections, tab-separated, with their last sync, without tokens',
     prepare: prepareList,
   },
   remove: {
     usage: USAGE.remove,
-    summary: 'removes the connection; the groups stay as they were synced last',
+    summary: 'removes the connection; the groups stay as last synced',
     prepare: prepareRemove,
   },
   test: {
     usage: USAGE.test,
-    summary: 'asks the directory for its first groups and tells what it can do; writes nothing',
+    summary: 'requests the first groups and reports what the directory supports; writes nothing',
     prepare: prepareTest,
   },
   sync: {
     usage: USAGE.sync,
     summary:
       'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
-      'lets this one run delete what the directory no longer has, however much that is',
+      'lets this run delete everything that the directory lacks',
     prepare: prepareSyncCommand,
   },
   erase: {
     usage: USAGE.erase,
     summary:
-      'erases what is kept of deleted groups, and of all groups once the connection is removed: their names, members ' +
-      'and ids; one that comes back is a new group',
+      'erases deleted groups, and all groups once the connection is removed: their names, members ' +
+      'and ids; a group that comes back is a new one',
     prepare: prepareErase,
   },
 }
@@ -102,7 +101,7 @@ function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Pr
     const connection = changeConnection(await findConnectionByName(store, account), changes)
     if (!(await putConnection(store, account, connection, clock()))) {
       throw new OperatorError(
-        `There is no account "${account}": npm run -s keys -- create --account … --kind management makes it, with a key`,
+        `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
       )
     }
     note(`Connected account "${account}" to ${connection.url.href}. ${describeConnection(connection)}`)
@@ -110,7 +109,7 @@ function prepareSet(args: readonly string[]): (dependencies: Dependencies) => Pr
       readToken(connection.token, environment)
     } catch (error) {
       if (!(error instanceof SyncFailure)) throw error
-      note(`The token cannot be read from here, and the service will need it. ${error.message}.`)
+      note(`The token cannot be read here, but the service needs it. ${error.message}.`)
     }
   }
 }
@@ -129,7 +128,7 @@ function prepareErase(args: readonly string[]): (dependencies: Dependencies) => 
   const account = readAccount(readOptions(args, ['account'], USAGE.erase), USAGE.erase)
   return async ({ store, clock, note }) => {
     const { groups, members } = await eraseHiddenGroups(store, account, clock())
-    note(`Erased ${groups} groups and ${members} memberships that were kept of account "${account}".`)
+    note(`Erased ${groups} groups and ${members} memberships of account "${account}".`)
   }
 }
 
@@ -150,7 +149,7 @@ function prepareRemove(args: readonly string[]): Work<Dependencies> {
   const account = readAccount(readOptions(args, ['account'], USAGE.remove), USAGE.remove)
   return async ({ store, note }) => {
     if (!(await removeConnection(store, account))) throw notConnected(account)
-    note(`Removed the connection of account "${account}"; its groups stay as they were synced last.`)
+    note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
   }
 }
 
@@ -184,10 +183,10 @@ async function showPlan(accountId: string, options: SyncOptions, dependencies: D
   const prepared = await prepareSync(store, accountId, options, effectsOf(dependencies))
   for (const line of describePlan(prepared.plan, prepared.removals)) print(line)
   for (const warning of prepared.warnings) note(`${warning}.`)
-  if (!prepared.complete) note('The list is not provably whole: a sync deletes nothing.')
+  if (!prepared.complete) note('The list is not provably complete: a sync deletes nothing.')
   if (prepared.fault === undefined) return
   note(`A sync would stop here. ${FAILURES[prepared.fault.failure]} (${prepared.fault.message})`)
-  note('To let one run do it all the same: sync --allow-deletions.')
+  note('To allow it for one run: sync --allow-deletions.')
 }
 
 async function runSync(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
@@ -207,7 +206,7 @@ async function runSync(accountId: string, options: SyncOptions, dependencies: De
 function effectsOf({ environment, note }: Dependencies): SyncDependencies {
   let reported = false
   const requestFinished: SyncObserver['requestFinished'] = (outcome) => {
-    // Once: a directory that limits requests says so again and again, and may let a command wait for long.
+    // Once: a directory may limit many requests of one command.
     if (outcome !== 'slow_down' || reported) return
     reported = true
     note('The directory limits requests (slow down): the sync waits as long as it demands.')
@@ -222,7 +221,9 @@ async function connectionOf(store: Store, account: string): Promise<Connection> 
 }
 
 function notConnected(account: string): OperatorError {
-  return new OperatorError(`Account "${account}" has no directory: list shows the connections, set makes one`)
+  return new OperatorError(
+    `Account "${account}" has no directory: list shows the connections, set creates one`,
+  )
 }
 
 function reportProgress(note: (line: string) => void): SyncOptions['progress'] {

@@ -1,4 +1,4 @@
-/** The connection that `set` makes of a former one and what the operator changes. */
+/** Combines an existing connection with the changes of `set`. */
 import { OperatorError } from '../http/errors.ts'
 import { AddressRefused, checkLiteralAddress, isWithinReach } from '../scim/directory/http/addresses.ts'
 import type { Connection, ConnectionWanted } from '../scim/directory/connection-store.ts'
@@ -16,18 +16,18 @@ const NEW: Kept = {
 }
 
 /**
- * The former connection with the changes.
- * @throws {OperatorError} when something is missing, or when no sync could reach the address.
+ * The connection with the changes.
+ * @throws {OperatorError} if something is missing, or if no sync could reach the address.
  */
 export function changeConnection(
   former: Connection | undefined,
   { url = former?.url, token = former?.token, ...changes }: ConnectionChanges,
 ): ConnectionWanted {
   if (url === undefined) {
-    throw new OperatorError('The address is missing: say --url https://HOST/PATH, where /Groups follows')
+    throw new OperatorError('The address is missing: use --url https://HOST/PATH, without /Groups')
   }
   if (token === undefined) {
-    throw new OperatorError('Where is the token? Say either --token-env VARIABLE or --token-file PATH')
+    throw new OperatorError('The token is missing: use either --token-env VARIABLE or --token-file PATH')
   }
   const kept = former ?? NEW
   const { members = kept.members, allowLoopback = kept.reach.allowLoopback } = changes
@@ -48,11 +48,11 @@ function scheduleOf(
 
 const LOCAL_NAME = /^(?:.+\.)?localhost\.?$/
 
-// What each sync would refuse, told while the operator is there to hear it.
+// Rejects an address that every sync would reject, while the operator is present.
 function refuseUnreachable(url: URL, reach: Connection['reach']): void {
   if (url.protocol === 'http:' && !reach.allowLoopback) {
     throw new OperatorError(
-      'The address begins with http://: say --url https://…, or http://… to this machine with --allow-loopback',
+      'The address begins with http://: use --url https://…, or http://… to this machine with --allow-loopback',
     )
   }
   try {
@@ -61,14 +61,14 @@ function refuseUnreachable(url: URL, reach: Connection['reach']): void {
     if (!(error instanceof AddressRefused)) throw error
     throw unreachable(url)
   }
-  // This name means this machine everywhere (RFC 6761, 6.3).
+  // This name is always this machine (RFC 6761, 6.3).
   if (LOCAL_NAME.test(url.hostname) && !isWithinReach('127.0.0.1', url.protocol, reach))
     throw unreachable(url)
 }
 
 function unreachable({ hostname }: URL): OperatorError {
   return new OperatorError(
-    `No sync may connect to ${hostname}: say another --url, or --allow-private for an address of a private network, ` +
-      'or --allow-loopback for one of this machine; link-local and reserved addresses are never reached',
+    `No sync may connect to ${hostname}: use another --url, or --allow-private for an address of a private network, ` +
+      'or --allow-loopback for one of this machine; link-local and reserved addresses are never allowed',
   )
 }

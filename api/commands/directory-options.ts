@@ -1,4 +1,4 @@
-/** The arguments of `npm run directories`, checked before anything is opened. */
+/** Reads the arguments of `npm run directories`, before anything is opened. */
 import { resolve } from 'node:path'
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
 import { validate } from 'node-cron'
@@ -8,7 +8,7 @@ import type { Connection } from '../scim/directory/connection-store.ts'
 import type { DeletionGate } from '../scim/directory/connection-options.ts'
 import { MEMBER_MODES, type MemberMode } from '../scim/directory/connection-options.ts'
 
-/** The options each command knows. */
+/** The options of each command. */
 const OPTIONS = {
   account: { type: 'string' },
   url: { type: 'string' },
@@ -33,10 +33,10 @@ export const SET_OPTIONS = [
   ...(['gate-groups', 'gate-members', 'gate-percent', 'allow-loopback', 'allow-private'] as const),
 ]
 
-/** The options as given. */
+/** The given options. */
 export type Given = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
-/** What `set` changes of a connection; what is missing stays as it was. */
+/** The changes of `set` to a connection; missing members stay unchanged. */
 export interface ConnectionChanges {
   readonly url: URL | undefined
   readonly token: Connection['token'] | undefined
@@ -44,13 +44,13 @@ export interface ConnectionChanges {
   readonly allowLoopback: boolean | undefined
   readonly allowPrivate: boolean | undefined
   readonly gate: Partial<DeletionGate>
-  /** Null for none from now on. */
+  /** Null to switch it off. */
   readonly schedule: { readonly expression: string; readonly first: Date } | null | undefined
 }
 
 /**
- * Reads the options of a command; `usage` is named in faults.
- * @throws {OperatorError} on an option that the command does not know.
+ * Reads the options of a command; errors quote `usage`.
+ * @throws {OperatorError} for an unknown option.
  */
 export function readOptions(args: readonly string[], known: readonly OptionName[], usage: string): Given {
   const options = Object.fromEntries(known.map((name) => [name, OPTIONS[name]]))
@@ -62,15 +62,15 @@ export function readOptions(args: readonly string[], known: readonly OptionName[
   }
 }
 
-/** The account that a command is about. */
+/** The account of a command. */
 export function readAccount({ account }: Given, usage: string): string {
-  if (account === undefined || account === '') throw new OperatorError(`The account is missing: say ${usage}`)
+  if (account === undefined || account === '') throw new OperatorError(`The account is missing: ${usage}`)
   return account
 }
 
 /**
  * The changes that the options describe.
- * @throws {OperatorError} that names the option and what it may be.
+ * @throws {OperatorError} that names the option and its allowed values.
  */
 export function readChanges(given: Given, now: Date): ConnectionChanges {
   return {
@@ -86,17 +86,17 @@ export function readChanges(given: Given, now: Date): ConnectionChanges {
 
 function readUrl(text: string): URL {
   if (!URL.canParse(text)) {
-    throw new OperatorError(`The address is "${text}": say --url https://HOST/PATH, where /Groups follows`)
+    throw new OperatorError(`The address is "${text}": use --url https://HOST/PATH, without /Groups`)
   }
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') {
-    throw new OperatorError('The address holds a user or a password: say them in the token instead')
+    throw new OperatorError('The address holds a user or a password: put them into the token instead')
   }
   if (url.search !== '' || url.hash !== '') {
-    throw new OperatorError('The address must end with its path: nothing may follow from ? or # on')
+    throw new OperatorError('The address must end with its path: remove everything from ? or # on')
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw new OperatorError(`The address begins with ${url.protocol}//: say --url https://…`)
+    throw new OperatorError(`The address begins with ${url.protocol}//: use --url https://…`)
   }
   return url
 }
@@ -105,21 +105,21 @@ function readTokenPlace(given: Given): Connection['token'] | undefined {
   const variable = given['token-env']
   const file = given['token-file']
   if (variable !== undefined && file !== undefined) {
-    throw new OperatorError('Where is the token? Say either --token-env VARIABLE or --token-file PATH')
+    throw new OperatorError('The token is missing: use either --token-env VARIABLE or --token-file PATH')
   }
   if (file !== undefined) return { kind: 'file', source: resolve(file) }
   if (variable === undefined) return undefined
-  // Never quoted: what is no name may be the token itself, typed in the wrong place.
+  // Never quoted: an invalid name may be the token itself.
   if (!isVariableName(variable)) {
     throw new OperatorError(
-      '--token-env takes the name of an environment variable, such as ACME_SCIM_TOKEN, and what was given looks like ' +
-        'a token: put that into a variable with a name in capital letters, and say the name',
+      '--token-env takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value looks like ' +
+        'a token: put it into a variable with a name in capital letters, and pass that name',
     )
   }
   return { kind: 'env', source: variable }
 }
 
-// Names have words of one case, or capitals where a word begins; tokens are long, and mix cases and digits.
+// Words of names have one case, or a leading capital; tokens are long, and mix cases and digits.
 const WORD = /^(?:[A-Z]*|[A-Z]?[a-z]*(?:[A-Z][a-z]{2,})*)$/
 
 function isVariableName(text: string): boolean {
@@ -132,7 +132,7 @@ function isVariableName(text: string): boolean {
 function readMemberMode(text: string): MemberMode {
   const mode = MEMBER_MODES.find((known) => known === text)
   if (mode === undefined) {
-    throw new OperatorError(`The members are "${text}": say --members ${MEMBER_MODES.join(' or --members ')}`)
+    throw new OperatorError(`The members are "${text}": use --members ${MEMBER_MODES.join(' or --members ')}`)
   }
   return mode
 }
@@ -142,7 +142,7 @@ function readGate(given: Given): Partial<DeletionGate> {
     const text = given[name]
     if (text === undefined) return undefined
     if (!/^\d{1,9}$/.test(text) || Number(text) > most) {
-      throw new OperatorError(`--${name} is "${text}": say a whole number from 0 to ${most}`)
+      throw new OperatorError(`--${name} is "${text}": use a whole number from 0 to ${most}`)
     }
     return Number(text)
   }
@@ -160,7 +160,7 @@ function readSchedule(expression: string, now: Date): ConnectionChanges['schedul
   const first = validate(expression) ? cronSchedule(expression).next(now) : undefined
   if (first === undefined) {
     throw new OperatorError(
-      `The schedule is "${expression}": say a cron expression in UTC, for instance --schedule "0 * * * *", or off`,
+      `The schedule is "${expression}": use a cron expression in UTC, such as --schedule "0 * * * *", or off`,
     )
   }
   return { expression, first }

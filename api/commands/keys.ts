@@ -1,4 +1,4 @@
-/** Entry of `npm run keys`: makes, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
+/** Entry point of `npm run keys`: creates, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
 import '../../pipeline/contract/runtime.js'
 import {
   UsageError,
@@ -15,7 +15,7 @@ import type { Store } from '../store/store.ts'
 import { KEY_KINDS, type KeyKind } from '../accounts/keys/credentials.ts'
 import { createKey, listKeys, revokeKey } from '../accounts/keys/key-store.ts'
 
-/** What a command works with: the open store, and where data and messages go. */
+/** The dependencies of a command: the open store, and the output. */
 type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Store }
 type KeysCommand = Command<Dependencies>
 
@@ -24,7 +24,7 @@ const CREATE = `create --account NAME --kind ${KEY_KINDS.join('|')}`
 const COMMANDS: Readonly<Record<string, KeysCommand>> = {
   create: {
     usage: CREATE,
-    summary: 'makes a key, and the account where it is new; the key is shown only now',
+    summary: 'creates a key, and the account if it is new; the key is shown only now',
     options: {
       '--account NAME': 'the account that the key belongs to',
       [`--kind ${KEY_KINDS.join('|')}`]: 'inference for chat requests, management for directory sync',
@@ -33,7 +33,7 @@ const COMMANDS: Readonly<Record<string, KeysCommand>> = {
   },
   list: {
     usage: 'list',
-    summary: 'lists all keys, tab-separated, oldest first; of the key itself the last four characters',
+    summary: 'lists all keys, tab-separated, oldest first, with their last four characters',
     prepare: prepareList,
   },
   revoke: {
@@ -43,19 +43,19 @@ const COMMANDS: Readonly<Record<string, KeysCommand>> = {
   },
 }
 
-// A name stands in one column of one line of the list.
+// A name is one column of one line of the list.
 const ACCOUNT_NAME = /^[^\p{Cc}]*\S[^\p{Cc}]*$/u
 
 const PROGRAM = {
   call: 'npm run -s keys',
-  summary: 'Makes, lists and revokes API keys. Data goes to stdout, messages to stderr.',
+  summary: 'Creates, lists and revokes API keys. Data goes to stdout, messages to stderr.',
   commands: COMMANDS,
-  notes: `The keys lie in the folder that DATA_DIR names (default: data), or in the database of DATABASE_URL.
+  notes: `The keys are in the folder DATA_DIR (default: data), or in the database of DATABASE_URL.
 
 Exit codes: 0 done, 2 wrong usage or a crash`,
 }
 
-/** Runs the command that the arguments name; resolves to the exit code. */
+/** Runs a command; resolves to the exit code. */
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const store = await openStore(readSettings(line.environment), new Date())
@@ -70,15 +70,15 @@ export function keys(line: CommandLine): Promise<number> {
 function prepareCreate(args: string[]): Work<Dependencies> {
   const { account, kind } = readOptions(args)
   if (account === undefined || !ACCOUNT_NAME.test(account)) {
-    throw new UsageError(`The account needs a name without line breaks or tabs: say ${CREATE}`)
+    throw new UsageError(`The account needs a name without line breaks or tabs: ${CREATE}`)
   }
   if (!isKeyKind(kind)) {
     const sent = kind === undefined ? 'missing' : `"${kind}"`
-    throw new UsageError(`The kind is ${sent}: say --kind ${KEY_KINDS.join(' or --kind ')}`)
+    throw new UsageError(`The kind is ${sent}: use --kind ${KEY_KINDS.join(' or --kind ')}`)
   }
   return async ({ store, print, note }) => {
     print(await createKey(store, { account, kind, now: new Date() }))
-    note(`Made a key of kind ${kind} for account "${account}". It is shown only now.`)
+    note(`Created a key of kind ${kind} for account "${account}". It is shown only now.`)
   }
 }
 
@@ -93,7 +93,7 @@ function prepareList(args: readonly string[]): Work<Dependencies> {
 }
 
 function prepareRevoke([id, ...rest]: readonly string[]): Work<Dependencies> {
-  if (id === undefined) throw new UsageError('The id is missing: say revoke ID; list shows the ids')
+  if (id === undefined) throw new UsageError('The id is missing: use revoke ID; list shows the ids')
   refuseArguments(rest, 'revoke ID')
   return async ({ store, note }) => {
     if (!(await revokeKey(store, id, new Date()))) {
@@ -109,7 +109,7 @@ function readOptions(args: string[]): { account?: string; kind?: string } {
 }
 
 function refuseArguments(args: readonly string[], usage: string): void {
-  if (args.length > 0) throw new UsageError(`Unexpected argument "${args[0]}": say ${usage}`)
+  if (args.length > 0) throw new UsageError(`Unexpected argument "${args[0]}": use ${usage}`)
 }
 
 function isKeyKind(kind: string | undefined): kind is KeyKind {

@@ -1,4 +1,7 @@
-/** Entry of `npm run restore`: puts a backup into an empty DATA_DIR (CONTRACT 9). Summary on stdout, notes on stderr. */
+/**
+ * Entry point of `npm run restore`: restores a backup into an empty DATA_DIR (CONTRACT 9). Summary on stdout, notes on
+ * stderr.
+ */
 import '../../pipeline/contract/runtime.js'
 import { runAsProcess, type CommandLine } from '../../pipeline/contract/program.ts'
 import { describeBackup, runOnFolder } from '../backup/command.ts'
@@ -7,9 +10,9 @@ import { restore } from '../backup/restore.ts'
 const PROGRAM = {
   call: 'npm run -s restore -- FROM',
   text:
-    'Puts the backup in the folder FROM into DATA_DIR, which must be empty or missing. Before anything is written, each ' +
-    'file is compared with its checksum; a backup that is not whole is refused. Start the service afterwards: it serves ' +
-    'at once, and the next run counts every day anew.',
+    'Restores the backup in the folder FROM into DATA_DIR, which must be empty or missing. Before anything is written, each ' +
+    'file is compared with its checksum; an incomplete backup is rejected. Start the service afterwards: it serves ' +
+    'at once, and the next run counts every day again.',
 }
 
 const RESTORE_DUMP =
@@ -18,7 +21,7 @@ const RESTORE_DUMP =
 const UNUSED_STORE =
   'DATABASE_URL is set, so the restored service.sqlite is not used: npm run copy-store copies it into an empty database'
 
-/** Restores the folder that the arguments name; resolves to the exit code. */
+/** Restores the given folder; resolves to the exit code. */
 export function restoreCommand(line: CommandLine): Promise<number> {
   return runOnFolder(PROGRAM, line, async (from, { DATA_DIR: dataDir, DATABASE_URL: database }) => {
     const manifest = await restore(from, dataDir)

@@ -1,16 +1,16 @@
-/** Metrics of the dataset that is served. */
+/** Metrics of the served dataset. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
-/** What is told to the metrics of the dataset. */
+/** Receives events for the metrics of the dataset. */
 export interface DatasetMetrics {
-  /** A snapshot was opened and is served from now on. */
+  /** A snapshot was opened and is served from here on. */
   snapshotOpened(): void
 }
 
-/** What the metrics are made from when they are read. */
+/** The state that the metrics read. */
 interface Observed {
-  /** Those of the snapshot served now. */
+  /** The facts of the served snapshot. */
   readonly facts: () => SnapshotFacts | undefined
   /** Whether the newest snapshot cannot be served. */
   readonly isDegraded: () => boolean
@@ -32,30 +32,26 @@ export function createDatasetMetrics(
   }
   gauge(
     'dataset_snapshot_timestamp_seconds',
-    'When the snapshot served now was computed (as_of), Unix time; 0 while there is none.',
+    'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
     (now) => secondsOf(now?.asOf),
   )
   gauge(
     'dataset_data_through_timestamp_seconds',
-    'Start of the last completed UTC day in the dataset, Unix time; 0 while there is no snapshot.',
+    'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
     (now) => secondsOf(now?.dataThrough),
   )
   gauge(
     'dataset_days_missing',
-    'Days inside the dataset of which no usage was delivered.',
+    'Days inside the dataset without delivered usage.',
     (now) => now?.daysMissing.length ?? 0,
   )
   gauge('dataset_degraded', '1 while the newest snapshot cannot be served, else 0.', () =>
     Number(isDegraded()),
   )
-  gauge(
-    'dataset_faults',
-    'Published files that are not what was published, and records that cannot be read; /status names them.',
-    faults,
-  )
+  gauge('dataset_faults', 'Damaged published files and unreadable records; /status lists them.', faults)
   const swaps = new Counter({
     name: 'dataset_snapshots_opened_total',
-    help: 'Snapshots opened since the start; each after the first took the place of another.',
+    help: 'Snapshots opened since the start; each after the first replaced another.',
     registers: [registry],
   })
   return { snapshotOpened: () => swaps.inc() }

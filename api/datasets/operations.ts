@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of the dataset's routes; parameters and rows come from the schemas in use. */
+/** The OpenAPI description of the dataset's routes; parameters and rows come from the schemas in use. */
 import { z } from 'zod'
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import {
@@ -26,14 +26,14 @@ const TAG = 'dataset' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const UNCHANGED: ReplyDescription = {
-  description: 'Unchanged since the tag that was sent.',
+  description: 'Unchanged since the sent tag.',
   headers: ['ETag', 'Cache-Control', 'Link'],
 }
 
-/** Headers of a file in every reply that is about it: whole, in part, or unchanged. */
+/** Headers of every reply about a file: whole, in part, or unchanged. */
 const FILE_HEADERS = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
 
-/** What the files of a snapshot are. */
+/** The media types of a snapshot's files. */
 const FILE_TYPES = [
   'application/octet-stream',
   'application/vnd.apache.parquet',
@@ -48,20 +48,20 @@ const LATEST_DAY = 'the last completed day of the dataset'
 
 const MEANINGS = {
   category: 'Only apps tagged with a subcategory inside this group.',
-  subcategory: 'Only apps with this tag; it must belong to `category` when both are given.',
-  sort: '`popular` orders by tokens, `trending` by growth over the three windows before.',
+  subcategory: 'Only apps with this tag; it must belong to `category` if both are given.',
+  sort: '`popular` orders by tokens, `trending` by growth over the three preceding windows.',
   start_date: `First day (UTC), inclusive; clamped to ${FLOOR_DATE}. Default: the window is the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\`.`,
   end_date: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
   limit: 'Rows of the page.',
   offset: 'Ranked apps to skip.',
   as_of:
     'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
-  format: 'Form of the reply; without it `Accept` decides.',
-  bom: 'With `1`, CSV begins with a byte order mark, by which spreadsheets know UTF-8.',
+  format: 'Format of the reply; without it `Accept` decides.',
+  bom: 'With `1`, CSV begins with a byte order mark, so that spreadsheets detect UTF-8.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
 const SERIES_MEANINGS = {
-  app_id: 'The apps, each by its `app_id`; give the parameter again for each further one.',
+  app_id: 'The apps by `app_id`; repeat the parameter for each further one.',
   start_date: MEANINGS.start_date,
   end_date: MEANINGS.end_date,
   limit: 'Days of the page.',
@@ -79,7 +79,7 @@ const MODEL_MEANINGS = {
   bom: MEANINGS.bom,
 } as const satisfies Readonly<Record<keyof typeof MODEL_PARAMETERS, string>>
 
-/** The body of rows in each format, by media type. */
+/** The body of rows by media type. */
 function rowsContent(row: z.ZodType): NonNullable<ReplyDescription['content']> {
   const schema = z.strictObject({ data: z.array(row), meta: rankingMetaSchema })
   return Object.fromEntries(
@@ -111,7 +111,7 @@ const NO_SUCH_SNAPSHOT = {
   content: ENVELOPE,
 }
 
-/** Replies about a file of one of these types, whole or in ranges of bytes: clients get bytes, whatever the type is. */
+/** Replies for a file of these types, whole or in byte ranges: for clients every type is bytes. */
 function fileReplies(types: readonly string[]) {
   const content = Object.fromEntries(types.map((type) => [type, 'binary' as const]))
   return {
@@ -121,7 +121,7 @@ function fileReplies(types: readonly string[]) {
       content,
     },
     '206': {
-      description: 'The range that was asked for.',
+      description: 'The requested range.',
       headers: [...FILE_HEADERS, 'Accept-Ranges', 'Content-Range'],
       content,
     },
@@ -134,14 +134,14 @@ function fileReplies(types: readonly string[]) {
       content: ENVELOPE,
     },
     '416': {
-      description: 'The range lies outside the file.',
+      description: 'The range is outside the file.',
       headers: ['Content-Range'],
       content: ENVELOPE,
     },
   } as const
 }
 
-/** The replies of an operation that gives rows. */
+/** The replies of an operation that returns rows. */
 function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
   return {
     '200': {
@@ -159,15 +159,15 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
       content: rowsContent(row),
     },
     '304': {
-      description: 'Unchanged since the tag or time that was sent.',
+      description: 'Unchanged since the sent tag or time.',
       headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Vary'],
     },
     '400': {
-      description: 'Parameters are wrong; `error.metadata.parameters` lists each with what is allowed.',
+      description: 'Invalid parameters; `error.metadata.parameters` lists each with its allowed values.',
       content: ENVELOPE,
     },
     '406': {
-      description: 'Nothing of what `Accept` names exists; `error.metadata.available` does.',
+      description: 'None of the types in `Accept` exists; `error.metadata.available` lists the types.',
       content: ENVELOPE,
     },
     '410': {
@@ -177,7 +177,7 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
     },
     '503': {
       description:
-        'No snapshot has been published yet, the one that is cannot be opened, or too much is asked at once.',
+        'No snapshot has been published yet, the published one cannot be opened, or there are too many requests at once.',
       headers: ['Retry-After'],
       content: ENVELOPE,
     },
@@ -205,7 +205,7 @@ export const DATASET_OPERATIONS = {
     tag: TAG,
     summary: 'The usage of up to ten apps by day',
     description:
-      'A row for each day and app, also where the app had no usage: `coverage` says whether the day is missing. Longer windows come in pages of days.',
+      'A row for each day and app, also without usage: `coverage` shows whether the day is missing. Longer windows come in pages of days.',
     parameters: describeParameters(SERIES_PARAMETERS, SERIES_MEANINGS),
     examples: [
       { path: `${SERIES_PATH}?app_id=2&start_date=2026-08-30&end_date=2026-08-31` },
@@ -228,8 +228,8 @@ export const DATASET_OPERATIONS = {
     summary: 'The snapshots, newest first',
     parameters: describeParameters(LIST_PARAMETERS, {
       state:
-        'The retained ones, or all that were ever published: the record of a pruned or retracted one is permanent.',
-      date: 'Only the one in force on this day (UTC), whatever became of it.',
+        'The retained ones, or all that were ever published: records of pruned or retracted ones are permanent.',
+      date: 'Only the one in force on this day (UTC), retained or not.',
     }),
     examples: [{ path: SNAPSHOTS_PATH }],
     replies: {
@@ -245,7 +245,7 @@ export const DATASET_OPERATIONS = {
         },
       },
       '304': UNCHANGED,
-      '400': { description: 'Parameters are wrong.', content: ENVELOPE },
+      '400': { description: 'Invalid parameters.', content: ENVELOPE },
     },
   },
   snapshot: {

@@ -1,4 +1,4 @@
-/** What the dataset answers (CONTRACT 4). */
+/** The routes of the dataset (CONTRACT 4). */
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/limits/rate-limiter.ts'
 import type { Clock } from '../http/call.ts'
@@ -26,7 +26,6 @@ interface DatasetDependencies {
   readonly schedule: CronSchedule
 }
 
-/** The routes of the dataset. */
 export function datasetRoutes({
   snapshots,
   answers,
@@ -68,7 +67,7 @@ export function datasetRoutes({
   ]
 }
 
-/** The routes of rows, which need a key and share its limits. */
+/** The routes of rows: they need a key and share its limits. */
 function rowsRoutes(dependencies: RowsDependencies): Route[] {
   const { rankings, series, models } = DATASET_OPERATIONS
   return [

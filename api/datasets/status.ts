@@ -1,4 +1,4 @@
-/** GET /status (CONTRACT 4.6): how fresh the dataset is; no key needed. */
+/** GET /status (CONTRACT 4.6): the freshness of the dataset; no key needed. */
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { retractionSchema } from '../../pipeline/contract/files.ts'
@@ -14,7 +14,6 @@ import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
 
 const days = z.int().nonnegative()
 
-/** The body of the reply. */
 export const statusSchema = z.strictObject({
   data: z.strictObject({
     version: z.string().describe('The version of the service.'),
@@ -24,38 +23,34 @@ export const statusSchema = z.strictObject({
     stale: z
       .boolean()
       .describe(
-        'Whether the last run that was due, an hour ago or more, should have brought later days than there are.',
+        'Whether the dataset lacks days that the last run, due at least an hour ago, should have published.',
       ),
     first_day: daySchema.nullable(),
     coverage: z
       .strictObject({ complete: days, partial: days, restated: days, missing: days })
       .nullable()
-      .describe('How many days from first_day to data_through are complete, partial, restated and missing.'),
+      .describe('Number of complete, partial, restated and missing days from first_day to data_through.'),
     days_missing: z
       .array(daySchema)
-      .describe(
-        'Days without data between first_day and data_through; `stale` tells that later ones are due.',
-      ),
+      .describe('Days without data between first_day and data_through; `stale` covers later ones.'),
     days_partial: z.array(daySchema),
-    retracted: z.array(retractionSchema).describe('The snapshots that were withdrawn, newest first.'),
+    retracted: z.array(retractionSchema).describe('The withdrawn snapshots, newest first.'),
     last_run: z
       .strictObject({ finished_at: z.string(), outcome: outcomeSchema })
       .nullable()
-      .describe('How the last nightly run ended; `late` while the schedule tries again to begin it.'),
+      .describe('The end of the last nightly run; `late` while the schedule retries its start.'),
     verified_at: z.iso
       .datetime({ precision: 0 })
       .nullable()
-      .describe('When all published files were compared with their checksums last.'),
+      .describe('Last comparison of all published files with their checksums.'),
     faults: z
       .array(z.strictObject({ thing: z.string(), message: z.string() }))
-      .describe(
-        'What an operator has to mend: files that are not what was published, and what cannot be read.',
-      ),
+      .describe('Faults for an operator to fix: damaged published files and unreadable records.'),
   }),
 })
 type Status = z.infer<typeof statusSchema>
 
-// How long after its start a nightly run may take before the dataset counts as late.
+// Time for a nightly run before the dataset counts as late.
 const GRACE_MS = 3_600_000
 
 interface StatusDependencies {
@@ -92,7 +87,7 @@ function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCat
   const { dataDir, faults } = retained
   const lastRun = faults.read(LAST_RUN_FILE, LEFT_OUT, () => readLastRun(dataDir))
   const retracted = [...retained.retractions()]
-  // All records are read once, so that those that cannot be are among the faults.
+  // Reads all records, so that unreadable ones are among the faults.
   catalogue.listAll()
   const served = current.fault()
   return {
@@ -126,14 +121,14 @@ function describe(facts: SnapshotFacts | undefined): Described {
   }
 }
 
-/** Whether `dataThrough` lies before the day that the last due run should have published up to. */
+/** Whether `dataThrough` is before the day that the last due run should have published. */
 export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
   const due = lastDue(schedule, now)
   if (due === undefined) return false
   return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)
 }
 
-/** Whether no snapshot was published at or after the last due run, though it had the time to. */
+/** Whether no snapshot was published since the last due run, although it had enough time. */
 export function isOverdue(asOf: string, schedule: CronSchedule, now: Date): boolean {
   const due = lastDue(schedule, now)
   return due !== undefined && new Date(asOf) < due

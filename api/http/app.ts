@@ -1,4 +1,4 @@
-/** The Express application: what every request passes, the route table, and one shape for every fault. */
+/** The Express application: common steps of every request, the route table, and one form for every error. */
 import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
@@ -25,13 +25,13 @@ interface AppDependencies {
   readonly metrics: Registry
 }
 
-/** Builds the application that answers `routes`. */
+/** Builds the application that serves `routes`. */
 export function createApp({ routes, store, clock, log, metrics }: AppDependencies): Express {
   const app = express()
   app.disable('x-powered-by')
-  // Entity tags are made of snapshot and query where they mean something, not of a body's bytes.
+  // Entity tags are derived from snapshot and query, not from the body's bytes.
   app.disable('etag')
-  // Parameters are read from the address itself, where repeated and empty ones can be seen.
+  // Parameters are read from the URL itself, where repeated and empty ones are visible.
   app.disable('query parser')
   app.enable('case sensitive routing')
   app.enable('strict routing')
@@ -46,7 +46,7 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   return app
 }
 
-/** Gives each request an id, told in `X-Request-Id`, and sees to it that the end of its reply is recorded. */
+/** Gives each request an id for `X-Request-Id`, and records the end of its reply. */
 function beginCall(recordReply: RecordReply) {
   return (request: Request, reply: Reply, next: NextFunction) => {
     const began = performance.now()
@@ -61,10 +61,10 @@ function beginCall(recordReply: RecordReply) {
   }
 }
 
-/** Characters of a field that negotiates: real clients send a few hundred, and its parsers take longer than its length. */
+/** Characters of a negotiation header: real clients send a few hundred, and its parsers are slower than linear. */
 const FIELD_CHARACTERS = 2000
 
-/** A field that is too long is as if it was not sent, as the standard allows for each of these. */
+/** An overlong header is ignored, as the standard allows for each of these. */
 function ignoreLongFields({ headers }: Request): void {
   for (const name of ['accept', 'accept-encoding', 'range'] as const) {
     if ((headers[name]?.length ?? 0) > FIELD_CHARACTERS) delete headers[name]
@@ -74,7 +74,7 @@ function ignoreLongFields({ headers }: Request): void {
 /** A name or an address, and a port (RFC 9112, 3.2). */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i
 
-// The parser is told to let these through (server/http-server.ts), since its own reply would have no body.
+// The parser lets these through (server/http-server.ts), since its own reply would have no body.
 function refuseBadHost({ httpVersion, headersDistinct: { host: hosts = [] } }: Request): void {
   const [host, ...further] = hosts
   if (host === undefined) {
@@ -85,7 +85,7 @@ function refuseBadHost({ httpVersion, headersDistinct: { host: hosts = [] } }: R
   if (!HOST.test(host)) {
     throw new ApiError(
       400,
-      `The Host header "${shorten(host)}" is no host: send a name or an address, and a port`,
+      `The Host header "${shorten(host)}" is not a host: send a name or an address, and a port`,
     )
   }
 }
@@ -98,7 +98,7 @@ function refuseBadPath(request: Request): void {
   }
 }
 
-/** Answers the requests to `path` with the one of its routes that has their method, after a look at their key. */
+/** Answers requests to `path` with the route of their method, after a check of the key. */
 function answerPath(
   path: string,
   routes: readonly Route[],
@@ -113,7 +113,7 @@ function answerPath(
   return async (request, reply) => {
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
-    // Replies that end before anything is counted, such as a 401, state the full quota.
+    // Replies that end before the count, such as a 401, state the full quota.
     if (isLimited) reply.set(quotaHeaders(quotasOf([], clock().getTime())))
     const route = byMethod.get(request.method)
     if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
@@ -145,9 +145,9 @@ function answerOtherMethod(
 const unknownPath: Handler = (request, reply) => {
   const isPreflight =
     request.method === 'OPTIONS' && request.get('Access-Control-Request-Method') !== undefined
-  // Browsers ask first also where nothing is: only then does a script see the 404.
+  // Browsers send a preflight also to unknown paths: only after it does a script see the 404.
   if (isPreflight && isApiPath(request.path)) return sendPreflight(reply, 'GET, HEAD, POST, OPTIONS')
-  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} lists those there are`)
+  throw new ApiError(404, `No such path: ${shorten(request.path)}; ${REFERENCE_PATH} lists all paths`)
 }
 
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {
@@ -155,7 +155,7 @@ function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, un
     const { requestId } = reply.locals
     const fault = asRefusal(error) ?? unexpected(requestId)
     if (fault.status === 500) log.error({ request_id: requestId, err: error }, 'request failed')
-    // Half a reply cannot be taken back; a broken connection at least does not pass for a whole one.
+    // Half a reply cannot be taken back, but a broken connection does not pass for a whole one.
     if (reply.headersSent) return void reply.destroy()
     if (isApiPath(request.path)) return sendError(reply.set(CORS_HEADERS), fault)
     reply.vary('Accept')
@@ -168,7 +168,7 @@ function unexpected(requestId: string): ApiError {
   return new ApiError(500, `Unexpected server error; quote request id ${requestId} when you report it`)
 }
 
-// What Express and its body parser throw carries a status; their 4xx are the client's doing.
+// Errors of Express and its body parser have a status; a 4xx is the client's fault.
 function asRefusal(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
   if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') return undefined

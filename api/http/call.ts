@@ -1,35 +1,33 @@
 import type { Request, Response } from 'express'
 import type { KeyKind } from '../accounts/keys/credentials.ts'
 
-/** Tells the time; comes in as a parameter so that tests can move it. */
+/** Returns the time; a parameter, so that tests can move it. */
 export type Clock = () => Date
 
-/** Who sent the request, once its key was accepted. */
+/** The sender of a request, once its key was accepted. */
 export interface Caller {
   readonly accountId: string
   readonly keyId: string
   readonly kind: KeyKind
 }
 
-/** Headers by name. */
 export type Headers = Readonly<Record<string, string>>
 
-/** What is known of one request while it is being answered. */
+/** The state of one request while it is answered. */
 export type CallLocals = {
   requestId: string
-  /** Path of the route that matched, with its parameters by name. */
+  /** Path of the matched route, with the names of its parameters. */
   route?: string
   caller?: Caller
   /** Whether errors state their type. */
   typesErrors?: boolean
-  /** What the caller wants to be told of how its request was routed. */
+  /** The metadata about routing that the caller requested. */
   routerMetadata?: () => Readonly<Record<string, unknown>>
 }
 
-/** A reply under way; `locals` carries what is known of the call. */
+/** A reply in progress; `locals` has the state of its call. */
 export type Reply = Response<unknown, CallLocals>
 
-/** A request and the reply to it. */
 export interface Call {
   readonly request: Request
   readonly reply: Reply

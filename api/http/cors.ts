@@ -1,8 +1,8 @@
-/** Scripts of any page may read the API (CONTRACT 4.6): keys are sent on purpose, cookies are not used. */
+/** Scripts of any page may read the API (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
 import { BASE_PATH } from '../paths.ts'
 import type { Headers, Reply } from './call.ts'
 
-/** Headers of replies that a script may see, also those that browsers show it anyway. */
+/** Response headers that a script may read, including the ones that browsers always allow. */
 const EXPOSED = [
   'Accept-Ranges',
   'Allow',
@@ -24,7 +24,7 @@ const EXPOSED = [
   'X-Total-Count',
 ].join(', ')
 
-/** Clients send headers of their own, such as the SDKs the name of the app. `*` does not stand for Authorization. */
+/** Clients send their own headers, such as the SDKs the app's name. `*` does not include Authorization. */
 const ALLOWED = 'Accept, Authorization, If-Modified-Since, If-None-Match, If-Range, Range, *'
 const PREFLIGHT_SECONDS = 86_400
 
@@ -34,12 +34,12 @@ export const CORS_HEADERS: Headers = {
   'Access-Control-Expose-Headers': EXPOSED,
 }
 
-/** Whether the path is one of the API, be it that nothing is there. */
+/** Whether the path is below the base path, existing or not. */
 export function isApiPath(path: string): boolean {
   return path === BASE_PATH || path.startsWith(`${BASE_PATH}/`)
 }
 
-/** Answers the request that a browser sends before one with such headers. */
+/** Answers the preflight request of a browser. */
 export function sendPreflight(reply: Reply, methods: string): void {
   reply.status(204).set({
     ...CORS_HEADERS,

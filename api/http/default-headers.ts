@@ -1,8 +1,8 @@
 import type { Headers } from './call.ts'
 
-/** What a reply tells browsers and caches unless its handler says otherwise. */
+/** Headers for browsers and caches, unless a handler sets others. */
 export const DEFAULT_HEADERS: Headers = {
-  // Errors and states of the moment must not be cached; replies that may be say so themselves.
+  // Errors and current states must not be cached; cacheable replies set their own value.
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   'Cross-Origin-Opener-Policy': 'same-origin',

@@ -1,6 +1,6 @@
 /**
- * The two kinds of expected failure: a request that is refused, and what the operator must put right.
- * Everything else is an ordinary error and means a fault of ours.
+ * The two kinds of expected errors: a rejected request, and a fault that the operator must fix. Any other error is a
+ * bug.
  */
 import { z } from 'zod'
 import { UsageError } from '../../pipeline/contract/program.ts'
@@ -13,17 +13,17 @@ export const errorEnvelopeSchema = z.object({
     metadata: z.record(z.string(), z.unknown()).nullable(),
   }),
   router_metadata: z.record(z.string(), z.unknown()).nullable(),
-  user_id: z.string().nullable().describe("The caller's account, when it is known."),
+  user_id: z.string().nullable().describe("The caller's account, if it is known."),
 })
 export type ErrorEnvelope = z.infer<typeof errorEnvelopeSchema>
 
 interface ApiErrorOptions {
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** Headers the reply carries, `Retry-After` for instance. */
+  /** Headers of the reply, such as `Retry-After`. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A request is refused with this HTTP status; the message is for the caller's eyes. */
+/** Rejects a request with this HTTP status; the caller sees the message. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
@@ -38,18 +38,18 @@ export class ApiError extends Error {
   }
 }
 
-/** The operator can put this right: entries print the message alone and exit with 2. */
+/** The operator can fix this: programs print the message alone and exit with 2. */
 export class OperatorError extends UsageError {
   override readonly name = 'OperatorError'
 }
 
-/** What is known of the request beside the refusal itself. */
+/** What is known of the request beside its error. */
 interface EnvelopeFacts {
   readonly accountId?: string | undefined
   readonly routerMetadata?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** The envelope of a refusal. */
+/** The envelope of an error. */
 export function errorEnvelope(
   { status, message, metadata }: Pick<ApiError, 'status' | 'message' | 'metadata'>,
   { accountId, routerMetadata }: EnvelopeFacts = {},

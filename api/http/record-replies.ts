@@ -1,15 +1,15 @@
-/** What is kept of each reply once it has ended: a line in the log, and a count of its kind. */
+/** Records each finished reply: a line in the log, and a count. */
 import { Counter, type Registry } from 'prom-client'
 import { hideKeys } from '../accounts/keys/credentials.ts'
 import type { Log } from '../process/log.ts'
 import type { Reply } from './call.ts'
 
-/** Records a reply that has ended, or broke off, `ms` after its request. */
+/** Records a finished or aborted reply, `ms` after its request. */
 export type RecordReply = (reply: Reply, ms: number) => void
 
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
-// By media type; whatever a client asks for, the values of the label are these.
+// By media type: a closed set of label values.
 const FORMATS: Readonly<Record<string, string>> = {
   'application/json': 'json',
   'text/csv': 'csv',
@@ -21,13 +21,13 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Writes the log line of a reply, without the query and the headers, and counts it by method, route (the pattern, never
- * the path as sent), status and format.
+ * Writes the log line of a reply, without query and headers, and counts it by method, route (the pattern, never the
+ * path), status and format.
  */
 export function recordReplies(log: Log, registry: Registry): RecordReply {
   const replies = new Counter({
     name: 'http_replies_total',
-    help: 'Replies; status is aborted where the client left before the end.',
+    help: 'Replies; status is aborted if the client left before the end.',
     labelNames: ['method', 'route', 'status', 'format'],
     registers: [registry],
   })

@@ -1,7 +1,7 @@
-/** Stable names of errors, for routes whose clients tell them apart by more than the status (CONTRACT 6). */
+/** Stable names of errors, for clients that need more than the status (CONTRACT 6). */
 import type { ApiError } from './errors.ts'
 
-/** Of the errors that name no type themselves, as those about providers do. */
+/** For errors without a type of their own; errors about providers have one. */
 const BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request',
   401: 'authentication',
@@ -10,7 +10,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   500: 'server',
 }
 
-/** The metadata of an error with its type in it. */
+/** The metadata of an error with its type. */
 export function typedMetadata({ status, metadata }: ApiError): Readonly<Record<string, unknown>> {
   return { error_type: BY_STATUS[status] ?? 'unmapped', ...metadata }
 }

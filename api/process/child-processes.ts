@@ -1,23 +1,22 @@
-/** The pipeline's programs as child processes: the API never runs them in its own. */
+/** Runs the pipeline's programs as child processes, never in the API's own. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** How a child ended: its exit code, the signal that ended it, or why it never began. */
+/** The end of a child: its exit code, its signal, or why it never started. */
 export type Ending = { readonly code: number } | { readonly signal: string } | { readonly fault: string }
 
-/** A child process under way. */
 export interface Child {
-  /** Resolves when the process has ended, however it did. */
+  /** Resolves when the process has ended, in any way. */
   readonly ended: Promise<Ending>
-  /** Asks the process to end and waits until it has. */
+  /** Signals the process to end and waits until it has. */
   stop(): Promise<void>
 }
 
-/** Runs a TypeScript program of this package with our own Node; it shares our environment and our stderr. */
+/** Runs a TypeScript program of this package with the same Node, environment and stderr. */
 export function runProgram(program: URL, args: readonly string[]): Child {
-  // What it prints are messages, and our stdout is for what was asked of us. The channel carries nothing: it
-  // closes when we end, however we do, and so tells the program that it is alone.
+  // Its output are messages, and stdout belongs to this process. The IPC channel carries nothing: it closes when this
+  // process ends in any way, which the program detects.
   const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ['ignore', 2, 2, 'ipc'] })
   const ended = endingOf(child)
   return {
@@ -29,7 +28,7 @@ export function runProgram(program: URL, args: readonly string[]): Child {
   }
 }
 
-/** As runProgram, and starts the program again `delayMs` after it ended by itself, each time told to `onEnd`. */
+/** Like runProgram, but restarts the program `delayMs` after it ended by itself, and calls `onEnd` each time. */
 export function keepRunning(
   program: URL,
   args: readonly string[],

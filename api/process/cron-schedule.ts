@@ -1,19 +1,18 @@
 /**
- * When something is due, from its cron expression in UTC. node-cron tells the next run only of a task that
- * runs, and only from the present moment; what is asked here is any moment, forwards and backwards.
+ * The times of a cron expression in UTC. node-cron computes only the next run of a running task from the present time;
+ * this works from any time, in both directions.
  */
 import { createTask, parse } from 'node-cron'
 import { addDays, utcDay } from '../../pipeline/contract/calendar.ts'
 
-/** The moments that a cron expression names. */
+/** The times of a cron expression. */
 export interface CronSchedule {
-  /** The first moment after `time`; undefined when there is none within 30 years. */
+  /** The first time after `time`; undefined if there is none within 30 years. */
   next(time: Date): Date | undefined
-  /** The last moment at or before `time`; undefined when there was none within 30 years. */
+  /** The last time at or before `time`; undefined if there was none within 30 years. */
   last(time: Date): Date | undefined
 }
 
-/** The time from one moment to the one after it. */
 interface Interval {
   readonly last: Date | undefined
   readonly next: Date | undefined
@@ -22,10 +21,10 @@ interface Interval {
 // 29 February on a given weekday comes every 28 years.
 const HORIZON_DAYS = 30 * 366
 
-/** Intervals that are remembered: callers ask for the present moment and for one some time ago. */
+/** Cached intervals: callers need the present one and an earlier one. */
 const REMEMBERED = 2
 
-/** Reads a cron expression, which must be valid (node-cron's `validate` tells). */
+/** Reads a cron expression, which must be valid (node-cron's `validate`). */
 export function cronSchedule(expression: string): CronSchedule {
   const runsOn = createRunsOn(expression)
   let remembered: readonly Interval[] = []
@@ -43,7 +42,7 @@ export function cronSchedule(expression: string): CronSchedule {
   return { next: (time) => intervalAt(time).next, last: (time) => intervalAt(time).last }
 }
 
-/** The moments of a day, `YYYY-MM-DD`, in order. */
+/** The times of a day, `YYYY-MM-DD`, in order. */
 function createRunsOn(expression: string): (day: string) => readonly Date[] {
   const { hour, minute, second, month, dayOfMonth } = parse(expression)
   const times = hour
@@ -57,7 +56,7 @@ function createRunsOn(expression: string): (day: string) => readonly Date[] {
   const mayBeDay = (day: string) =>
     months.has(Number(day.slice(5, 7))) && (days.has(Number.NaN) || days.has(Number(day.slice(8))))
   return (day) => {
-    // node-cron takes long to match, so it is asked only about the days that the plain fields leave.
+    // node-cron matches slowly, so it checks only days that match the plain fields.
     if (!mayBeDay(day)) return []
     const runs = times.map((time) => new Date(`${day}T${time}Z`))
     return runs[0] !== undefined && task.match(runs[0]) ? runs : []

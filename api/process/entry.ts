@@ -1,4 +1,4 @@
-/** What the entry files share: how a process speaks and ends. */
+/** The common parts of the entry points: help and signals. */
 import { isatty } from 'node:tty'
 import { UsageError, asksForHelp } from '../../pipeline/contract/program.ts'
 import { print } from '../../pipeline/contract/terminal.ts'
@@ -9,7 +9,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 const ECHO_MS = 1000
 
 /**
- * For commands that take none: `--help` prints `usage` and ends the process.
+ * For commands without arguments: `--help` prints `usage` and ends the process.
  * @throws {UsageError} for any other argument.
  */
 export function takeNoArguments(usage: string): void {
@@ -23,9 +23,9 @@ export function takeNoArguments(usage: string): void {
 }
 
 /**
- * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once. Of what was sent to npm and to us
- * alike npm passes its own on, and under npm this echo does not count: that of a SIGINT, which a terminal sends to both,
- * and of a SIGTERM, which systemd sends to both, but who means npm alone does not, where it comes at once.
+ * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once. Terminals send SIGINT, and
+ * systemd SIGTERM, to npm and to this process, and npm passes its own on. Under npm this echo does not count as a
+ * second signal. A signal to npm alone arrives at once and once.
  */
 export function onStopSignal(stop: () => void): void {
   let echoes = process.env['npm_lifecycle_event'] ? 1 : 0
@@ -43,7 +43,7 @@ export function onStopSignal(stop: () => void): void {
   for (const signal of STOP_SIGNALS) process.on(signal, listener)
 }
 
-/** Calls `reload` on each SIGHUP, but for the one that tells that our terminal was closed: that one is a SIGTERM. */
+/** Calls `reload` on each SIGHUP. Exception: the one of a closed terminal counts as SIGTERM. */
 export function onReloadSignal(reload: () => void): void {
   const inTerminal = isatty(STDIN)
   process.on('SIGHUP', () => {

@@ -1,39 +1,38 @@
 /**
- * Where the lines of the log go. Handing a line to the system costs more than making it, so those of a moment go out
- * together, behind the event loop. A place that takes none (its disk is full, its reader or terminal is gone) neither
- * ends the service nor holds up its end.
+ * Writes the lines of the log. A system call costs more than a line, so simultaneous lines are written together,
+ * asynchronously. A failing target (full disk, closed reader or terminal) neither ends the service nor delays its end.
  */
 import { write, writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-/** How long a line waits for others, in ms, and how many bytes go out without waiting. */
+/** How long a line waits for others, in ms, and the bytes that are written without waiting. */
 const GATHERING_MS = 10
 const GATHERED_BYTES = 65_536
 
-/** How long to wait after a failure, in ms, and how many bytes wait for a place that takes none. */
+/** The pause after a failure, in ms, and the bytes that wait during a failure. */
 const RETRY_MS = 1000
 const WAITING_BYTES = 1024 * 1024
 
-/** The calls to the system, which tests replace. */
+/** The system calls, which tests replace. */
 export interface WriteCalls {
   write(fd: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void): void
   writeSync(fd: number, bytes: Uint8Array): number
 }
 
 /**
- * A destination for whole lines on the file descriptor `fd`. Lines that could not be written are tried again with
- * the next; beyond a MiB of them new ones are dropped, and a line tells how many once there is room.
+ * A destination for whole lines on the file descriptor `fd`. Failed lines are retried with the next. Beyond a MiB of
+ * them new lines are dropped, and a later line counts them.
  */
 export class LogLines implements DestinationStream {
   readonly #fd: number
   readonly #calls: WriteCalls
-  /** Lines that wait, as bytes: texts would be moved around with each clearing of memory, and take longer. */
+  /** Waiting lines, as bytes: the garbage collector would move strings, which is slower. */
   #waiting = Buffer.allocUnsafeSlow(WAITING_BYTES)
   #waitingBytes = 0
-  /** Where lines wait while those in the other place are on their way. */
+  /** The buffer for new lines while the other one is written. */
   #spare = Buffer.allocUnsafeSlow(WAITING_BYTES)
   #dropped = 0
-  /** What the system has not taken of the lines that are on their way. */
+  /** The unwritten rest of the current lines. */
   #unwritten = Buffer.alloc(0)
   #writing = false
   #timer: NodeJS.Timeout | undefined
@@ -49,11 +48,11 @@ export class LogLines implements DestinationStream {
       this.#dropped += 1
       return
     }
-    // Lines that failed already wait for their timer.
+    // Failed lines wait for their timer.
     if (this.#unwritten.length === 0) this.#sendSoon()
   }
 
-  /** The process ends: what is left goes out now, or not at all. What is being written already will be. */
+  /** The process ends: the rest is written synchronously or lost. An asynchronous write in progress completes. */
   finish(): void {
     if (this.#writing) {
       this.#unwritten = Buffer.alloc(0)
@@ -64,11 +63,11 @@ export class LogLines implements DestinationStream {
         this.#unwritten = this.#unwritten.subarray(this.#calls.writeSync(this.#fd, this.#unwritten))
       }
     } catch {
-      // There is no place left to tell it.
+      // There is no place left to report it.
     }
   }
 
-  /** Whether there was room for the line. */
+  /** Whether there was space for the line. */
   #keep(line: string): boolean {
     // No character takes more than three bytes.
     const fits =

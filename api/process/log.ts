@@ -9,7 +9,7 @@ export type Log = Logger
 
 const STDERR = 2
 
-/** The log on stderr, since stdout belongs to data (CONTRACT 9): a JSON object per line, for a person at a terminal plain lines. */
+/** The log on stderr, since stdout is for data (CONTRACT 9): a JSON object per line, or plain lines at a terminal. */
 export function createLog(level: Settings['LOG_LEVEL'], destination: DestinationStream = logOnStderr()): Log {
   return pino(
     {
@@ -28,7 +28,7 @@ function logOnStderr(): DestinationStream {
   return isatty(STDERR) ? { write: (line) => lines.write(plainLine(line)) } : lines
 }
 
-// An error's text may quote what a client sent, and a client may send its key anywhere.
+// An error's text may quote client input, and that may contain a key.
 function describeError(error: Error): unknown {
   return JSON.parse(hideKeys(JSON.stringify(stdSerializers.err(error))))
 }

@@ -1,7 +1,7 @@
-/** Runs pieces of work one after another, in the order in which they were handed in. */
+/** Runs tasks one after another, in the order of their calls. */
 export type SerialQueue = <Result>(work: () => Promise<Result>) => Promise<Result>
 
-/** A queue of its own; a piece that fails does not hold up the next. */
+/** A new queue; a failing task does not block the next. */
 export function createSerialQueue(): SerialQueue {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {

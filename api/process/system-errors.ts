@@ -1,11 +1,11 @@
-/** Errors of the system beneath us: files, sockets, addresses. */
+/** Errors of the operating system: files, sockets, addresses. */
 
-/** The word by which the system names what went wrong, such as ENOENT; undefined for errors of another kind. */
+/** The code of a system error, such as ENOENT; undefined for other errors. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** What `read` gives; undefined when what it reads is not there. */
+/** The result of `read`; undefined if what it reads does not exist. */
 export function unlessAbsent<Result>(read: () => Result): Result | undefined {
   try {
     return read()

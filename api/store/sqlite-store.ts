@@ -1,34 +1,37 @@
-/** The store in one SQLite file, through the SQLite that is built into Node. */
+/** The store in one SQLite file, through Node's built-in SQLite. */
 import { statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
 import { createSerialQueue, type SerialQueue } from '../process/serial-queue.ts'
 import type { Queries, Row, Store, Value } from './store.ts'
 
-// How long to wait for another process that is writing, and how often to look.
+// How long to wait for another writing process, and how often to check.
 const BUSY_TIMEOUT_MS = 10_000
 const BUSY_PAUSE_MS = 2
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
 
-// Single statements, which count requests, spare a sync each: a power cut may lose those since the WAL was last synced,
-// which happens with each checkpoint. What is done in a transaction, keys above all, is lost by none.
+// Single statements, which count requests, are not synced: a power cut may lose the ones since the last checkpoint of
+// the WAL. Transactions, above all of keys, are synced and never lost.
 const SYNC_AT_CHECKPOINTS = 'PRAGMA synchronous = NORMAL'
 const SYNC_EACH = 'PRAGMA synchronous = FULL'
 
-/** How long single statements rely on a look at the file. What is done in a transaction must not be lost: it looks first. */
+/**
+ * How long single statements rely on the last check of the file. Transactions always check, since they must not be
+ * lost.
+ */
 const LOOK_EVERY_MS = 1000
 
 /** Runs one statement to its end. */
 type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
 
-/** Opens (or creates) the SQLite file at `path`. */
+/** Opens or creates the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
   const database = await openDatabase(path)
   const run = createRunStatement(database)
   const opened = fileAt(path)
   let lookedAt = 0
-  // The connection would go on with a file that nobody else sees any more.
+  // The connection would go on with a file that nobody else sees.
   const refuseOther = (knownForMs: number) => {
     if (performance.now() - lookedAt < knownForMs) return
     if (fileAt(path) !== opened) {
@@ -40,7 +43,7 @@ export async function openSqlite(path: string): Promise<Store> {
     query: async (sql, values = []) => run(sql, values),
     script: async (sql) => database.exec(sql),
   }
-  // One connection, so a query of another request must not slip into a transaction that awaits something.
+  // One connection, so no query of another request may run within a transaction that awaits something.
   const enqueue = createSerialQueue()
   const transaction: Store['transaction'] = (work) =>
     enqueue(async () => {
@@ -56,15 +59,15 @@ export async function openSqlite(path: string): Promise<Store> {
     script: (sql) => enqueue(() => whenFree(database, () => queries.script(sql))),
     transaction,
     longTransaction: transaction,
-    // Nothing here waits for another machine.
+    // No network to wait for.
     abandon: () => undefined,
     close: () => enqueue(async () => database.close()),
   }
 }
 
 /**
- * Reads the SQLite file at `path`, and changes nothing.
- * @throws when it is no such file, or damaged where that shows at once.
+ * Reads the SQLite file at `path` without changing it.
+ * @throws if it is not one, or visibly damaged.
  */
 export function readSqlite(path: string): void {
   const database = new DatabaseSync(path, { readOnly: true })
@@ -75,7 +78,7 @@ export function readSqlite(path: string): void {
   }
 }
 
-/** A statement, and what it gave or threw. */
+/** A statement and its result. */
 interface Statement {
   readonly sql: string
   readonly values: readonly Value[]
@@ -84,7 +87,7 @@ type Outcome = { readonly rows: readonly Row[] } | { readonly fault: unknown }
 
 type RunGroup = (group: readonly Statement[]) => Promise<readonly Outcome[]>
 
-/** Gathers the statements of one turn of the event loop, and those that come while others hold the queue. */
+/** Groups the statements of one turn of the event loop, and the ones that arrive while others hold the queue. */
 function groupStatements(enqueue: SerialQueue, runGrouped: RunGroup): Store['query'] {
   let group: Statement[] = []
   let outcomes: Promise<readonly Outcome[]> | undefined
@@ -105,8 +108,8 @@ function groupStatements(enqueue: SerialQueue, runGrouped: RunGroup): Store['que
 }
 
 /**
- * Runs statements as one transaction, in which each keeps its own fault. Who is going to write takes the lock for it at
- * once: a transaction that read first could not be upgraded safely.
+ * Runs statements as one transaction, each with its own result. A group that writes takes the write lock at once, since
+ * a transaction that reads first cannot be upgraded safely.
  */
 function runGroup(database: DatabaseSync, run: RunStatement, group: readonly Statement[]): Outcome[] {
   const isReading = group.every(({ sql }) => /^\s*SELECT\b/i.test(sql))
@@ -116,7 +119,7 @@ function runGroup(database: DatabaseSync, run: RunStatement, group: readonly Sta
       try {
         return { rows: run(sql, values) }
       } catch (fault) {
-        // A full disk, for instance, undoes the statements before it too.
+        // Some errors, such as a full disk, also roll back the earlier statements.
         if (!database.isTransaction || isOfKind(fault, SQLITE_BUSY, SQLITE_FULL)) throw fault
         return { fault }
       }
@@ -129,15 +132,15 @@ function runGroup(database: DatabaseSync, run: RunStatement, group: readonly Sta
   }
 }
 
-/** Which file is at `path`; undefined where there is none, or only one in memory. */
+/** The identity of the file at `path`; undefined if there is none, or for an in-memory store. */
 function fileAt(path: string): string | undefined {
   const file = statSync(path, { throwIfNoEntry: false })
   return file && `${file.dev} ${file.ino}`
 }
 
 async function openDatabase(path: string): Promise<DatabaseSync> {
-  // A lock is waited for without holding up the event loop, see whenFree. SQLite's own waiting would not do: two
-  // processes that turn a new file to WAL at once hold what the other wants, for which SQLite fails at once.
+  // whenFree waits for locks without blocking the event loop. SQLite's own wait fails at once if two processes switch a
+  // new file to WAL at the same time.
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     await whenFree(database, () => database.exec(`PRAGMA journal_mode = WAL; ${SYNC_AT_CHECKPOINTS}`))
@@ -166,16 +169,15 @@ function createRunStatement(database: DatabaseSync): RunStatement {
 
 interface Prepared {
   readonly statement: StatementSync
-  /** Whether there are rows to ask for; asked for where there are none, they cost a quarter of a write. */
+  /** Whether it returns rows; reading them from a write would slow it down. */
   readonly givesRows: boolean
-  /** The number of the value that stands at each place: 1 for `$1`. */
+  /** The value index at each placeholder: 1 for `$1`. */
   readonly places: readonly number[]
-  /** How many different values there are. */
+  /** The number of different values. */
   readonly count: number
 }
 
-// Bound by place: SQLite looks for the name of each parameter among all the others, which takes longer than the
-// writing where a statement has hundreds of them.
+// Bound by position: SQLite's search for parameter names is slow in statements with hundreds of them.
 function prepare(database: DatabaseSync, sql: string): Prepared {
   const places = Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number))
   const statement = database.prepare(sql.replaceAll(/\$\d+/g, '?'))
@@ -194,7 +196,7 @@ async function runTransaction<Result>(
 ): Promise<Result> {
   database.exec(SYNC_EACH)
   try {
-    // IMMEDIATE takes the write lock at once: a transaction that read first could not be upgraded safely.
+    // IMMEDIATE takes the write lock at once: a transaction that reads first cannot be upgraded safely.
     await whenFree(database, () => queries.script('BEGIN IMMEDIATE'))
     const result = await work(queries)
     database.exec('COMMIT')
@@ -208,8 +210,8 @@ async function runTransaction<Result>(
   }
 }
 
-// Runs one statement once no other process is writing. A statement that met a lock, or a full disk, has done nothing
-// yet. On a full disk there is room where the WAL can be written from its start again.
+// Runs one statement once no other process is writing. A statement that met a lock or a full disk has changed nothing.
+// On a full disk a WAL checkpoint makes space.
 async function whenFree<Result>(
   database: DatabaseSync,
   statement: () => Result | Promise<Result>,
@@ -228,20 +230,19 @@ async function whenFree<Result>(
   }
 }
 
-// Moves the pages of the WAL to their place in the file, so that it is written from its start again. Made while the disk
-// has room, that gives the file the size it needs to count requests on a full disk too. False while somebody else reads
-// in the WAL, or moves it.
+// Checkpoints the WAL, so that it is overwritten from its start. While the disk has space, that also grows the file
+// enough to count requests on a full disk later. False while another process reads or checkpoints the WAL.
 function restartWal(database: DatabaseSync): boolean {
   try {
     return database.prepare('PRAGMA wal_checkpoint(RESTART)').get()?.['busy'] === 0
   } catch {
-    // The WAL is as good as it was, and will be.
+    // The WAL stays valid.
     return true
   }
 }
 
 function isOfKind(error: unknown, ...kinds: readonly number[]): boolean {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false
-  // The low byte is the kind; what stands above it tells more of it, such as "busy: being recovered".
+  // The low byte is the kind of error; the rest is a detail, such as "busy: being recovered".
   return kinds.includes(error.errcode & 0xff)
 }

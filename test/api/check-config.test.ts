@@ -21,7 +21,7 @@ it('check-config accepts a valid configuration, and changes nothing', async () =
   const dataDir = join(folders.make(), 'not', 'there', 'yet')
   expect(await check({ DATA_DIR: dataDir })).toMatchObject({
     code: 0,
-    stdout: 'The configuration is right\n',
+    stdout: 'The configuration is valid\n',
   })
   expect(readdirSync(join(dataDir, '..', '..', '..'))).toEqual([])
 })

@@ -34,7 +34,8 @@ function tokenOf(headers: readonly string[] = []): string {
   if (header === undefined) {
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   }
-  if (others.length > 0) throw unauthorized('There are several different Authorization headers: send one')
+  if (others.length > 0)
+    throw unauthorized('There are several Authorization headers with different values: send one')
   const token = bearerToken(header)
   if (token === undefined) {
     throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')

@@ -1,4 +1,6 @@
-/** The two rate limits (CONTRACT 4.5), what is left of them, and how replies state it. Times are ms since 1970. */
+/**
+ * The two rate limits (CONTRACT 4.5), their remaining quotas, and the headers that state them. Times are ms since 1970.
+ */
 import { millisecondsInDay, millisecondsInMinute } from 'date-fns/constants'
 import type { Caller, Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -8,15 +10,15 @@ export interface Policy {
   /** Requests allowed in one window. */
   readonly limit: number
   readonly windowSeconds: number
-  /** Per what the limit holds, for documents. */
+  /** The unit of the limit, for documents. */
   readonly sentence: string
-  /** Whose requests are counted together. */
+  /** The subject that requests are counted for. */
   readonly subject: Exclude<keyof Caller, 'kind'>
-  /** End of a window whose first request comes at `now`. */
+  /** End of a window with its first request at `now`. */
   readonly windowEnd: (now: number) => number
 }
 
-/** The limits in force, in the order in which the headers state them. */
+/** The limits, in the order of the headers. */
 export const POLICIES: readonly Policy[] = [
   {
     name: 'per-minute',
@@ -36,16 +38,15 @@ export const POLICIES: readonly Policy[] = [
   },
 ]
 
-/** Requests of one subject that were counted together. */
+/** The counted requests of one subject. */
 export interface Window {
-  /** Name of the policy. */
   readonly policy: string
   /** ISO 8601. */
   readonly window_ends: string
   readonly used: number
 }
 
-/** What is left of one policy. */
+/** The rest of one policy. */
 export interface Quota {
   readonly policy: Policy
   readonly remaining: number
@@ -53,7 +54,7 @@ export interface Quota {
   readonly resetSeconds: number
 }
 
-/** What is left of each policy, given the windows that are open: of a caller that is not known, none. */
+/** The quotas, given the open windows; an unknown caller has none. */
 export function quotasOf(windows: readonly Window[], now: number): readonly Quota[] {
   return POLICIES.map((policy) => {
     const window = windows.find((each) => each.policy === policy.name)
@@ -70,7 +71,7 @@ const POLICY_FIELD = POLICIES.map(
   (policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
 ).join(', ')
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers: the policies, and what is left of them. */
+/** The fields of draft-ietf-httpapi-ratelimit-headers: the policies and their remaining quotas. */
 export function quotaHeaders(quotas: readonly Quota[]): Headers {
   return {
     'RateLimit-Policy': POLICY_FIELD,
@@ -80,7 +81,7 @@ export function quotaHeaders(quotas: readonly Quota[]): Headers {
   }
 }
 
-/** The refusal of a request past this limit; it names the limit and when to come back. */
+/** The 429 of an exhausted policy; names the limit and the wait. */
 export function tooManyRequests({ policy, resetSeconds }: Quota): ApiError {
   const message =
     `Rate limit "${policy.name}" is used up: ${policy.limit} requests in ${policy.windowSeconds} seconds; ` +

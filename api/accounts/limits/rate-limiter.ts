@@ -1,6 +1,5 @@
 /**
- * Counts requests against the rate limits in the store, with one statement each, so that restarts and further processes
- * agree (CONTRACT 4.5).
+ * Counts requests in the store, with one statement each, so that restarts and several processes agree (CONTRACT 4.5).
  */
 import { z } from 'zod'
 import type { Caller, Clock, Reply } from '../../http/call.ts'
@@ -18,19 +17,19 @@ import {
 
 /** Counts requests against the limits; `now` is the time of the request. */
 export interface RateLimiter {
-  /** Counts one request, unless a limit is used up: a refused request counts against none. */
+  /** Counts one request, unless a limit is used up: a rejected request does not count. */
   consume(caller: Caller, now: Date): Promise<Decision>
-  /** How the limits stand for a request that does not count, such as a HEAD. */
+  /** The state of the limits for a request that does not count, such as a HEAD. */
   peek(caller: Caller, now: Date): Promise<Decision>
 }
 
-/** The answer to one request: what is left, and the quota that refuses it, if one does. */
+/** The result for one request: the remaining quotas, and the exhausted one, if any. */
 export interface Decision {
   readonly quotas: readonly Quota[]
   readonly exhausted: Quota | undefined
 }
 
-/** The places of a policy's values in COUNT, after the time of the request. */
+/** The parameters of a policy in COUNT, after the time of the request. */
 const PLACES = POLICIES.map(({ name, limit }, index) => {
   const first = 3 * index + 2
   return { name, limit, subject: `$${first}`, windowEnds: `$${first + 1}`, latest: `$${first + 2}` }
@@ -43,8 +42,8 @@ const ALLOWED = PLACES.map(({ name, limit }) => `WHEN '${name}' THEN ${limit}`)
 const LATEST_END = PLACES.map(({ name, latest }) => `WHEN '${name}' THEN ${latest}`)
 const IS_OVER = `(quotas.window_ends <= $1 OR quotas.window_ends > CASE excluded.policy ${LATEST_END.join(' ')} END)`
 
-// One statement, so that of many requests at once, in whatever processes, exactly the allowed ones are counted:
-// against all limits, or, where one is used up, against none.
+// One statement, so that concurrent requests of any process are counted exactly: against all limits, or, if one is used
+// up, against none.
 const COUNT = `
   WITH asked (policy, subject, window_ends, latest_end, allowed) AS (VALUES ${ASKED.join(', ')})
   INSERT INTO quotas (policy, subject, window_ends, used)
@@ -71,7 +70,6 @@ const windowsSchema: z.ZodType<readonly Window[]> = z.array(
   z.object({ policy: z.string(), window_ends: z.iso.datetime(), used: z.number() }),
 )
 
-/** The rate limiter over a store. */
 export function createRateLimiter(store: RequestStore): RateLimiter {
   const ask = async (sql: string, values: readonly Value[]) =>
     windowsSchema.parse(await store.query(sql, values))
@@ -91,12 +89,12 @@ export function createRateLimiter(store: RequestStore): RateLimiter {
       ])
       for (;;) {
         const windows = await ask(COUNT, [now.toISOString(), ...places])
-        // What is left may be nothing: the last place was just taken.
+        // Nothing may be left: the last place may have just been taken.
         if (windows.length === POLICIES.length)
           return { quotas: quotasOf(windows, now.getTime()), exhausted: undefined }
         await giveBack(store, caller, windows)
         const decision = await peek(caller, now)
-        // Otherwise there is room again: others have given back what they had counted.
+        // Otherwise others have returned their counts, so there is room again.
         if (decision.exhausted !== undefined) return decision
       }
     },
@@ -104,16 +102,15 @@ export function createRateLimiter(store: RequestStore): RateLimiter {
 }
 
 /**
- * The latest end of a window that is still open. One that ends later was begun by a clock that was wrong and has been
- * set back since: it would shut callers out for as long. The clocks of several machines may differ by less than a
- * window.
+ * The latest plausible end of an open window. A later end comes from a wrong clock that was set back since, and would
+ * lock callers out for as long. Clocks of several machines may differ by less than a window.
  */
 function latestEnd({ windowEnd, windowSeconds }: Policy, now: Date): string {
   return new Date(windowEnd(now.getTime() + windowSeconds * 1000)).toISOString()
 }
 
-// Others write at the same time: one of them may have used up a limit since the statement looked. A process that
-// dies before it gives back what it counted leaves one request too many there, until the window ends.
+// A concurrent request may have used up a limit since the statement read it. A process that dies before it returns its
+// count leaves one request too many until the window ends.
 async function giveBack(store: RequestStore, caller: Caller, windows: readonly Window[]): Promise<void> {
   for (const { name, subject } of POLICIES) {
     const window = windows.find(({ policy }) => policy === name)
@@ -121,10 +118,10 @@ async function giveBack(store: RequestStore, caller: Caller, windows: readonly W
   }
 }
 
-/** How the limits stand, given the windows that are open. */
+/** The decision, given the open windows. */
 export function decide(windows: readonly Window[], now: Date): Decision {
   const quotas = quotasOf(windows, now.getTime())
-  // With both limits used up, waiting for the nearer end would only earn the other refusal.
+  // If both limits are used up, waiting for the nearer end would only give another 429.
   const [exhausted] = quotas
     .filter(({ remaining }) => remaining === 0)
     .toSorted((one, other) => other.resetSeconds - one.resetSeconds)
@@ -132,9 +129,9 @@ export function decide(windows: readonly Window[], now: Date): Decision {
 }
 
 /**
- * Applies the rate limits of its caller to one request: counts it, unless it is free, and states the limits in the
- * reply's headers. A free request passes also when a limit is used up (CONTRACT 4.5).
- * @throws {ApiError} 429 when a limit is used up.
+ * Applies the caller's rate limits to one request: counts it unless it is free, and sets the headers. A free request
+ * passes even if a limit is used up (CONTRACT 4.5).
+ * @throws {ApiError} 429 if a limit is used up.
  */
 export type ApplyLimits = (reply: Reply, cost: 'counted' | 'free') => Promise<void>
 

@@ -19,7 +19,7 @@ const VECTORS: Readonly<Record<ColumnType, (table: Table, name: string) => Vecto
   decimal: (table, name) => vectorFromArray(integers(table, name).map(decimalWords), new Decimal(0, 38, 128)),
 }
 
-/** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the metadata stands in the schema. */
+/** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the schema holds the metadata. */
 export function encodeArrow(table: Table, metadata: FileMetadata): Buffer {
   const columns = Object.entries(table.columns).map(([name, type]) => [name, VECTORS[type](table, name)])
   const made = new ArrowTable(Object.fromEntries(columns))
@@ -27,7 +27,7 @@ export function encodeArrow(table: Table, metadata: FileMetadata): Buffer {
   return Buffer.from(tableToIPC(made, 'stream'))
 }
 
-/** A whole number of 0 or more as 128 bits, the least significant word first. */
+/** A non-negative whole number as 128 bits, the least significant word first. */
 function decimalWords(value: bigint): Uint32Array {
   return Uint32Array.from({ length: WORDS }, (_, word) =>
     Number(BigInt.asUintN(32, value >> (BigInt(word) * WORD_BITS))),

@@ -6,7 +6,7 @@ const NEEDS_QUOTES = /[",\r\n]/
 
 const CELLS: Readonly<Record<ColumnType, (value: string) => string>> = {
   text: textCell,
-  // The minus of an app_id begins no formula, and an apostrophe would make it text.
+  // Integers need no escape: a minus starts no formula there, and an apostrophe would make them text.
   integer: (digits) => digits,
   decimal: (digits) => digits,
 }
@@ -19,7 +19,7 @@ export function encodeCsv({ columns, rows }: Table): Buffer {
 }
 
 function textCell(text: string): string {
-  // Names come from strangers, and a spreadsheet would run some of them.
+  // Names are untrusted, and a spreadsheet would run some of them as formulas.
   const safe = FORMULA.test(text) ? `'${text}` : text
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

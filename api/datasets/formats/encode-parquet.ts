@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<ColumnType, ParquetType>> = {
   },
 }
 
-/** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes the file's key-value metadata. */
+/** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes key-value metadata. */
 export function encodeParquet(table: Table, metadata: FileMetadata): Buffer {
   const columns = Object.entries(table.columns)
   const bytes = parquetWriteBuffer({

@@ -5,7 +5,7 @@ import { encodeParquet } from './encode-parquet.ts'
 import type { Format } from './formats.ts'
 import type { FileMetadata, Table } from './table.ts'
 
-/** A table and what is said of it: `meta` in JSON, `metadata` in files. */
+/** A table and its metadata: `meta` for JSON, `metadata` for files. */
 export interface Document extends Table {
   readonly meta: object
   readonly metadata: FileMetadata

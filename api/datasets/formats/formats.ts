@@ -1,4 +1,4 @@
-/** The forms in which rankings are handed out, and how a request chooses one (CONTRACT 4.6). */
+/** The formats of rankings, and their negotiation (CONTRACT 4.6). */
 import type { Request } from 'express'
 import type { Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -12,7 +12,7 @@ interface FormatProperties {
   readonly contentType: string
   /** Whether the format itself compresses. */
   readonly isCompressed: boolean
-  /** What a client makes of the body. */
+  /** How clients read the body. */
   readonly body: 'json' | 'text' | 'binary'
 }
 
@@ -36,18 +36,18 @@ export const FORMATS: Readonly<Record<Format, FormatProperties>> = {
   arrow: { mediaType: ARROW_TYPE, contentType: ARROW_TYPE, isCompressed: false, body: 'binary' },
 }
 
-/** A parameter of a media type, such as charset: there is one form of each, whatever it asks for. `q` is no parameter. */
+/** A parameter of a media type, such as charset, is ignored. `q` is not a parameter. */
 const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi
 
 /**
- * The format of a reply: what `format=` names, else what `Accept` prefers, JSON where it does not care.
- * @throws {ApiError} 406 that lists what exists.
+ * The format of a reply: by `format=`, otherwise by `Accept`, with JSON as the default.
+ * @throws {ApiError} 406 that lists the formats.
  */
 export function chooseFormat(request: Request, asked: Format | undefined): Format {
   if (asked !== undefined) return asked
   const accept = request.headers.accept?.replaceAll(PARAMETER, '')
   const mediaTypes = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
-  // Express looks at the headers alone.
+  // Express reads only the headers.
   const mediaType = request.accepts.call({ headers: { ...request.headers, accept } }, ...mediaTypes)
   const chosen = FORMAT_NAMES.find((name) => FORMATS[name].mediaType === mediaType)
   if (chosen === undefined) throw notAcceptable()
@@ -58,12 +58,12 @@ function notAcceptable(): ApiError {
   const available = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
   return new ApiError(
     406,
-    `Nothing of what Accept names exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
+    `None of the types in Accept exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
     { metadata: { available } },
   )
 }
 
-/** The header by which a reply is kept as a file of this name. */
+/** The Content-Disposition header for a download of this name. */
 export function attachmentHeader(name: string): Headers {
   return { 'Content-Disposition': `attachment; filename="${name}"` }
 }

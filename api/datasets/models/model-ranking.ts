@@ -1,4 +1,4 @@
-/** GET /datasets/rankings-daily (CONTRACT 4.6): the models with the most tokens of each day. */
+/** GET /datasets/rankings-daily (CONTRACT 4.6): the models with the most tokens per day. */
 import { MODEL_COLUMNS } from '../../../pipeline/contract/dataset.ts'
 import {
   badRequest,
@@ -22,7 +22,7 @@ export const MODEL_PARAMETERS = {
 } as const satisfies ParameterTable
 
 /**
- * Reads the query string of a request for the models by day (what follows the `?`, still encoded).
+ * Reads the query string of a request for the models by day (the part after `?`, still encoded).
  * @throws {ApiError} 400 that lists every fault.
  */
 export function parseModelRanking(text: string): RowsRequest {

@@ -6,7 +6,7 @@ import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
 
 const HAS_MODELS = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'model_daily'"
 
-// In the order of the macro, which is that of its rule.
+// The macro's order is the rule's.
 const MODELS = `
   SELECT CAST(date AS VARCHAR) AS date, model_permaslug, CAST(total_tokens AS VARCHAR) AS total_tokens
   FROM daily_models($start, $end)`
@@ -15,7 +15,7 @@ const modelsSchema = z.array(modelRowSchema)
 
 /**
  * The models of each day of the window, by the macro of the snapshot.
- * @throws {ApiError} 400 when the snapshot was made before models were counted.
+ * @throws {ApiError} 400 if the snapshot predates the count of models.
  */
 export async function readModels(
   snapshot: ReadableSnapshot,
@@ -25,7 +25,7 @@ export async function readModels(
   return modelsSchema.parse(await snapshot.query(MODELS, { start, end }))
 }
 
-/** @throws {ApiError} 400 when the snapshot was made before models were counted. */
+/** @throws {ApiError} 400 if the snapshot predates the count of models. */
 export async function requireModels({ query: ask, asOf }: ReadableSnapshot): Promise<void> {
   if ((await ask(HAS_MODELS, {})).length > 0) return
   const allowed =

@@ -21,7 +21,7 @@ export function parseRankings(text: string): RowsRequest {
   }
 }
 
-/** What is asked first and most: the ranking of each sort without any parameter. */
+/** The most frequent requests: each sort without other parameters. */
 export function usualRankings({ dataThrough }: SnapshotFacts): Question[] {
   return SORTS.map((sort) => rankingsQuestion(resolveQuery({ sort }, dataThrough)))
 }

@@ -1,4 +1,4 @@
-/** The query parameters of the app rankings (CONTRACT 4.1): read strictly, and all faults told at once. */
+/** The query parameters of the app rankings (CONTRACT 4.1): read strictly; all faults are reported at once. */
 import { z } from 'zod'
 import { asOfFromId, daySchema, FLOOR_DATE } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
@@ -17,9 +17,9 @@ import { FORMAT_NAMES } from '../formats/formats.ts'
 
 const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 50
-/** The largest offset: with the largest limit, the end of what can be reached. */
+/** The largest offset; with the largest limit it bounds the reachable ranks. */
 export const MAX_OFFSET = 100
-/** The last rank that a page can show. */
+/** The last rank on a page. */
 export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
 
 /** Every parameter with its check. */
@@ -43,11 +43,11 @@ export const PARAMETERS = {
   bom: { schema: z.literal('1'), allowed: '1, with format csv' },
 } as const satisfies ParameterTable
 
-/** The parameters as sent, checked one by one and against each other. */
+/** The parameters as sent, validated one by one and against each other. */
 export type Parameters = Values<typeof PARAMETERS>
 
 /**
- * Reads the query string (what follows the `?`, still encoded).
+ * Reads the query string (the part after `?`, still encoded).
  * @throws {ApiError} 400 that lists every fault.
  */
 export function parseParameters(query: string): Parameters {
@@ -58,7 +58,7 @@ export function parseParameters(query: string): Parameters {
   return parameters
 }
 
-/** Where parameters that are right one by one do not fit each other. */
+/** Faults of parameters that are valid alone, but not together. */
 export function contradictions(parameters: Parameters): Fault[] {
   const { category, subcategory } = parameters
   const faults: Fault[] = []

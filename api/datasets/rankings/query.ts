@@ -4,7 +4,7 @@ import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
 import { PARAMETERS, type Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 
-/** What is answered once defaults and clamps are applied: requests that mean the same resolve to the same. */
+/** A query with defaults and clamps applied: equal requests give equal queries. */
 export type RankingsQuery = DateWindow & {
   readonly sort: Sort
   readonly category: Category | null
@@ -14,9 +14,9 @@ export type RankingsQuery = DateWindow & {
 }
 
 /**
- * Applies the rules of CONTRACT 4.1 to parameters that are valid one by one.
+ * Applies the rules of CONTRACT 4.1 to valid parameters.
  * @param parameters may give the window in days, as the page does.
- * @throws {ApiError} 400 when the window would start after it ends.
+ * @throws {ApiError} 400 if the window would start after its end.
  */
 export function resolveQuery(
   parameters: Parameters & { readonly days?: number | undefined },
@@ -26,7 +26,7 @@ export function resolveQuery(
   return {
     ...resolveWindow(parameters, dataThrough),
     sort: sort ?? PARAMETERS.sort.default,
-    // The subcategory takes precedence, and the group it belongs to adds nothing.
+    // The subcategory takes precedence, so its group is redundant.
     category: subcategory === undefined ? (category ?? null) : null,
     subcategory: subcategory ?? null,
     limit: limit ?? PARAMETERS.limit.default,
@@ -34,7 +34,7 @@ export function resolveQuery(
   }
 }
 
-/** Whether a snapshot knows the filter of a query; no app is in a category that its taxonomy lacks. */
+/** Whether a snapshot has the filter of a query; a category missing in its taxonomy has no apps. */
 export function hasFilter(
   { categories }: Pick<SnapshotFacts, 'categories'>,
   { category, subcategory }: Pick<RankingsQuery, 'category' | 'subcategory'>,

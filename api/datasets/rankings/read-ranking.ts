@@ -1,4 +1,4 @@
-/** One page of a ranking, by the macros of the snapshot. */
+/** Reads a page of a ranking by the macros of the snapshot. */
 import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { hasFilter, type RankingsQuery } from './query.ts'
@@ -7,14 +7,14 @@ import { ApiError } from '../../http/errors.ts'
 import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
 
-/** What orders the apps of each macro. */
+/** The measure that orders each ranking. */
 const MEASURES = {
   popular: 'total_tokens',
   popular_by_requests: 'total_requests',
   trending: 'excess_tokens',
 } as const
 
-// Totals leave as text: they may pass 2^63. The windows are counted before they are cut into pages.
+// Totals are text, since they may exceed 2^63. The count is taken before the page is cut.
 const PAGE = (ranking: keyof typeof MEASURES, schema: 'main' | 'fast') => `
   SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
     CAST(${MEASURES[ranking]} AS VARCHAR) AS measure, apps
@@ -39,7 +39,7 @@ type MeasuredRow = RankingRow & { readonly measure: string }
 /** One page of a ranking. */
 interface RankingPage<Row> {
   readonly rows: readonly Row[]
-  /** How many ranks the pages have together. */
+  /** Number of ranks over all pages. */
   readonly total: number
 }
 
@@ -49,7 +49,7 @@ export async function readRanking(
   query: RankingsQuery,
 ): Promise<RankingPage<RankingRow>> {
   const { rows, total } = await readMeasuredRanking(snapshot, query)
-  // An empty page does not say how many ranks are before it.
+  // An empty page does not show the number of ranks before it.
   const isBeyond = rows.length === 0 && query.offset > 0
   return {
     rows: rows.map(({ measure: _measure, ...row }) => row),
@@ -58,8 +58,8 @@ export async function readRanking(
 }
 
 /**
- * Reads one page of a ranking with the `measure` that orders it, tokens or excess tokens: from the candidates where they
- * prove it, else from all apps.
+ * Reads one page of a ranking with its `measure`, tokens or excess tokens. The candidates are enough if they prove the
+ * page; otherwise all apps are read.
  */
 export async function readMeasuredRanking(
   snapshot: ReadableSnapshot,
@@ -76,7 +76,7 @@ const HAS_REQUESTS =
 
 /**
  * Reads one page of popular ordered by requests, its `measure`, which the API does not offer.
- * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
+ * @throws {ApiError} 400 for a snapshot of an older version without that order.
  */
 export async function readRankingByRequests(
   snapshot: ReadableSnapshot,
@@ -101,9 +101,9 @@ function pageOf(page: Page): RankingPage<MeasuredRow> {
 }
 
 /**
- * Reads the page from the candidates alone; undefined unless that proves it. No other app has more tokens than the upper
- * bound, and an excess is a part of an app's tokens. So the page is that of all apps when its last row is above the bound.
- * @param ranks that there have to be, unless all apps are candidates: more of them make no difference to the reply.
+ * Reads the page from the candidates alone; undefined if that does not prove it. No other app has more tokens than the
+ * upper bound, and an excess is at most an app's tokens. So the page is correct if its last row is above the bound.
+ * @param ranks required number of ranks, unless all apps are candidates: more of them do not change the reply.
  */
 export async function readCandidates(
   snapshot: ReadableSnapshot,
@@ -121,8 +121,8 @@ export async function readCandidates(
 }
 
 /**
- * Rows of app_daily in a window that is read from all apps at once. Growth over few days is small, so the candidates often
- * cannot prove its page; asked in vain, they must not cost more than a fifth of what all apps do.
+ * Windows of up to this many rows of app_daily are read from all apps at once. Growth over few days is small, so the
+ * candidates often cannot prove the page, and a useless query should cost little in comparison.
  */
 const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
 
@@ -130,7 +130,7 @@ function isSmall({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolea
   return rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
 }
 
-/** Reads the page from all apps (`main`) or from the candidates alone (`fast`). */
+/** Reads the page from all apps (`main`) or from the candidates (`fast`). */
 export async function readPage(
   { query: ask }: ReadableSnapshot,
   { sort, ...values }: RankingsQuery,
@@ -139,7 +139,7 @@ export async function readPage(
   return pageSchema.parse(await ask(PAGE(sort, schema), values))
 }
 
-/** The tokens that an app which is no candidate may have inside the window, at most; undefined when there is no such app. */
+/** The most tokens that an app outside the candidates may have in the window; undefined if there is no such app. */
 export async function readUpperBound(
   { query: ask }: ReadableSnapshot,
   { start, end, category, subcategory }: RankingsQuery,

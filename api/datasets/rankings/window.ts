@@ -10,7 +10,7 @@ export interface DateWindow {
   readonly end: string
 }
 
-/** What a request says of its window: its days, or how many there are up to the end. */
+/** The requested window: its days, or their number up to the end. */
 interface AskedWindow {
   readonly start_date?: string | undefined
   readonly end_date?: string | undefined
@@ -18,10 +18,10 @@ interface AskedWindow {
 }
 
 /**
- * The window that is answered (CONTRACT 4.1): the end is clamped back to `dataThrough`, the last completed day of the data,
- * and the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD
+ * Resolves the requested window (CONTRACT 4.1): the end is clamped back to `dataThrough`, the last completed day, and
+ * the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD
  * must not cost a query.
- * @throws {ApiError} 400 when the window would start after it ends.
+ * @throws {ApiError} 400 if the window would start after its end.
  */
 export function resolveWindow(
   { start_date, end_date, days = DEFAULT_WINDOW_DAYS }: AskedWindow,
@@ -35,22 +35,22 @@ export function resolveWindow(
   return { start, end }
 }
 
-/** The window of so many days that ends with this one. */
+/** The window of this many days with this end. */
 export function windowUpTo(end: string, days: number): DateWindow {
   return { start: addDays(end, 1 - days), end }
 }
 
-/** How many days a window has. */
+/** Number of days of a window. */
 export function daysOf({ start, end }: DateWindow): number {
   return 1 + daysBetween(start, end)
 }
 
-/** The window of equal length just before. */
+/** The preceding window of equal length. */
 export function windowBefore(window: DateWindow): DateWindow {
   return { start: addDays(window.start, -daysOf(window)), end: addDays(window.start, -1) }
 }
 
-/** What growth is measured against: the three windows of equal length just before (CONTRACT 4.2). */
+/** The baseline of growth: the three preceding windows of equal length (CONTRACT 4.2). */
 export function baselineOf(window: DateWindow): DateWindow {
   return { start: addDays(window.start, -3 * daysOf(window)), end: addDays(window.start, -1) }
 }

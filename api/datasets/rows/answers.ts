@@ -1,7 +1,4 @@
-/**
- * Bodies of answers: bytes per snapshot, question, format and coding, worked out once however many ask at the same time,
- * and kept as long as there is room.
- */
+/** Bodies of replies by snapshot, question, format and coding: computed once for concurrent requests, then cached. */
 import { DATASET_VERSION, LICENCE, type RankingMeta } from '../../../pipeline/contract/dataset.ts'
 import { createBodyCache } from '../../http/protocol/body-cache.ts'
 import { ENCODINGS } from '../../http/protocol/encodings.ts'
@@ -13,7 +10,7 @@ import { linkField } from './links.ts'
 import type { Place, Question } from './question.ts'
 import { representationOf, type Representation } from './representation.ts'
 
-/** A representation in a snapshot that is open. */
+/** A representation of an open snapshot. */
 interface Asked extends Representation {
   readonly snapshot: ReadableSnapshot
 }
@@ -28,11 +25,11 @@ interface Answer {
 export interface Answers {
   /** The answer to a question; its snapshot must stay open meanwhile. */
   get(asked: Asked): Promise<Answer>
-  /** Works out questions before anybody asks them. */
+  /** Computes answers in advance. */
   warm(snapshot: Snapshot, questions: readonly Question[]): Promise<void>
 }
 
-/** Bytes that all kept answers may have together. */
+/** Bytes of all cached answers together. */
 const KEPT_BYTES = 64 * 1024 * 1024
 
 /** U+FEFF in UTF-8. */

@@ -1,4 +1,4 @@
-/** Where a reply leads on to: RFC 8288 links, and the address under which it stays the same. */
+/** The links of a reply: RFC 8288 links, and its permanent address. */
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { DOCUMENT_PATH, STATUS_PATH } from '../../paths.ts'
@@ -6,8 +6,8 @@ import { FORMAT_NAMES, FORMATS } from '../formats/formats.ts'
 import type { Page, Place, Question } from './question.ts'
 
 /**
- * The address that gives the same bytes for as long as the snapshot is retained: every default is written out,
- * the snapshot pinned.
+ * The address with the same bytes as long as the snapshot is retained: defaults are written out, the snapshot is
+ * pinned.
  */
 export function pinnedAddress({ snapshot, question, format, hasMark }: Place): string {
   const form = format === 'json' ? [] : ([['format', format]] as const)
@@ -17,7 +17,7 @@ export function pinnedAddress({ snapshot, question, format, hasMark }: Place): s
 
 /**
  * The `Link` field. Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
- * @param total how much the pages have together; undefined where that is not known (HEAD).
+ * @param total the total over all pages; undefined if unknown (HEAD).
  */
 export function linkField(place: Place, total: number | undefined): string {
   const { snapshot, question, format } = place
@@ -55,13 +55,13 @@ function pageLinks(place: Place, total: number | undefined): string[] {
 
 type PageOfList = Pick<Page, 'limit' | 'offset'>
 
-/** The page that ends where this one begins: shorter, where less comes before it. */
+/** The page before this one, shorter at the beginning of the list. */
 export function pageBefore({ limit, offset }: PageOfList): PageOfList {
   return offset < limit ? { limit: offset, offset: 0 } : { limit, offset: offset - limit }
 }
 
 /**
- * The last page that `next` reaches from this one, or from the first if this one lies beyond the end; undefined for an
+ * The last page that `next` reaches from this one, or from the first if this one is beyond the end; undefined for an
  * empty list.
  */
 function lastPage({ limit, offset, maxOffset }: Page, total: number): PageOfList | undefined {

@@ -1,57 +1,56 @@
-/** What a request for rows of the dataset asks, whichever rows they are. */
+/** A request for rows of the dataset, in a common form. */
 import type { Columns } from '../../../pipeline/contract/dataset.ts'
 import type { Format } from '../formats/formats.ts'
 import type { FileMetadata, Table } from '../formats/table.ts'
 import type { DateWindow } from '../rankings/window.ts'
 import type { ReadableSnapshot, SnapshotFacts } from '../snapshots/open-snapshot.ts'
 
-/** A question once defaults and clamps are applied: requests that mean the same resolve to the same. */
+/** A question with defaults and clamps applied: equal requests give equal questions. */
 export interface Question {
-  /** Where it is asked. */
+  /** The path of the operation. */
   readonly path: string
-  /** What tells the question from all others, in letters that an entity tag may have. */
+  /** Unique per question, in characters that an entity tag allows. */
   readonly key: string
-  /** Every parameter written out, but for the snapshot and the format. */
+  /** Every parameter written out, except snapshot and format. */
   readonly parameters: readonly (readonly [name: string, value: string])[]
   readonly window: DateWindow
   readonly page?: Page
   readonly columns: Columns
-  /** What a file says of itself beside the usual. */
+  /** Additional metadata of a file. */
   readonly metadata: FileMetadata
-  /** @throws {ApiError} 400 when the snapshot lacks what is asked for. */
+  /** @throws {ApiError} 400 if the snapshot lacks the requested data. */
   readonly read: (snapshot: ReadableSnapshot) => Promise<Rows>
 }
 
-/** Which part of a list is asked for. */
+/** A part of a list. */
 export interface Page {
   readonly limit: number
   readonly offset: number
-  /** The largest offset that may be asked for. */
+  /** The largest allowed offset. */
   readonly maxOffset: number
 }
 
-/** The rows of an answer. */
 interface Rows {
   readonly rows: Table['rows']
-  /** How much the pages of the list have together, counted as limit and offset are; undefined where there are no pages. */
+  /** The total over all pages, in the unit of limit and offset; undefined without pages. */
   readonly total?: number
 }
 
-/** A question to a snapshot, and the form of its answer. */
+/** A question to a snapshot, and the format of the answer. */
 export interface Place {
   readonly snapshot: SnapshotFacts
   readonly question: Question
   readonly format: Format
-  /** Whether it begins with a byte order mark; CSV alone may. */
+  /** Whether it begins with a byte order mark; only for CSV. */
   readonly hasMark?: boolean
 }
 
-/** What a request says, before a snapshot is chosen. */
+/** A request before a snapshot is chosen. */
 export interface RowsRequest {
   readonly asOf: string | undefined
   readonly format: Format | undefined
-  /** Whether CSV is to begin with a byte order mark. */
+  /** Whether CSV begins with a byte order mark. */
   readonly hasMark: boolean
-  /** @throws {ApiError} 400 when the window would start after it ends. */
+  /** @throws {ApiError} 400 if the window would start after its end. */
   readonly resolve: (snapshot: SnapshotFacts) => Question
 }

@@ -23,12 +23,12 @@ export interface RowsDependencies {
 /** Reads the query string of a request, still encoded, and throws a 400 that lists every fault. */
 type Parse = (query: string) => RowsRequest
 
-/** Requests that are kept, as their clients wrote them; each takes some kilobytes. */
+/** Cached requests by their exact text; each takes some kilobytes. */
 const KEPT_REQUESTS = 500
 
-/** Answers from the current snapshot, or from the one `as_of` names, and applies the limits to each request. */
+/** Answers from the current snapshot, or from the one in `as_of`, and applies the limits to each request. */
 export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies, parse: Parse): Handler {
-  // Programs ask in the same words again and again.
+  // Programs repeat the same request.
   const requests = new LRUCache<string, Asked, Request>({
     max: KEPT_REQUESTS,
     memoMethod: (_words, _former, { context: request }) => readRequest(request, parse),
@@ -42,14 +42,14 @@ export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies,
       const isRefused = found instanceof ApiError
       const isHead = request.method === 'HEAD'
       const isUnchanged = !isRefused && isNotModified(request.headers, found)
-      // A 304 and a HEAD do not count (CONTRACT 4.5), and neither does a request before the first snapshot. One that finds
-      // the queries too many, or too slow, does: it is counted before the data is asked.
+      // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
+      // is counted before the query.
       const isFree = isHead || isUnchanged || (isRefused && found.status === 503)
-      // Counted before any answer is given: a used-up limit outranks a fault in the parameters (CONTRACT 4.1).
+      // Counted before the answer: a used-up limit takes precedence over invalid parameters (CONTRACT 4.1).
       await applyLimits(reply, isFree ? 'free' : 'counted')
       if (isRefused) throw found
       if (isUnchanged) return void reply.status(304).set(found.headers).end()
-      // A HEAD is free, so it must not cost a query either: it goes without Content-Length.
+      // A HEAD is free, so it must not cost a query: it has no Content-Length.
       if (isHead) return void reply.set(headHeaders(found)).end()
       const { headers, body } = await answers.get(found)
       sendBody(reply.set({ ...found.headers, ...headers }), 200, FORMATS[found.format].contentType, body)
@@ -57,10 +57,10 @@ export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies,
   }
 }
 
-/** What a request asks for. */
+/** A parsed request. */
 interface Asked {
   readonly asOf: string | undefined
-  /** What it gets from a snapshot, or why it gets nothing. */
+  /** The representation in a snapshot, or the error. */
   readonly of: (snapshot: Snapshot | ApiError) => Found | ApiError
 }
 

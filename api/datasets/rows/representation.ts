@@ -1,4 +1,4 @@
-/** What a request gets, known before it is counted and before the data is queried: format, coding, headers. */
+/** What a request gets, known before the count and the query: format, coding, headers. */
 import type { Request } from 'express'
 import type { Headers } from '../../http/call.ts'
 import {
@@ -14,19 +14,18 @@ import { PARAMETERS } from '../rankings/parameters.ts'
 import { pinnedAddress } from './links.ts'
 import type { Place, RowsRequest } from './question.ts'
 
-// A pinned answer never changes, but its snapshot may be retracted: nobody shows it for longer without asking again.
+// A pinned answer never changes, but its snapshot may be retracted: caches must revalidate.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
-/** One of the codings of an answer. */
+/** One coding of an answer. */
 export interface Representation extends Place {
   readonly encoding: Encoding
-  /** What tells it, in whatever coding, from all others. */
+  /** Its name without the coding, unique over snapshots, questions and formats. */
   readonly name: string
-  /** The entity tag, which tells it from all others: from those of other snapshots, questions, formats and codings. */
   readonly etag: string
 }
 
-/** The representation of what is asked at this place, in this coding. */
+/** The representation of a place in this coding. */
 export function representationOf<Of extends Place>(place: Of, encoding: Encoding): Of & Representation {
   const { snapshot, question, format, hasMark } = place
   const form = hasMark === true ? `${format}-bom` : format
@@ -34,12 +33,12 @@ export function representationOf<Of extends Place>(place: Of, encoding: Encoding
   return { ...place, encoding, name, etag: encodedTag(name, encoding) }
 }
 
-/** The form in which a request wants its rows, whichever they are. */
+/** The requested form of rows. */
 export type Form = Pick<Representation, 'format' | 'hasMark' | 'encoding'>
 
 /**
- * The form that a request gets.
- * @throws {ApiError} 400 or 406 when there is none.
+ * The form of a reply.
+ * @throws {ApiError} 400 or 406 if there is none.
  */
 export function chooseForm(
   request: Request,
@@ -50,7 +49,7 @@ export function chooseForm(
   return { format, hasMark, encoding: FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request) }
 }
 
-/** The headers that a representation has, be it sent, unchanged or asked for by HEAD. */
+/** The headers of a representation, whether sent, unchanged or for HEAD. */
 export function representationHeaders(representation: Representation): Headers {
   const { snapshot, etag, encoding } = representation
   return {
@@ -64,7 +63,7 @@ export function representationHeaders(representation: Representation): Headers {
   }
 }
 
-/** A name that tells what the file is: the dataset, what was asked, the window. */
+/** A descriptive file name: the dataset, the question, the window. */
 function fileName({ question, format }: Place): string {
   const { path, metadata, window } = question
   const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')

@@ -1,4 +1,4 @@
-/** The query parameters of the series by day (CONTRACT 4.6): those of the rankings, and the apps. */
+/** The query parameters of the series by day (CONTRACT 4.6): the parameters of the rankings, and the apps. */
 import { z } from 'zod'
 import {
   badRequest,
@@ -40,7 +40,7 @@ export const SERIES_PARAMETERS = {
 } as const satisfies ParameterTable
 
 /**
- * Reads the query string (what follows the `?`, still encoded).
+ * Reads the query string (the part after `?`, still encoded).
  * @throws {ApiError} 400 that lists every fault.
  */
 export function parseSeriesParameters(query: string): Values<typeof SERIES_PARAMETERS> {

@@ -8,7 +8,7 @@ import { SERIES_PARAMETERS } from './parameters.ts'
 const APPS = `
   SELECT app_id FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)`
 
-// A row for each day, so that a day without usage and a day without data can be told apart.
+// A row for each day, so that days without usage differ from days without data.
 const SERIES = `
   SELECT
     CAST(c.day AS VARCHAR) AS day, a.app_id, a.app_name, coalesce(d.requests, 0) AS requests,
@@ -32,7 +32,7 @@ const seriesSchema = z.array(seriesRowSchema)
 
 /**
  * The rows of each day of the window, by day and app.
- * @throws {ApiError} 400 that names the ids of no public app.
+ * @throws {ApiError} 400 that names the ids without a public app.
  */
 export async function readSeries(
   { query: ask }: ReadableSnapshot,

@@ -1,4 +1,4 @@
-/** Which published files are not what was published: by their size now, by their content when they were verified last. */
+/** Detects damaged published files: by their current size, and by their content in the last verification. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
@@ -12,18 +12,18 @@ import type { Faults } from './faults.ts'
 
 export interface BrokenFiles {
   verification(): Verification
-  /** Whether a verification found the DuckDB file of the snapshot broken, maybe while it is open. */
+  /** Whether a verification found the snapshot's DuckDB file damaged, even while it is open. */
   wasFound(id: string): boolean
-  /** Why a file may not be handed out, as words after its name; undefined while it may. */
+  /** Why a file must not be served, as words after its name; undefined if it may. */
   faultOf(id: string, file: PublishedFile): string | undefined
   /**
-   * Looks at all files of a snapshot.
-   * @throws when its DuckDB file is not what was published.
+   * Checks all files of a snapshot.
+   * @throws if its DuckDB file is damaged.
    */
   refuse(id: string, files: readonly PublishedFile[]): void
 }
 
-/** The broken files under `dataDir`; each that is met is a fault. */
+/** The damaged files under `dataDir`; each found one is a fault. */
 export function brokenFilesOf(dataDir: string, faults: Faults): BrokenFiles {
   const verification = followVerification(dataDir)
 
@@ -32,7 +32,7 @@ export function brokenFilesOf(dataDir: string, faults: Faults): BrokenFiles {
 
   function find(id: string, file: PublishedFile): string | undefined {
     const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-    // What was pruned or retracted meanwhile is not broken.
+    // A snapshot that was pruned or retracted meanwhile is not damaged.
     if (!existsSync(folder)) return undefined
     return sizeFault(folder, file) ?? verified(id, file.name)?.fault
   }
@@ -61,7 +61,7 @@ export function brokenFilesOf(dataDir: string, faults: Faults): BrokenFiles {
   }
 }
 
-/** The last verification, read again when there is another. */
+/** The last verification, read again when it changes. */
 function followVerification(dataDir: string): () => Verification {
   const path = join(dataDir, VERIFICATION_FILE)
   let read: { readonly changedAt: number; readonly verification: Verification } | undefined

@@ -1,4 +1,4 @@
-/** What is known of each retained snapshot from the files beside it, read once: a snapshot never changes. */
+/** The descriptions of retained snapshots, read once from their files: a snapshot never changes. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -17,35 +17,34 @@ const fileSchema = z.object({
 })
 export type SnapshotFile = z.infer<typeof fileSchema>
 
-/** Whether a file has the rows of one month, in the folder of its table. */
+/** Whether a file holds one month of a table. */
 export function isMonth({ name }: SnapshotFile): boolean {
   return name.includes('/month=')
 }
 
-/** What became of a snapshot; only the files of a retained one are there. */
+/** The state of a snapshot; only retained ones have files. */
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
-/** A snapshot as the list has it. */
+/** An entry of the list of snapshots. */
 export const snapshotEntrySchema = snapshotRecordSchema.extend({
   url: z.string().describe('Path at the origin.'),
   files: z.array(fileSchema),
   state: z.enum(SNAPSHOT_STATES),
   retracted_at: z.iso.datetime({ precision: 0 }).optional(),
   reason: z.string().optional().describe('Why it was retracted.'),
-  current: z.boolean().describe('Whether it is what the rankings answer from.'),
+  current: z.boolean().describe('Whether the rankings answer from it.'),
 })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
 export interface SnapshotCatalogue {
   /** All retained snapshots, newest first. */
   list(): readonly SnapshotEntry[]
-  /** All snapshots ever published of which there is a record, newest first, with what became of each. */
+  /** All recorded snapshots ever published, newest first, with their state. */
   listAll(): readonly SnapshotEntry[]
-  /** The withdrawn snapshots, newest first. */
   retractions(): readonly Retraction[]
   /** The retained one with this identifier; undefined for any other text. */
   find(id: string): SnapshotEntry | undefined
-  /** How the one with this identifier describes itself to machines. */
+  /** The machine-readable description of the snapshot with this identifier. */
   metadata(id: string): SnapshotMetadata | undefined
 }
 
@@ -61,14 +60,14 @@ const CROISSANT_FILE = 'croissant.json'
 const CROISSANT = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** The catalogue of the snapshots on disk; what cannot be read is left out and is a fault of `retained`. */
+/** The catalogue of the snapshots on disk; unreadable ones are left out and are faults of `retained`. */
 export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   const isRetained = (id: string) => retained.ids().includes(id)
 
   const entry = keepFound((id) => {
     const published = retained.published(id)
     if (published === undefined) return undefined
-    // A prune that was stopped has recorded its day, but the snapshot is still here.
+    // An interrupted prune has recorded its day, but the snapshot is still here.
     const { pruned_at: _stopped, ...record } = published
     return entryOf(record, 'retained')
   })
@@ -78,7 +77,7 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
     return retained.faults.read(path, LEFT_OUT, () => readMetadata(retained.folder(id)))
   })
 
-  // What is recorded of a snapshot that is gone does not change any more.
+  // The record of a removed snapshot never changes.
   const pruned = keepFound((id) => {
     const record = retained.record(id)
     return record && entryOf(record, 'pruned')
@@ -109,7 +108,7 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   }
 }
 
-/** As `read`, which is asked again for what it did not find. */
+/** Like `read`, which is called again for what it did not find. */
 function keepFound<T>(read: (id: string) => T | undefined): (id: string) => T | undefined {
   const found = new Map<string, T>()
   return (id) => {
@@ -119,7 +118,7 @@ function keepFound<T>(read: (id: string) => T | undefined): (id: string) => T | 
   }
 }
 
-/** Undefined for a folder that is gone. */
+/** Undefined for a removed folder. */
 function readMetadata(folder: string): SnapshotMetadata | undefined {
   return existsSync(folder) ? readCroissant(readFileSync(join(folder, CROISSANT_FILE), 'utf8')) : undefined
 }

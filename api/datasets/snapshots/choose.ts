@@ -6,7 +6,7 @@ import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
 import type { Snapshot } from './open-snapshot.ts'
 
-/** The snapshots a request may ask for. */
+/** The snapshots of the service. */
 export interface Snapshots {
   readonly current: CurrentSnapshot
   readonly retained: RetainedSnapshots
@@ -15,10 +15,9 @@ export interface Snapshots {
 const RETRY_AFTER_SECONDS = 60
 
 /**
- * Gives `work` the snapshot computed at `asOf` (ISO 8601), the current one without it, and keeps it open meanwhile;
- * or the refusal where there is none (CONTRACT 4.6): 503 before the first is published or while the only one cannot be
- * opened, 400 for an unknown time, 410 for one that was
- * retracted or pruned.
+ * Calls `work` with the snapshot of `asOf` (ISO 8601), or the current one, and keeps it open meanwhile. Without one,
+ * calls it with the error (CONTRACT 4.6): 503 before the first is published or while the only one cannot be opened, 400
+ * for an unknown time, 410 for a retracted or pruned one.
  */
 export function useSnapshot<Result>(
   { current, retained }: Snapshots,
@@ -43,14 +42,14 @@ function findRetained({ current, retained }: Snapshots, asOf: string): string | 
 
 const PART_OF_A_SECOND = /\.\d*[1-9]/
 
-/** The identifier of a snapshot computed at this time, ISO 8601, or the text itself where it is an identifier. */
+/** The identifier of a snapshot computed at this time (ISO 8601), or the text itself if it is an identifier. */
 function idAt(asOf: string): string | undefined {
   if (asOfFromId(asOf) !== undefined) return asOf
   // All snapshots were computed at whole seconds.
   return PART_OF_A_SECOND.test(asOf) ? undefined : snapshotId(new Date(asOf))
 }
 
-/** The refusal while no snapshot is served. */
+/** The error while no snapshot is served. */
 export function noSnapshot(current: CurrentSnapshot): ApiError {
   const reason =
     current.fault() !== undefined
@@ -61,7 +60,7 @@ export function noSnapshot(current: CurrentSnapshot): ApiError {
   })
 }
 
-/** The refusal of a snapshot that was retracted or pruned: which, why, and the nearest retained; undefined for others. */
+/** The 410 of a retracted or pruned snapshot, with the reason and the nearest retained one; undefined for others. */
 export function goneSnapshot(retained: RetainedSnapshots, id: string): ApiError | undefined {
   if (retained.ids().includes(id)) return undefined
   const retraction = retained.retraction(id)
@@ -93,7 +92,7 @@ function gone(
   return new ApiError(410, `Snapshot ${id} ${ending}. ${instead}`, { metadata })
 }
 
-/** The identifier nearest in time; of two as near, the newer, which comes first. */
+/** The identifier nearest in time; of two equally near ones the newer, which comes first. */
 function nearestTo(id: string, ids: readonly string[]): string | undefined {
   const distance = (each: string) => Math.abs(timeOf(each) - timeOf(id))
   return ids.toSorted((one, other) => distance(one) - distance(other))[0]

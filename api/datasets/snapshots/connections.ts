@@ -1,6 +1,6 @@
 /**
- * A few connections to one DuckDB, each with the statements it has prepared. Queries beyond them wait their turn,
- * not too many and not too long, so that heavy ones cannot hold up everything else.
+ * A few connections to one DuckDB, each with its prepared statements. Further queries wait, limited in number and time,
+ * so that heavy ones cannot block everything else.
  */
 import {
   VARCHAR,
@@ -16,13 +16,13 @@ type SqlRow = Readonly<Record<string, unknown>>
 
 /**
  * Runs one statement with `values` bound by name to `$name`.
- * @throws {ApiError} 503 when too many queries wait, or this one waited and took too long.
+ * @throws {ApiError} 503 if too many queries wait, or this one waited and took too long.
  */
 export type Query = (sql: string, values: SqlValues) => Promise<readonly SqlRow[]>
 
 export interface Connections {
   readonly query: Query
-  /** Interrupts the queries that still run, and closes the connections. */
+  /** Interrupts running queries and closes the connections. */
   close(): Promise<void>
 }
 
@@ -30,11 +30,10 @@ export interface ConnectionLimits {
   readonly connections: number
   /** Queries that may wait for a connection. */
   readonly waiting: number
-  /** Milliseconds that a query may take, its waiting included. */
+  /** Milliseconds for a query, including its wait. */
   readonly queryMs: number
 }
 
-/** The limits in force unless a test brings its own. */
 export const CONNECTION_LIMITS: ConnectionLimits = { connections: 4, waiting: 200, queryMs: 20_000 }
 
 const RETRY_AFTER_SECONDS = 2
@@ -45,7 +44,7 @@ interface Connection {
   readonly prepared: Map<string, DuckDBPreparedStatement>
 }
 
-/** Connections to `instance`, each opened when it is first needed. */
+/** Connections to `instance`, opened on demand. */
 export function openConnections(
   instance: Pick<DuckDBInstance, 'connect'>,
   limits: ConnectionLimits = CONNECTION_LIMITS,
@@ -73,7 +72,7 @@ export function openConnections(
     async close() {
       closed = true
       for (const ending of running.keys()) ending.abort(closedFault())
-      // A query on a connection that was closed meanwhile never ends, and neither does the process.
+      // A query on a closed connection never ends, and keeps the process alive.
       await Promise.allSettled(running.values())
       for (const { connection, prepared } of pool.all) {
         for (const statement of prepared.values()) statement.destroySync()
@@ -88,13 +87,13 @@ interface Statement {
   readonly values: SqlValues
 }
 
-/** Runs a statement on a connection of its own until `ending`, which interrupts it. */
+/** Runs a statement on its own connection until `ending`, which interrupts it. */
 async function runUntil(ending: AbortSignal, pool: Pool, statement: Statement): Promise<readonly SqlRow[]> {
   const taken = await pool.take(ending)
   let again: NodeJS.Timeout | undefined
   const interrupt = () => {
     taken.connection.interrupt()
-    // DuckDB loses an interrupt that comes just before a statement begins.
+    // DuckDB loses an interrupt just before a statement begins.
     again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
   }
   ending.addEventListener('abort', interrupt)
@@ -110,7 +109,7 @@ async function runUntil(ending: AbortSignal, pool: Pool, statement: Statement): 
 
 interface Pool {
   readonly all: readonly Connection[]
-  /** A connection that is free, or the next to be; whoever still waits when `ending` is aborted gets its reason. */
+  /** A free connection, or the next one; a waiter gets the reason of `ending` when it is aborted. */
   take(ending: AbortSignal): Promise<Connection>
   give(connection: Connection): void
 }
@@ -140,7 +139,7 @@ function createPool({ connections, waiting }: ConnectionLimits, open: () => Prom
     return next
   }
 
-  // Nobody will give back the connection that could not be opened: who waited for it tries again.
+  // A connection that could not be opened is never returned, so its waiter retries.
   function passPlaceOn(): void {
     const next = nextInQueue()
     if (next !== undefined) openOne().then(next.resolve, next.reject)
@@ -172,7 +171,7 @@ async function run(
 ): Promise<readonly SqlRow[]> {
   const statement = prepared.get(sql) ?? (await connection.prepare(sql))
   prepared.set(sql, statement)
-  // A bare null has no type, and a macro's argument needs one.
+  // A bare null has no type, but a macro's argument needs one.
   const nulls = Object.keys(values).filter((name) => values[name] === null)
   statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
   const reader = await statement.runAndReadAll()
@@ -180,7 +179,7 @@ async function run(
 }
 
 function closedFault(): Error {
-  return new Error('The connections are closed: the query outlived the request that asked for it')
+  return new Error('The connections are closed: the query outlived its request')
 }
 
 function busy(reason: string): ApiError {

@@ -6,33 +6,33 @@ import type { RetainedSnapshots } from './retained.ts'
 import { snapshotFolder, type Snapshot, type SnapshotFacts } from './open-snapshot.ts'
 import { createServedSnapshot, type ServeOptions } from './served.ts'
 
-/** The snapshot that is served at the moment. */
+/** The served snapshot. */
 export interface CurrentSnapshot {
-  /** The facts of the snapshot served now; undefined while none is published, be it that the only one was retracted. */
+  /** The facts of the served snapshot; undefined if none is published, or the only one was retracted. */
   facts(): SnapshotFacts | undefined
-  /** Why the newest snapshot is not served, be it that an older one is instead; undefined while it is. */
+  /** Why the newest snapshot is not served, even if an older one is; undefined if it is. */
   fault(): Fault | undefined
   /**
-   * Gives `work` the snapshot served now (undefined while there is none) and keeps it open until `work` is
-   * done, even when a newer one takes its place meanwhile.
+   * Calls `work` with the served snapshot (or undefined) and keeps it open until `work` is done, even if a newer one
+   * replaces it meanwhile.
    */
   readonly use: <Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>) => Promise<Result>
-  /** Stops following the pointer and closes the snapshot once the last `use` is done. */
+  /** Stops following the pointer and closes the snapshot after the last `use`. */
   close(): Promise<void>
 }
 
 interface FollowOptions extends ServeOptions {
-  /** Pause between two looks at the pointer; ten times as long after one that found a faulty snapshot. */
+  /** Pause between two looks at the pointer; ten times as long after a faulty snapshot. */
   readonly intervalMs?: number
 }
 
-// A look costs some microseconds, and whoever has just published wants to see it.
+// A look is cheap, and a new snapshot should be visible soon.
 const LOOK_EVERY_MS = 100
 const PAUSE_AFTER_FAULT = 10
 
 /**
- * Opens the snapshot that the pointer in `retained.dataDir` names and follows the pointer from then on. While that
- * snapshot cannot be opened, or there is no pointer, the newest retained one that can be opened is served.
+ * Opens the snapshot behind the pointer in `retained.dataDir` and follows the pointer. If that snapshot cannot be
+ * opened, or there is no pointer, the newest usable retained one is served.
  */
 export async function followSnapshots(
   retained: RetainedSnapshots,
@@ -63,7 +63,7 @@ export async function followSnapshots(
 
   function report(id: string | undefined, error: unknown): void {
     fault = faultOf(id, served.now()?.id)
-    // The same fault comes back at every look; once in the log is enough.
+    // The same fault returns at every look; it is logged once.
     if (String(error) !== lastError) options.log.error({ err: error, ...fault }, 'snapshot cannot be opened')
     lastError = String(error)
     lookAgainAt = performance.now() + PAUSE_AFTER_FAULT * intervalMs
@@ -88,7 +88,7 @@ export async function followSnapshots(
   }
 }
 
-/** What may be served instead of a snapshot: what is served, unless it was withdrawn, then all others, newest first. */
+/** The substitutes of a snapshot: the served one, unless it was withdrawn, then all others, newest first. */
 function insteadOf(
   wanted: string | undefined,
   { retained, served }: { readonly retained: RetainedSnapshots; readonly served: string | undefined },

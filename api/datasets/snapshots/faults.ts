@@ -1,28 +1,27 @@
-/** What an operator has to mend among the published files and their records: for the log, /status and the metrics. */
+/** Faults of published files and records that an operator has to fix: for the log, /status and the metrics. */
 import type { Log } from '../../process/log.ts'
 
-/** Something that is wrong. */
 export interface Fault {
   /** The file or folder, as a path in DATA_DIR. */
   readonly thing: string
-  /** What is wrong with it, as words after its name; anybody may read them. */
+  /** The fault, as words after the name; public. */
   readonly message: string
 }
 
-/** What is told of an error to anybody. */
+/** The public description of an error. */
 type Words = (error: unknown) => string
 
 export interface Faults {
-  /** What `read` gives; undefined when it throws, and then `thing` has a fault until `read` passes. */
+  /** The result of `read`; undefined if it throws, and then `thing` has a fault until `read` succeeds. */
   read<T>(thing: string, words: Words, read: () => T): T | undefined
-  /** The present faults; each thing is looked at again. */
+  /** The present faults; each thing is checked again. */
   list(): readonly Fault[]
 }
 
-/** What is told of a file that is left out, whatever its error is: the log has that. */
+/** The public description of a left-out file; the log has the error. */
 export const LEFT_OUT: Words = () => 'cannot be read and is left out'
 
-/** Faults that go to `log` once each. */
+/** Faults that are logged once each. */
 export function createFaults(log: Log): Faults {
   const known = new Map<string, { readonly error: string; readonly lookAgain: () => Fault | undefined }>()
 
@@ -33,7 +32,7 @@ export function createFaults(log: Log): Faults {
       return undefined
     } catch (error) {
       const message = words(error)
-      // It may pass, so each look tries again. The same fault comes back then; once in the log is enough.
+      // Each look tries again, since the fault may pass; it is logged once.
       if (known.get(thing)?.error !== String(error)) log.error({ thing, err: error }, `${thing} ${message}`)
       known.set(thing, { error: String(error), lookAgain: () => examine(thing, words, read) })
       return { thing, message }

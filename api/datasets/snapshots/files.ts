@@ -1,4 +1,4 @@
-/** The snapshots over HTTP (CONTRACT 4.6): each one, and its files. Open data: no key is needed. */
+/** The snapshots and their files over HTTP (CONTRACT 4.6). Open data: no key is needed. */
 import type { Request } from 'express'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
@@ -18,7 +18,7 @@ import { isMonth, type SnapshotCatalogue, type SnapshotEntry, type SnapshotFile 
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
-/** Describes one snapshot; `latest` leads to the current one. */
+/** Describes one snapshot; `latest` is the current one. */
 export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return (request, reply) => {
     const id = pathPart(request, 'id')
@@ -30,7 +30,7 @@ export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }
   }
 }
 
-/** Hands out a file of a snapshot, one that lies in the folder of a table too, whole or in ranges of bytes; it never changes. */
+/** Serves a file of a snapshot, also in a table's folder, whole or in byte ranges; it never changes. */
 export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
@@ -55,18 +55,18 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
   }
 }
 
-/** A file that is not what was published is handed out under no circumstances; the log says what to do. */
+/** A damaged file is never served; the log has the remedy. */
 function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFile): void {
   const fault = retained.faultOf(id, file)
   if (fault === undefined) return
   throw new Error(
-    `The published file ${id}/${file.name} ${fault}. Mend it: npm run nightly -- verify ${id} --repair`,
+    `The published file ${id}/${file.name} ${fault}. Repair it: npm run nightly -- verify ${id} --repair`,
   )
 }
 
 /**
- * When a file of a snapshot was modified, for those who ask with a date: when it was computed and, first, when a retraction
- * made it current again. Mirrors such as `wget -N` keep a file of the same size unless the date grows.
+ * The modification time of a snapshot's files: when it was computed or, after a retraction, when it became current
+ * again. Mirrors such as `wget -N` keep a file of the same size unless its date is newer.
  */
 function modificationTimes(
   { id, as_of }: SnapshotEntry,
@@ -90,9 +90,9 @@ const CONDITIONS = [
 const SUFFIX = /^bytes=-(\d+)$/i
 
 /**
- * Leaves to Express what it understands as the standard has it. It sends the whole file to a request that says no-cache,
- * as every fetch() with a tag does, takes weak tags for strong ones and times for growing; and the last bytes of a file
- * that has fewer are all of it (RFC 9110, 14.1.2).
+ * Passes on to Express what it handles by the standard. Express sends the whole file to a request with no-cache (as
+ * every fetch() with a tag does), takes weak tags as strong and times as growing. A suffix range longer than the file
+ * means the whole file (RFC 9110, 14.1.2).
  */
 function leaveToExpress(request: Request, validators: readonly Validators[], { bytes }: SnapshotFile): void {
   const { headers } = request
@@ -119,7 +119,7 @@ function fileHeaders(entry: SnapshotEntry, file: SnapshotFile): Readonly<Record<
   }
 }
 
-// Express knows ranges, preconditions and HEAD; tag, time and type are ours, set before.
+// Express handles ranges, preconditions and HEAD; tag, time and type are set before.
 async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }
@@ -130,18 +130,18 @@ async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise
   await promise
 }
 
-/** What the client asked amiss; that the file cannot be read is our fault, whatever status Express gives it. */
+/** The client's error; an unreadable file is a fault of the service, whatever status Express gives it. */
 function refusalOf(error: Error, file: SnapshotFile): Error {
   const { name, bytes } = file
   const status = 'status' in error ? error.status : undefined
   if (status === 412) return preconditionFailed(file)
   if (status !== 416) return new Error(`${name} cannot be read`, { cause: error })
-  return new ApiError(416, `The range lies outside ${name}, which has ${bytes} bytes`, {
+  return new ApiError(416, `The range is outside ${name}, which has ${bytes} bytes`, {
     headers: { 'Content-Range': `bytes */${bytes}` },
   })
 }
 
-/** The client left in the middle; nobody is there to be told. */
+/** The client left in the middle. */
 function isHangUp(error: Error): boolean {
   const code = codeOf(error)
   return code === 'ECONNABORTED' || code === 'EPIPE'
@@ -151,7 +151,7 @@ function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string):
   const id = current.facts()?.id
   if (id === undefined && current.fault() !== undefined) throw noSnapshot(current)
   if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
-  // Without the line of text that Express would add: nobody reads it, and its form would depend on Accept.
+  // Without Express's text body, which would depend on Accept.
   const headers = { 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${id}${rest}` }
   reply.status(302).set(headers).end()
 }
@@ -161,10 +161,10 @@ function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id
   if (gone !== undefined) throw gone
   const entry = catalogue.find(id)
   if (entry !== undefined) return entry
-  throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists those that exist`)
+  throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
 }
 
-/** A part of a path as text of an address; `=` may stand in it as it is. */
+/** A part of a path, encoded; `=` is allowed unencoded. */
 function pathText(part: string): string {
   return encodeURIComponent(part).replaceAll('%3D', '=')
 }

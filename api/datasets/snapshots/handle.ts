@@ -1,15 +1,14 @@
 import type { Log } from '../../process/log.ts'
 import type { Snapshot } from './open-snapshot.ts'
 
-/** An open snapshot that several requests share: closed once it is retired and the last use has ended. */
+/** An open snapshot that several requests share; closed once it is retired and the last use has ended. */
 export interface SnapshotHandle {
   readonly snapshot: Snapshot
   use<Result>(work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
-  /** No further use will begin. Resolves once the snapshot is closed, at once where it is still used; never rejects. */
+  /** Ends further uses. Resolves once the snapshot is closed, or at once if it is in use; never rejects. */
   retire(): Promise<void>
 }
 
-/** Shares `snapshot`. */
 export function shareSnapshot(snapshot: Snapshot, log: Log): SnapshotHandle {
   let users = 0
   let retired = false
@@ -19,7 +18,7 @@ export function shareSnapshot(snapshot: Snapshot, log: Log): SnapshotHandle {
       await snapshot.close()
       log.info({ snapshot: snapshot.id }, 'snapshot closed')
     } catch (error) {
-      // The answer that was read last is as good as any.
+      // All answers were read, so a failed close is harmless.
       log.error({ snapshot: snapshot.id, err: error }, 'snapshot cannot be closed')
     }
   }

@@ -1,4 +1,4 @@
-/** The list of the snapshots over HTTP (CONTRACT 4.6). Open data: no key is needed. */
+/** The list of snapshots over HTTP (CONTRACT 4.6). Open data: no key is needed. */
 import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
@@ -24,22 +24,22 @@ export const LIST_PARAMETERS = {
 } as const satisfies ParameterTable
 type Wanted = Values<typeof LIST_PARAMETERS>
 
-/** The list in some coding. */
+/** The list in one coding. */
 interface Listing {
   /** The tag of the list itself. */
   readonly name: string
   readonly body: Buffer
 }
 
-/** Bytes that the list may take in all its codings, and those of it that a change left behind. */
+/** Bytes for the list in all its codings, including outdated ones. */
 const LISTING_BYTES = 16 * 1024 * 1024
 
 /**
- * Lists snapshots, newest first: the retained ones, with `state=all` every one ever published, with `date` the one in
- * force on that day. It says what became of each, which is current, and which were withdrawn.
+ * Lists snapshots, newest first: the retained ones, with `state=all` every published one, with `date` the one in force
+ * on that day. Each has its state; the current and the withdrawn ones are marked.
  */
 export function listSnapshots(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
-  // The list grows with each night, and anybody may ask for it: it is made anew only when it changes.
+  // The list grows every night and needs no key, so it is rebuilt only when it changes.
   const keep = createBodyCache<Listing>(LISTING_BYTES)
 
   async function listingIn(encoding: Encoding, wanted: Wanted): Promise<Listing> {
@@ -73,7 +73,7 @@ function entriesOf(catalogue: SnapshotCatalogue, { state, date }: Wanted): reado
 
 /** Whether a snapshot was published and not withdrawn by the end of a day; the newest such one was in force. */
 function wasInForce({ as_of, state, retracted_at }: SnapshotEntry, date: string): boolean {
-  // The record of the retraction cannot be read.
+  // The record of the retraction is unreadable.
   if (state === 'retracted' && retracted_at === undefined) return false
   const isBy = (time: string) => time.slice(0, 'YYYY-MM-DD'.length) <= date
   return isBy(as_of) && (retracted_at === undefined || !isBy(retracted_at))

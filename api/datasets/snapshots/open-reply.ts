@@ -8,7 +8,7 @@ import { sendBody } from '../../http/respond.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** The name under which the files of the newest snapshot are found, for scripts that fetch them each night. */
+/** The alias of the newest snapshot in file addresses, for scripts that download them each night. */
 export const LATEST = 'latest'
 
 export const SOON_STALE = 'public, max-age=60, must-revalidate'
@@ -19,7 +19,7 @@ interface OpenReply {
   readonly encoding?: Encoding
 }
 
-/** Sends a JSON body, or says that it is unchanged. */
+/** Sends a JSON body, or a 304. */
 export function sendOpen(
   request: Request,
   reply: Reply,

@@ -1,4 +1,4 @@
-/** One published snapshot, opened for reading: its facts, read once, and its SQL. */
+/** Opens one published snapshot for reading: its facts, read once, and its SQL. */
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -9,33 +9,33 @@ import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { CONNECTION_LIMITS, openConnections, type ConnectionLimits, type Query } from './connections.ts'
 
-/** What is known of a snapshot without asking it; days are UTC, `YYYY-MM-DD`. */
+/** The facts of a snapshot, without a query; days are UTC, `YYYY-MM-DD`. */
 export interface SnapshotFacts {
-  /** Identifier: as_of in basic form, which is the name of its folder too. */
+  /** Identifier: as_of in basic form, also the name of its folder. */
   readonly id: string
-  /** When it was computed, ISO 8601 UTC in whole seconds. */
+  /** Time it was computed, ISO 8601 UTC in whole seconds. */
   readonly asOf: string
   /** The most recent completed day in the data. */
   readonly dataThrough: string
   /** First day in the data. */
   readonly firstDay: string
-  /** How many days from the first to the last have each status of the table coverage. */
+  /** Number of days per status of the table coverage, from the first to the last day. */
   readonly coverage: Readonly<Record<CoverageStatus, number>>
-  /** Days of which no usage was delivered. */
+  /** Days without delivered usage. */
   readonly daysMissing: readonly string[]
-  /** Days of which some rows were rejected. */
+  /** Days with rejected rows. */
   readonly daysPartial: readonly string[]
-  /** The categories and subcategories of its taxonomy, which may be an older one. */
+  /** The categories and subcategories of its taxonomy, which may be older than the current one. */
   readonly categories: ReadonlySet<string>
-  /** The line to print when the data is reused. */
+  /** The attribution line for reuse of the data. */
   readonly attribution: string
-  /** Credit lines of what the data was made from, to be carried on too. */
+  /** Credit lines of the data's sources, also required. */
   readonly sources: string | null
 }
 
-/** A snapshot as it is queried. */
+/** A snapshot for queries. */
 export interface ReadableSnapshot extends SnapshotFacts {
-  /** Rows of app_daily that a day has on average. */
+  /** Average rows of app_daily per day. */
   readonly rowsPerDay: number
   /** Whether its schema `fast` has candidates. */
   readonly hasCandidates: boolean
@@ -43,16 +43,16 @@ export interface ReadableSnapshot extends SnapshotFacts {
 }
 
 export interface Snapshot extends ReadableSnapshot {
-  /** The same over connections of its own, so that visitors of the page do not hold up clients with a key. */
+  /** The same over separate connections, so that visitors of the page do not block clients with a key. */
   readonly forPages: ReadableSnapshot
-  /** Closes the file, as soon as the queries that still run are interrupted. */
+  /** Interrupts running queries and closes the file. */
   close(): Promise<void>
 }
 
 /** Few, since a page needs no key. One page sends eight queries at once. */
 const PAGE_LIMITS: ConnectionLimits = { ...CONNECTION_LIMITS, connections: 2, waiting: 60 }
 
-// The schema has other tables in snapshots of an older version; those are answered from all apps.
+// Older snapshots have other tables in the schema; those are answered from all apps.
 const HAS_CANDIDATES = `
   SELECT table_name FROM duckdb_tables()
   WHERE schema_name = 'fast' AND table_name = 'prefix_sums' AND estimated_size > 0`
@@ -86,20 +86,20 @@ const categoriesSchema = z.array(z.object({ category: z.string(), subcategory: z
 const daysSchema = z.array(daySchema)
 
 /**
- * DuckDB's memory for a snapshot, pages of its file included. Nothing is spilled: by itself DuckDB would do that beside
- * the file, into the folder of the snapshot.
+ * DuckDB's memory for a snapshot, including pages of its file. Nothing is spilled: DuckDB's default is the folder of
+ * the snapshot.
  */
 const MEMORY = { memory_limit: '2GB', temp_directory: '' }
 
-/** The folder `pointer` leads to now, with every link resolved; undefined when there is none yet. */
+/** The real path of the folder behind `pointer`; undefined if there is none yet. */
 export function snapshotFolder(pointer: string): string | undefined {
   return unlessAbsent(() => realpathSync(pointer))
 }
 
 /**
- * Opens the snapshot in `folder`, which must be its real path: DuckDB knows a file by its name, and a name
- * that passes through the pointer would stand for another file tomorrow.
- * @throws when the file is missing, damaged, not a snapshot, or written to since it was published.
+ * Opens the snapshot in `folder`, a real path: DuckDB identifies files by name, and a path through the pointer changes
+ * its meaning.
+ * @throws if the file is missing, damaged, not a snapshot, or was written after publishing.
  */
 export async function openSnapshot(folder: string): Promise<Snapshot> {
   const path = join(folder, SNAPSHOT_FILE)
@@ -128,7 +128,7 @@ export async function openSnapshot(folder: string): Promise<Snapshot> {
   }
 }
 
-/** A program that opened the file to write may have left a log of changes beside it, which DuckDB would read too. */
+/** A program that opened the file to write may have left a WAL beside it, which DuckDB would read too. */
 function refuseWritten(path: string): void {
   if (!existsSync(`${path}.wal`)) return
   throw new Error(

@@ -1,4 +1,4 @@
-/** What the files beside the snapshots say: which there are, which were withdrawn, and what was published (CONTRACT 4.6). */
+/** The files beside the snapshots: identifiers, retractions, and records of what was published (CONTRACT 4.6). */
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
@@ -18,30 +18,30 @@ import {
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { LEFT_OUT, type Faults } from './faults.ts'
 
-/** What cannot be read is left out. */
+/** Unreadable files are left out. */
 export interface SnapshotRecords {
-  /** Identifiers of the snapshots on disk now that are not retracted, newest first. */
+  /** Identifiers of the snapshots on disk that are not retracted, newest first. */
   ids(): readonly string[]
   /** The withdrawn snapshots, newest first. */
   retractions(): readonly Retraction[]
-  /** Identifiers of all withdrawn snapshots, also of those whose record cannot be read, newest first. */
+  /** Identifiers of all withdrawn snapshots, including ones with unreadable records, newest first. */
   retractedIds(): readonly string[]
-  /** Why the snapshot with this identifier was withdrawn; undefined when it was not, or nobody knows any more. */
+  /** The retraction of the snapshot with this identifier; undefined without one, or without a readable record. */
   retraction(id: string): Retraction | undefined
-  /** Identifiers of all snapshots of which there is a record, newest first. */
+  /** Identifiers of all recorded snapshots, newest first. */
   recordedIds(): readonly string[]
-  /** What is recorded of the snapshot with this identifier, be it retained or not; undefined when nothing is. */
+  /** The record of the snapshot with this identifier, retained or not; undefined without one. */
   record(id: string): SnapshotRecord | undefined
-  /** What was published as the retained snapshot with this identifier; undefined when nothing that tells it is left. */
+  /** The published state of the retained snapshot with this identifier; undefined without a description. */
   published(id: string): SnapshotRecord | undefined
 }
 
-/** The records under `dataDir`; what cannot be read is noted in `faults`. */
+/** The records under `dataDir`; unreadable ones are faults in `faults`. */
 export function recordsOf(dataDir: string, faults: Faults): SnapshotRecords {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
 
   function readJson<T>(inside: string, id: string, schema: z.ZodType<T>): T | undefined {
-    // Anything may be asked for; only an identifier names a file.
+    // Any text may be requested; only an identifier names a file.
     if (asOfFromId(id) === undefined) return undefined
     const name = join(inside, `${id}.json`)
     return faults.read(join(SNAPSHOTS_FOLDER, name), LEFT_OUT, () => {
@@ -50,7 +50,7 @@ export function recordsOf(dataDir: string, faults: Faults): SnapshotRecords {
     })
   }
 
-  /** What a folder says of itself; undefined for one that is gone. */
+  /** The description in a folder; undefined for a removed one. */
   function describe(id: string): SnapshotRecord | undefined {
     const path = join(folder, id)
     return faults.read(join(SNAPSHOTS_FOLDER, id), NOT_DESCRIBED, () =>
@@ -73,7 +73,7 @@ export function recordsOf(dataDir: string, faults: Faults): SnapshotRecords {
 
 const NOT_DESCRIBED = () => 'is not described by its files and is left out of the list'
 
-// Two looks into folders, however many snapshots there are: this is asked for on pages that need no key.
+// Two directory reads for any number of snapshots: pages without a key use this.
 function retainedIds(folder: string): string[] {
   const retracted = new Set(retractionIds(folder))
   return namesIn(folder).filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
@@ -83,14 +83,13 @@ function retractionIds(folder: string): string[] {
   return jsonNames(join(folder, RETRACTIONS_FOLDER))
 }
 
-/** The identifiers that name the files in a folder, the newest first. */
 function jsonNames(folder: string): string[] {
   return namesIn(folder)
     .map((name) => name.replace(/\.json$/, ''))
     .filter((name) => asOfFromId(name) !== undefined)
 }
 
-/** Names in a folder, the last in alphabetical order first; none where there is no such folder. */
+/** Names in a folder, in descending order; empty if the folder does not exist. */
 function namesIn(folder: string): string[] {
   return (unlessAbsent(() => readdirSync(folder)) ?? []).toSorted().toReversed()
 }

@@ -1,4 +1,4 @@
-/** The retained snapshots, each under its identifier: found on disk, opened when somebody asks (CONTRACT 4.6). */
+/** The retained snapshots by identifier: found on disk, opened on demand (CONTRACT 4.6). */
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
@@ -13,33 +13,32 @@ import { recordsOf, type SnapshotRecords } from './records.ts'
 
 export interface RetainedSnapshots extends SnapshotRecords {
   readonly dataDir: string
-  /** Where what is wrong with these snapshots and their records is noted. */
+  /** Receives the faults of these snapshots and their records. */
   readonly faults: Pick<Faults, 'read'>
-  /** What is wrong with these snapshots and their records now, as far as anybody has looked. */
+  /** The known faults of these snapshots and their records. */
   listFaults(): readonly Fault[]
-  /** Why a published file may not be handed out, as words after its name; undefined while it is what was published. */
+  /** Why a published file must not be served, as words after its name; undefined if it is intact. */
   faultOf(id: string, file: PublishedFile): string | undefined
-  /** What the last verification of all published files found. */
+  /** The result of the last verification of all published files. */
   verification(): Verification
   /** Path of a snapshot's folder. */
   folder(id: string): string
   /**
-   * Opens the retained snapshot with this identifier, after a look at the sizes of its files.
-   * @throws when its DuckDB file is not what was published, or cannot be opened.
+   * Opens the retained snapshot with this identifier, after a check of its files' sizes.
+   * @throws if its DuckDB file is damaged, or cannot be opened.
    */
   open(id: string): Promise<Snapshot>
   /**
-   * Gives `work` the snapshot with this identifier, one of `ids()`, and keeps it open meanwhile.
-   * @throws when it cannot be opened.
+   * Calls `work` with the snapshot of this identifier, one of `ids()`, and keeps it open meanwhile.
+   * @throws if it cannot be opened.
    */
   use<Result>(id: string, work: (snapshot: Snapshot) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
-/** How many snapshots beside the current one stay open for the next request. */
+/** Number of snapshots beside the current one that stay open. */
 const KEPT_OPEN = 4
 
-/** The snapshots under `dataDir`. */
 export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   const faults = createFaults(log)
   const records = recordsOf(dataDir, faults)
@@ -80,12 +79,12 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   }
 }
 
-/** Handles of the snapshots that were used last, opened when they are first taken. */
+/** Handles of the most recently used snapshots, opened on first use. */
 function keepOpen(openShared: (id: string) => Promise<SnapshotHandle>) {
   const closing = new Set<Promise<void>>()
   const handles = new LRUCache<string, Promise<SnapshotHandle>>({
     max: KEPT_OPEN,
-    // Nobody waits for its closing, and whoever waits for its opening uses it first.
+    // Nobody waits for the close; a pending user still gets the snapshot.
     dispose: (taken) => {
       const closed = taken.then((held) => held.retire()).catch(() => undefined)
       closing.add(closed)
@@ -98,7 +97,7 @@ function keepOpen(openShared: (id: string) => Promise<SnapshotHandle>) {
       if (known !== undefined) return known
       const taken = openShared(id)
       handles.set(id, taken)
-      // One that cannot be opened is tried again by the next request.
+      // The next request retries a snapshot that cannot be opened.
       taken.catch(() => handles.delete(id))
       return taken
     },

@@ -1,4 +1,4 @@
-/** The snapshot that is served, exchanged under running requests. */
+/** The served snapshot, exchanged under running requests. */
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import type { PublishedFile } from '../../../pipeline/contract/snapshot-record.ts'
 import type { Log } from '../../process/log.ts'
@@ -9,32 +9,32 @@ import type { RetainedSnapshots } from './retained.ts'
 interface Served {
   /** Its identifier. */
   readonly id: string
-  /** Its DuckDB file as it was published; undefined where nothing tells that. */
+  /** Its DuckDB file as published; undefined without a record. */
   readonly file: PublishedFile | undefined
   readonly handle: SnapshotHandle
 }
 
 export interface ServedSnapshot {
-  /** What is served now; undefined where nothing is. */
+  /** The served snapshot; undefined without one. */
   now(): Served | undefined
   /** Gives `work` what is served now, or undefined, and keeps it open until `work` is done. */
   readonly use: <Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>) => Promise<Result>
   /**
-   * Serves the snapshot with this identifier from now on.
-   * @throws when it cannot be opened, or is served and not what was published any more.
+   * Serves the snapshot with this identifier.
+   * @throws if it cannot be opened, or is served but damaged.
    */
   serve(id: string): Promise<void>
   /** Serves the first of these that can be opened, or nothing. */
   serveFirst(ids: Iterable<string>): Promise<void>
-  /** Serves nothing from now on; resolves once the last use is done. */
+  /** Stops serving; resolves once the last use is done. */
   close(): Promise<void>
 }
 
 export interface ServeOptions {
   readonly log: Log
-  /** What is done with a snapshot before it is served; the former one goes on serving meanwhile. */
+  /** Prepares a snapshot while the previous one is still served. */
   readonly prepare?: (snapshot: Snapshot) => Promise<void>
-  /** Called with each snapshot that is served from then on. */
+  /** Called with each newly served snapshot. */
   readonly onOpen?: () => void
 }
 
@@ -72,7 +72,7 @@ export function createServedSnapshot(
         try {
           return await serve(id)
         } catch (error) {
-          // It comes back at every look; once in the log is enough.
+          // The same error returns at every look; it is logged once.
           const words = `${id} ${String(error)}`
           if (!logged.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be served instead')
           logged.add(words)
@@ -89,7 +89,7 @@ function refuseBroken(retained: RetainedSnapshots, { id, file }: Served): void {
   if (found !== undefined) throw new Error(`${SNAPSHOT_FILE} of ${id} ${found}`)
 }
 
-/** Opens a snapshot; one that cannot be prepared is closed again. */
+/** Opens a snapshot, and closes it again if it cannot be prepared. */
 async function openPrepared(
   retained: RetainedSnapshots,
   id: string,

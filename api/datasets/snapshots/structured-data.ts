@@ -1,7 +1,7 @@
-/** How a snapshot describes itself to search engines, in the words of schema.org, from its croissant.json. */
+/** Describes a snapshot to search engines in schema.org terms, from its croissant.json. */
 import { z } from 'zod'
 
-/** What both vocabularies call alike. */
+/** Fields that both vocabularies share. */
 const sharedFields = z.object({
   name: z.string(),
   description: z.string(),
@@ -34,7 +34,7 @@ const croissantSchema = sharedFields.extend({
   distribution: z.array(z.union([fileSchema, z.object({ '@type': z.literal('cr:FileSet') })])),
 })
 
-/** How a snapshot describes itself to machines. */
+/** The machine-readable description of a snapshot. */
 export interface SnapshotMetadata {
   /** BibTeX. */
   readonly citeAs: string
@@ -44,7 +44,7 @@ export interface SnapshotMetadata {
 
 /**
  * The descriptions in a croissant.json.
- * @throws when it is none.
+ * @throws if it is invalid.
  */
 export function readCroissant(text: string): SnapshotMetadata {
   const { citeAs, isBasedOn, distribution, ...shared } = croissantSchema.parse(JSON.parse(text))
@@ -53,7 +53,7 @@ export function readCroissant(text: string): SnapshotMetadata {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
     ...shared,
-    // schema.org wants a work here, or its URL; the credit lines are text.
+    // schema.org expects a work or its URL here; the credit lines are text.
     ...(isBasedOn !== undefined && { isBasedOn: { '@type': 'CreativeWork', creditText: isBasedOn } }),
     distribution: files.map((file) => ({ ...file, '@type': 'DataDownload' })),
   }

@@ -2,21 +2,21 @@ import { LRUCache } from 'lru-cache'
 import { encode, type Encoding } from './encodings.ts'
 
 /**
- * Gives the value of `key` with its body in this coding: the one that is kept, else what `make` gives, which is called
- * once for all who ask meanwhile, in whatever coding. What failed is made again for the next who asks.
+ * Returns the cached value of `key` with its body in this coding, or what `make` returns, which runs once for
+ * concurrent callers, whatever their coding. Failures are not cached.
  */
 export type BodyCache<Value> = (key: string, encoding: Encoding, make: () => Promise<Value>) => Promise<Value>
 
-/** What an entry takes beside its bytes. */
+/** Bytes of an entry beside its body. */
 const OVERHEAD_BYTES = 500
 
-/** Keeps bodies of at most `maxBytes` together; those that were asked for longest ago go first. */
+/** An LRU cache for at most `maxBytes` of bodies. */
 export function createBodyCache<Value extends { readonly body: Buffer }>(maxBytes: number): BodyCache<Value> {
   const cache = new LRUCache<string, Value, () => Promise<Value>>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }) => body.length + OVERHEAD_BYTES,
     fetchMethod: (_key, _stale, { context: make }) => make(),
-    // Who waits gets the value also when others have taken its place meanwhile.
+    // Waiting callers get the value even if it is evicted meanwhile.
     ignoreFetchAbort: true,
   })
 

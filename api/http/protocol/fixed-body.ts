@@ -3,8 +3,8 @@ import { sendBody } from '../respond.ts'
 import { encode, encodingHeader, preferredEncoding, type Encoding } from './encodings.ts'
 
 /**
- * Answers with a body that stays the same as long as the process runs; each coding of it is made once.
- * @param headers those of the reply beside the ones that tell type, length and coding.
+ * Answers with a body that never changes while the process runs; each coding is compressed once.
+ * @param headers of the reply, without type, length and coding.
  */
 export function fixedBody(
   contentType: string,

@@ -5,21 +5,20 @@ import { measureJson } from '../../untrusted/json.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { readBody } from './request-body.ts'
 
-/** Reads the JSON body of a request, from within its handler. */
+/** Reads the JSON body of a request; called by its handler. */
 export type JsonReader = (request: Request, reply: Reply) => Promise<unknown>
 
-/** What has some thousands of levels can be read, but not written again. */
+/** Thousands of levels can be parsed, but not serialized. */
 const LEVELS_AT_MOST = 500
 
-/** Values in a body: each takes a hundred times the memory of its bytes, and all are made in one go. */
+/** Values in a body: each takes a hundred times the memory of its bytes, and parsing blocks. */
 const VALUES_AT_MOST = 250_000
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i
 
 /**
- * A reader of bodies of at most `limit` bytes, unpacked. It rejects with what the client did wrong: 400 for a body
- * that is no JSON, damaged, nested too deeply or missing, 413 for one that is too large or has too many values, 415 for a
- * coding or a charset that nobody can read.
+ * A reader of bodies of at most `limit` decoded bytes. It rejects with 400 for a body that is invalid, damaged, nested
+ * too deeply or missing, 413 for one with too many bytes or values, 415 for an unsupported coding or charset.
  */
 export function jsonReader(limit: number): JsonReader {
   return async (request, reply) => {
@@ -63,15 +62,15 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new ApiError(400, `The body is no valid JSON: ${error instanceof Error ? error.message : ''}`)
+    throw new ApiError(400, `The body is not valid JSON: ${error instanceof Error ? error.message : ''}`)
   }
 }
 
-/** The text of bodies that may hold whole numbers of more digits than a number keeps. */
+/** The text of bodies with whole numbers beyond the precision of a number. */
 const longNumbers = new WeakMap<Request, string>()
 const LONG_NUMBER = /\d{16}/
 
-/** The body that a reader gave, fit to be passed on: whole numbers past 2^53 are written again as they were sent. */
+/** The parsed body for passing on: whole numbers beyond 2^53 are serialized unchanged. */
 export function unroundedBody(request: Request): unknown {
   const text = longNumbers.get(request)
   return text === undefined ? request.body : JSON.parse(text, unrounded)

@@ -1,4 +1,4 @@
-/** Query parameters of any operation, read by a table: strictly, and all faults told at once. */
+/** Reads the query parameters of an operation by a table, strictly; reports all faults at once. */
 import { z } from 'zod'
 import { ApiError } from '../errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
@@ -6,31 +6,30 @@ import { shorten } from '../../untrusted/shorten.ts'
 /** One parameter of an operation. */
 export interface Parameter {
   readonly schema: z.ZodType
-  /** What is allowed, in words that follow "allowed: ". */
+  /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
-  /** How many times it may be given; its schema is that of the list of values then. Once, where nothing is said. */
+  /** Maximum number of occurrences, default 1; with this, the schema is for the list of values. */
   readonly most?: number
-  /** Whether no request can do without it. */
+  /** Whether the parameter is required. */
   readonly required?: boolean
-  /** What a request without it means, where that is always the same. */
+  /** The constant default value, if there is one. */
   readonly default?: string | number
-  /** The bounds of a whole number, whose text is read as one. */
+  /** The bounds of a whole number. */
   readonly integer?: { readonly minimum: number; readonly maximum: number }
 }
 
-/** The parameters of an operation, by name. */
 export type ParameterTable = Readonly<Record<string, Parameter>>
 
-/** The values of a table's parameters; one that was not sent is missing. */
+/** The values of a table's parameters, without the ones that were not sent. */
 export type Values<Table extends ParameterTable> = {
   readonly [Name in keyof Table]?: z.infer<Table[Name]['schema']>
 }
 
-/** One thing wrong with one parameter, as told in the metadata of the 400. */
+/** One fault of one parameter, for the metadata of the 400. */
 export interface Fault {
   readonly parameter: string
   readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid' | 'missing'
-  /** The value as sent, shortened; of a repeated parameter all of them. */
+  /** The value as sent, shortened; all values of a repeated parameter. */
   readonly sent: string
   readonly allowed: string
 }
@@ -39,7 +38,7 @@ const SHOWN_FAULTS = 20
 
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
-/** A parameter that is a whole number from `minimum` to `maximum`. */
+/** A parameter for a whole number from `minimum` to `maximum`. */
 export function wholeNumber(minimum: number, maximum: number, fallback: number) {
   return {
     schema: integerText.pipe(z.number().min(minimum).max(maximum)),
@@ -49,12 +48,12 @@ export function wholeNumber(minimum: number, maximum: number, fallback: number) 
   }
 }
 
-/** A parameter that is one of these words. */
+/** A parameter for one of these words. */
 export function oneOf<const Words extends readonly string[]>(words: Words) {
   return { schema: z.enum(words), allowed: `one of ${words.join(', ')}` }
 }
 
-/** Reads the query string (what follows the `?`, still encoded). The values are those of `Values` of the table. */
+/** Reads the query string (the part after `?`, still encoded). */
 export function readParameters(
   table: ParameterTable,
   query: string,
@@ -74,10 +73,10 @@ export function readParameters(
   return { values, faults }
 }
 
-/** The values of each name in their order; URLSearchParams would search all parameters for each name. */
+/** The values by name, in order; URLSearchParams would scan all parameters for each name. */
 function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>()
-  // A question mark at its beginning would be dropped; this one is.
+  // URLSearchParams drops one leading question mark: this one.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const group = groups.get(name)
     if (group === undefined) groups.set(name, [value])
@@ -86,7 +85,7 @@ function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
   return groups
 }
 
-/** The refusal that names each fault: the parameter, what was sent and what is allowed. */
+/** The 400 for these faults: the parameter, what was sent and what is allowed. */
 export function badRequest(faults: readonly Fault[]): ApiError {
   const shown = faults.slice(0, SHOWN_FAULTS)
   const sentences = shown.map(describe)
@@ -94,7 +93,7 @@ export function badRequest(faults: readonly Fault[]): ApiError {
   return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
 }
 
-/** The fault of a value that is not allowed. */
+/** The fault of an invalid value. */
 export function invalid(parameter: string, sent: string, allowed: string): Fault {
   return { parameter, problem: 'invalid', sent: shorten(sent), allowed }
 }

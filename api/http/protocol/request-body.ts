@@ -1,4 +1,4 @@
-/** The bytes of a request's body, unpacked, under limits that hold while it arrives: nobody sends more than is taken. */
+/** Reads the decoded bytes of a request body, under limits that apply while it arrives. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
@@ -12,14 +12,14 @@ const DECODERS: Readonly<Record<string, () => Duplex>> = {
   zstd: createZstdDecompress,
 }
 
-/** How many times its packed size a body may have once it is large: text packs to a tenth, hardly to a hundredth. */
+/** Maximum compression ratio of a large body: text compresses ten times, hardly a hundred times. */
 const RATIO_AT_MOST = 100
 const LARGE_BYTES = 1024 * 1024
 
 /**
  * Reads a body of at most `limit` bytes.
- * @throws {ApiError} 400 for a body that is damaged or not whole, 413 for one that is too large or unpacks to too much, as
- * soon as that is known, 415 for a coding that nobody can read.
+ * @throws {ApiError} 400 for a damaged or incomplete body, 413 for one that is too large or expands too much, as soon
+ * as possible, 415 for an unsupported coding.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -47,15 +47,15 @@ export async function readBody(
   source.on('end', () => resolve(Buffer.concat(parts)))
   source.on('error', (error) => reject(damaged(error)))
   const refuseLeft = () => {
-    if (!request.readableEnded) reject(new ApiError(400, 'The body is not whole: the client has left'))
+    if (!request.readableEnded) reject(new ApiError(400, 'The body is incomplete: the client has left'))
   }
   request.on('close', refuseLeft)
-  // A client may leave before its body is read, and nothing more is heard of it then.
+  // A client may leave before its body is read, and then no further event follows.
   if (request.destroyed) refuseLeft()
   try {
     return await promise
   } finally {
-    // Whatever else comes is not taken in.
+    // The rest is not read.
     request.removeAllListeners('data').pause()
     if (source !== request) source.removeAllListeners('data').destroy()
   }
@@ -78,7 +78,10 @@ function tooLarge(limit: number): ApiError {
 }
 
 function unpacksToTooMuch(): ApiError {
-  return new ApiError(413, `The body unpacks to more than ${RATIO_AT_MOST} times its size: send it as it is`)
+  return new ApiError(
+    413,
+    `The body unpacks to more than ${RATIO_AT_MOST} times its size: send it uncompressed`,
+  )
 }
 
 function damaged(error: Error): ApiError {

@@ -1,4 +1,4 @@
-/** Faults that never become a request: what the HTTP parser refuses is answered on the socket itself. */
+/** Answers errors of the HTTP parser on the socket itself, since they never become a request. */
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -14,7 +14,7 @@ const REFUSALS: Readonly<Record<string, ApiError>> = {
 const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
 
-/** Answers parser errors, oversized headers and slow requests with the error envelope, and hangs up. */
+/** Answers parser errors, oversized headers and slow requests with the error envelope, and closes the connection. */
 export function answerSocketFaults(server: Server, latestReply: LatestReply, log: Log): void {
   server.on('connect', (_request, socket) => sayLast(socket, rawReply(NO_TUNNEL, randomUUID())))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -28,24 +28,24 @@ export function answerSocketFaults(server: Server, latestReply: LatestReply, log
     const fault = REFUSALS[error.code ?? ''] ?? MALFORMED
     log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
     const refuse = () => sayLast(socket, rawReply(fault, requestId))
-    // What is malformed may follow a whole request, whose reply comes first.
+    // Malformed bytes may follow a whole request: its reply is sent first.
     if (isAwaited(latest)) latest.once('finish', refuse)
     else refuse()
   })
 }
 
-/** Milliseconds that a client gets to take a refusal and hang up. */
+/** Milliseconds for a client to read the error and close. */
 const LAST_MS = 1000
 
-/** Sends the reply and hangs up: the client may leave its side open, which would hold the connection for good. */
+/** Sends the reply and closes: a client may never close its side, which would hold the connection for ever. */
 function sayLast(socket: Duplex, reply: string): void {
-  // A client that has left needs no reply; a tunnel's socket is listened to by nobody else.
+  // A client that has left needs no reply; a tunnel's socket has no other listener.
   socket.on('error', () => socket.destroy())
   socket.end(reply)
   setTimeout(() => socket.destroy(), LAST_MS).unref()
 }
 
-// The reply is out or on its way, so a fault in the rest of the body can no longer be told.
+// The reply is sent or in progress, so an error in the rest of the body cannot be reported.
 function isAnsweredBeforeItsEnd(reply: ServerResponse | undefined): boolean {
   return reply !== undefined && !reply.req.complete && reply.headersSent
 }

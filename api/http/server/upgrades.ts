@@ -1,16 +1,19 @@
 /**
- * A wish to go on with another protocol is ignored (RFC 9110, 7.8). Where nobody listens for such wishes, Node loses the
- * requests that follow in the same packet, and never tells that one of them is malformed.
+ * Ignores protocol upgrades (RFC 9110, 7.8). Without an upgrade listener, Node loses the requests that follow in the
+ * same packet, and does not report malformed ones.
  */
 import type { IncomingMessage, Server } from 'node:http'
 import type { LatestReply } from './express-server.ts'
 
-/** Whether nothing follows the head of a request; Node reads the body of others before it hands them over. */
+/** Whether nothing follows the head of a request; Node reads other bodies before it emits them. */
 export function isWithoutBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
 }
 
-/** Puts such a request back before what follows it, without its wish, and has the server read the connection anew. */
+/**
+ * Puts such a request back in front of the following bytes, without its upgrade, and lets the server read the
+ * connection again.
+ */
 export function ignoreUpgrades(server: Server, latestReply: LatestReply): void {
   server.on('upgrade', (request, socket, rest) => {
     const readAnew = () => {

@@ -54,7 +54,7 @@ describe('a backup of a running service', () => {
     const query = '/datasets/app-rankings?start_date=2026-02-01'
     const before = await running.get(query, key)
     const made = await backup(whole)
-    expect(made).toMatchObject({ code: 0, stderr: `The backup in ${whole} is whole\n` })
+    expect(made).toMatchObject({ code: 0, stderr: `The backup in ${whole} is complete\n` })
     expect(made.stdout).toContain('current\t20260311T020000Z\n')
 
     const restored = join(folders.make(), 'new', 'data')

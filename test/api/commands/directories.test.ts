@@ -46,7 +46,7 @@ stores.describeOnce('directories, wrongly used', () => {
     { args: ['set'], remedy: '--account NAME' },
     { args: [...SET, ...TOKEN, '--url', 'scim.example.com'], remedy: '--url https://' },
     { args: [...SET, ...TOKEN, '--url', 'ftp://scim.example.com'], remedy: '--url https://' },
-    { args: [...SET, ...TOKEN, '--url', 'https://user:pass@a.example'], remedy: 'in the token' },
+    { args: [...SET, ...TOKEN, '--url', 'https://user:pass@a.example'], remedy: 'into the token' },
     { args: [...SET, ...TOKEN, '--url', 'https://a.example/?tenant=1'], remedy: 'must end with its path' },
     { args: [...SET, ...TOKEN, '--token-file', 'x', '--url', 'https://a.example'], remedy: 'either' },
     {
@@ -63,7 +63,7 @@ stores.describeOnce('directories, wrongly used', () => {
     },
     {
       args: [...SET, ...TOKEN, '--gate-percent', '101'],
-      remedy: '--gate-percent is "101": say a whole number',
+      remedy: '--gate-percent is "101": use a whole number',
     },
     { args: [...SET, ...TOKEN, '--gate-groups', '-1'], remedy: '--gate-groups' },
     { args: ['sync', '--acount', 'acme'], remedy: 'sync --account NAME' },
@@ -87,7 +87,7 @@ stores.describeOnce('directories set --token-env', () => {
     'tok_secret_7f3a',
     'secret-token.x',
     'eyJhbGciOiJIUzI1NiJ9',
-  ])('refuses %s, which looks like a token, and does not repeat it', (token) => {
+  ])('rejects %s, which looks like a token, and does not repeat it', (token) => {
     expect(set(token)).toThrow('ACME_SCIM_TOKEN')
     expect(set(token)).not.toThrow(token)
   })
@@ -115,7 +115,7 @@ stores.describeOnce('directories --help', () => {
 })
 
 describe.each(stores.kinds)('on $name', ({ fresh }) => {
-  /** The settings of a store with the account "acme" in it. */
+  /** The settings of a store with the account "acme". */
   async function withAccount(): Promise<StoreSettings> {
     const settings = await fresh()
     const store = await openStore(settings, new Date())
@@ -124,7 +124,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     return settings
   }
 
-  /** The settings of a store whose account "acme" is connected to the directory. */
+  /** The settings of a store with account "acme" connected to the directory. */
   async function connected(url: string, ...more: string[]): Promise<StoreSettings> {
     const settings = await withAccount()
     const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
@@ -143,7 +143,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     return settings
   }
 
-  /** The id of each group here, by the directory's id. */
+  /** The local id of each group, by the directory's id. */
   async function localIds(settings: StoreSettings): Promise<(scimId: string) => string> {
     const store = await openStore(settings, new Date())
     const groups = await store.query('SELECT id, scim_id FROM scim_groups')
@@ -166,7 +166,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(list.stdout + run.stderr).not.toContain(DIRECTORY_TOKEN)
     })
 
-    it('changes what is given of a connection, and keeps the rest', async () => {
+    it('changes the given options of a connection, and keeps the rest', async () => {
       const settings = await connected(
         'http://127.0.0.1:1/a',
         '--schedule',
@@ -218,9 +218,9 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       { url: 'https://localhost/', more: [], remedy: '--allow-loopback' },
       { url: 'https://10.1.2.3/', more: [], remedy: '--allow-private' },
       { url: 'http://10.1.2.3/', more: ['--allow-loopback', '--allow-private'], remedy: 'another --url' },
-      { url: 'https://169.254.169.254/', more: ['--allow-private'], remedy: 'never reached' },
-      { url: 'https://[3fff::1]/', more: ['--allow-private'], remedy: 'never reached' },
-    ])('refuses $url $more, which no sync could reach', async ({ url, more, remedy }) => {
+      { url: 'https://169.254.169.254/', more: ['--allow-private'], remedy: 'never allowed' },
+      { url: 'https://[3fff::1]/', more: ['--allow-private'], remedy: 'never allowed' },
+    ])('rejects $url $more, which no sync could reach', async ({ url, more, remedy }) => {
       const run = await directories(
         await withAccount(),
         'set',
@@ -235,7 +235,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stderr).toContain(remedy)
     })
 
-    it('warns of a token that is not there yet', async () => {
+    it('warns of a missing token', async () => {
       const settings = await withAccount()
       const run = await directories(
         settings,
@@ -259,12 +259,12 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
         args: ['set', '--account', 'nobody', ...TOKEN, '--url', 'https://a.example'],
         remedy: 'keys -- create',
       },
-      { args: ['remove', '--account', 'acme'], remedy: 'set makes one' },
-      { args: ['test', '--account', 'acme'], remedy: 'set makes one' },
-      { args: ['sync', '--account', 'acme'], remedy: 'set makes one' },
+      { args: ['remove', '--account', 'acme'], remedy: 'set creates one' },
+      { args: ['test', '--account', 'acme'], remedy: 'set creates one' },
+      { args: ['sync', '--account', 'acme'], remedy: 'set creates one' },
       { args: ['connect'], remedy: 'expected set, list, remove, test, sync' },
       { args: [], remedy: 'set --account NAME' },
-    ])('exits 2 and names the remedy on $args', async ({ args, remedy }) => {
+    ])('exits with 2 and the remedy for $args', async ({ args, remedy }) => {
       const run = await directories(await withAccount(), ...args)
       expect(run).toMatchObject({ code: 2, stdout: '' })
       expect(run.stderr).toContain(remedy)
@@ -285,7 +285,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     })
 
     it.each(['test', 'sync', 'sync --dry-run'])(
-      'tells once that the directory wants to be asked more slowly: %s',
+      'reports once that the directory limits requests: %s',
       async (words) => {
         const slowDown = { status: 429, headers: { 'Retry-After': '0' }, body: {} }
         await using directory = await startDirectory(groupsNamed('1'), {
@@ -298,7 +298,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       },
     )
 
-    it('takes the token from a file that nobody else may read', async () => {
+    it('takes the token from a private file', async () => {
       await using directory = await startDirectory(groupsNamed('1'))
       const file = join(folders.make(), 'token')
       writeFileSync(file, `${DIRECTORY_TOKEN}\n`)
@@ -315,7 +315,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(JSON.parse(run.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })
     })
 
-    it('exits 1 with the sentence of the failure', async () => {
+    it('exits with 1 and the sentence of the failure', async () => {
       await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
       const run = await sync(await connected(directory.url))
       expect(run.code).toBe(1)
@@ -348,7 +348,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await store.close()
     })
 
-    it('--dry-run shows the id that a group has again, and what it warns of', async () => {
+    it('--dry-run shows the restored id of a group, and the warnings', async () => {
       await using directory = await startDirectory(groupsNamed('1', '2'))
       const settings = await connected(directory.url)
       await sync(settings)
@@ -366,7 +366,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stderr).toContain('1 group with members that have no usable id')
     })
 
-    it('lets as much go as the gate of the connection says', async () => {
+    it("removes as much as the connection's gate allows", async () => {
       await using directory = await startDirectory(manyGroups(20))
       const settings = await connected(directory.url, '--gate-groups', '3')
       await sync(settings)
@@ -376,7 +376,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(JSON.parse((await sync(settings)).stdout)).toMatchObject({ deleted_groups: 5 })
     })
 
-    it('--allow-deletions lets one run delete what the gate would keep', async () => {
+    it('--allow-deletions lifts the gate for one run', async () => {
       await using directory = await startDirectory(manyGroups(20))
       const settings = await connected(directory.url)
       await sync(settings)
@@ -400,7 +400,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   describe('directories test', () => {
-    it('tells what the directory can do', async () => {
+    it('reports what the directory supports', async () => {
       await using directory = await startDirectory(manyGroups(120))
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
       expect(run).toMatchObject({ code: 0, stderr: '' })
@@ -413,7 +413,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     it.each([
       ['by cursor alone', ['startIndex'], { cursor: true }, 'cursor'],
       ['in no way', ['startIndex', 'cursor'], {}, 'nothing'],
-    ])('asks a directory that pages %s', async (_how, refused, options, told) => {
+    ])('requests groups of a directory that pages %s', async (_how, refused, options, told) => {
       await using directory = await startDirectory(manyGroups(3), {
         ...options,
         quirk: ({ query }) =>
@@ -428,7 +428,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: not stated\n'],
       ['per_group', 404, 'members of the first, requested by its id: it cannot be read\n'],
       ['off', undefined, ''],
-    ])('asks for members as a sync would: %s, reply %j', async (members, reply, told) => {
+    ])('requests members as a sync would: %s, reply %j', async (members, reply, told) => {
       await using directory = await startDirectory(manyGroups(3), {
         quirk: ({ path }) => {
           if (path !== '/Groups/1' || reply === undefined) return undefined
@@ -441,14 +441,14 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${told}$`))
     })
 
-    it('needs no group to ask for', async () => {
+    it('works without a group', async () => {
       await using directory = await startDirectory([])
       const settings = await connected(directory.url, '--members', 'per_group')
       const run = await directories(settings, 'test', '--account', 'acme')
       expect(run.stdout).toMatch(/\ngroups on the first page: 0\n$/)
     })
 
-    it('exits 1 and says what is wrong', async () => {
+    it('exits with 1 and the reason', async () => {
       await using directory = await startDirectory([], { quirk: () => ({ status: 404, body: {} }) })
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
       expect(run).toMatchObject({ code: 1, stdout: '' })
@@ -481,7 +481,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(await rows(settings)).toEqual([0, 0])
     })
 
-    it('erases nothing while a sync is under way', async () => {
+    it('erases nothing while a sync is running', async () => {
       const settings = await connected('http://127.0.0.1:1/')
       const store = await openStore(settings, new Date())
       const { accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}

@@ -49,18 +49,18 @@ describe('npm run keys', () => {
   it.each([
     { args: [], remedy: 'create --account' },
     { args: ['make'], remedy: 'expected create, list, revoke' },
-    // Every object has something of this name.
+    // Every object has a property of this name.
     { args: ['constructor'], remedy: 'expected create, list, revoke' },
     { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
-    { args: ['create', '--account', 'a'], remedy: 'The kind is missing: say --kind inference' },
+    { args: ['create', '--account', 'a'], remedy: 'The kind is missing: use --kind inference' },
     { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
     { args: ['create', '--acount', 'a'], remedy: '--account NAME' },
-    { args: ['list', 'all'], remedy: 'say list' },
+    { args: ['list', 'all'], remedy: 'use list' },
     { args: ['revoke'], remedy: 'list shows the ids' },
     { args: ['revoke', 'nobody'], remedy: 'list shows the ids' },
-  ])('exits 2 and names the remedy on $args', async ({ args, remedy }) => {
+  ])('exits with 2 and the remedy for $args', async ({ args, remedy }) => {
     const run = await keys(folders.make(), ...args)
     expect(run.code).toBe(2)
     expect(run.stdout).toBe('')
@@ -78,7 +78,7 @@ describe('npm run keys', () => {
     for (const text of told) expect(run.stdout).toContain(text)
   })
 
-  it('works while others make keys in the same new folder', async () => {
+  it('works while other processes create keys in the same new folder', async () => {
     const dataDir = folders.make()
     const args = ['create', '--account', 'same', '--kind', 'inference']
     const create = () => startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended

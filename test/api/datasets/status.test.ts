@@ -12,7 +12,7 @@ afterAll(() => folders.removeAll())
 const NOW = new Date('2026-11-20T12:00:00Z')
 
 describe('GET /status', () => {
-  it('tells how fresh the dataset is, without a key', async () => {
+  it('shows the freshness of the dataset, without a key', async () => {
     const dataDir = folders.make()
     await publishSnapshot(dataDir, {
       asOf: new Date('2026-11-20T02:00:07Z'),
@@ -90,7 +90,7 @@ describe('isStale', () => {
     expect(isStale(dataThrough, cronSchedule('0 2 * * *'), new Date(now))).toBe(stale)
   })
 
-  it('expects of an hourly schedule each day from its first run of the day on, and of the later ones no more', () => {
+  it('expects from an hourly schedule a day more after its first run of the day, and not after later ones', () => {
     const hourly = cronSchedule('0 2-23 * * *')
     const isStaleAt = (time: string, through = '2026-11-18') =>
       isStale(through, hourly, new Date(`2026-11-20T${time}Z`))
@@ -104,7 +104,7 @@ describe('isStale', () => {
     expect(isStaleAt('23:59:59', '2026-11-19')).toBe(false)
   })
 
-  it('expects of a weekly schedule only what its last run could publish', () => {
+  it('expects from a weekly schedule only what its last run could publish', () => {
     const weekly = cronSchedule('0 2 * * 1')
     expect(isStale('2026-11-15', weekly, NOW)).toBe(false)
     expect(isStale('2026-11-14', weekly, NOW)).toBe(true)

@@ -35,7 +35,7 @@ const folders = new TemporaryFolders()
 const { log, messages } = memoryLog()
 const clock = () => new Date()
 
-// Routes that fail in every way there is, beside the service's own.
+// Routes that fail in every possible way, beside the service's own.
 const readJson = jsonReader(100)
 const readLargeJson = jsonReader(10_000_000)
 
@@ -90,7 +90,7 @@ let store: Store
 let snapshots: CurrentSnapshot
 let chat: Chat
 let server: HttpServer
-/** The same, but for how long it waits for a request to arrive. */
+/** The same, with a short time for a request to arrive. */
 let impatient: HttpServer
 let routes: readonly Route[]
 
@@ -154,7 +154,7 @@ afterAll(async () => {
 
 type Envelope = z.infer<typeof envelopeSchema>
 
-/** The envelope of a reply that must be an error of this status and of the one shape. */
+/** The envelope of a reply that must be an error with this status. */
 function checkEnvelope(status: number, contentType: string | null, text: string): Envelope {
   expect(contentType).toMatch(/^application\/json(;|$)/)
   const envelope = envelopeSchema.parse(JSON.parse(text))
@@ -171,7 +171,7 @@ async function fault(status: number, path: string, init: RequestInit = {}) {
   return { envelope, headers: response.headers }
 }
 
-/** What is answered to two packets, the second of which follows after some time. */
+/** The replies to two packets; the second follows after some time. */
 async function sendLater(first: string, second: string, ms: number): Promise<string> {
   const { hostname, port } = new URL(server.origin)
   const socket = connect(Number(port), hostname)
@@ -194,7 +194,7 @@ async function rawFault(status: number, text: string, { origin } = server): Prom
 }
 
 describe('every route of the table', () => {
-  it('refuses other methods with 405 and Allow, and tells OPTIONS', async () => {
+  it('rejects other methods with 405 and Allow, and answers OPTIONS', async () => {
     for (const [path, sharing] of Map.groupBy(routes, (route) => route.path)) {
       const methods = sharing.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
       const allow = [...methods, 'OPTIONS'].join(', ')
@@ -209,7 +209,7 @@ describe('every route of the table', () => {
     }
   })
 
-  it('answers HEAD as GET, without the body', async () => {
+  it('answers HEAD like GET, without the body', async () => {
     const inference = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
     const headers = { authorization: `Bearer ${inference}` }
     for (const { path } of routes.filter(
@@ -224,7 +224,7 @@ describe('every route of the table', () => {
     }
   })
 
-  it('refuses missing, malformed and unknown keys with 401 where it needs one', async () => {
+  it('rejects missing, malformed and unknown keys with 401 if it needs one', async () => {
     for (const { method, path } of routes.filter(({ access }) => access !== 'open')) {
       for (const authorization of [undefined, 'Basic x', 'Bearer x', `Bearer ${makeKey('inference')}`]) {
         const { headers } = await fault(401, path, {
@@ -236,7 +236,7 @@ describe('every route of the table', () => {
     }
   })
 
-  it('refuses Authorization headers that differ with 401, and takes one that is repeated', async () => {
+  it('rejects different Authorization headers with 401, and accepts a repeated one', async () => {
     const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
     const ask = (...lines: string[]) =>
       sendRaw(
@@ -247,7 +247,7 @@ describe('every route of the table', () => {
     expect(await ask(key, key)).toMatch(/^HTTP\/1\.1 500 /)
   })
 
-  it('does not exist with a slash more or in other letters', async () => {
+  it('does not exist with an extra slash or in another case', async () => {
     for (const { method, path } of routes.filter((each) => each.path !== '/')) {
       await fault(404, `${path}/`, { method })
       await fault(404, path.toUpperCase(), { method })
@@ -256,7 +256,7 @@ describe('every route of the table', () => {
 })
 
 describe('a fault inside the service', () => {
-  it.each(['/test/throws', '/test/rejects'])('%s is a 500 that tells the request id alone', async (path) => {
+  it.each(['/test/throws', '/test/rejects'])('%s is a 500 that shows only the request id', async (path) => {
     const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
     const { envelope, headers } = await fault(500, path, { headers: { authorization: `Bearer ${key}` } })
     const requestId = headers.get('X-Request-Id') ?? 'none'
@@ -267,17 +267,17 @@ describe('a fault inside the service', () => {
     expect(JSON.stringify(line)).toContain('errors.test.ts')
   })
 
-  it('names the account of a caller that is known', async () => {
+  it('names the account of a known caller', async () => {
     const key = await createKey(store, { account: 'test', kind: 'inference', now: clock() })
     const { envelope } = await fault(500, '/test/rejects', { headers: { authorization: `Bearer ${key}` } })
     expect(envelope.user_id).toMatch(/^[\da-f-]{36}$/)
   })
 
-  it('passes a refusal on as it is', async () => {
+  it('passes on an ApiError unchanged', async () => {
     expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told: 😀')
   })
 
-  it('breaks the connection when half a reply is out already', async () => {
+  it('breaks the connection if half a reply was sent', async () => {
     const response = fetch(`${server.origin}/test/breaks-off`).then((reply) => reply.text())
     await expect(response).rejects.toThrow()
   })
@@ -292,12 +292,12 @@ describe('a request that cannot be served', () => {
     },
   )
 
-  it('400 of a path that is not encoded correctly', async () => {
+  it('400 for a path that is not encoded correctly', async () => {
     await fault(400, '/test/items/%E0%A4%A')
     await fault(400, '/%')
   })
 
-  it('400 of malformed JSON', async () => {
+  it('400 for malformed JSON', async () => {
     await fault(400, '/test/body', {
       method: 'POST',
       body: '{"a":',
@@ -305,7 +305,7 @@ describe('a request that cannot be served', () => {
     })
   })
 
-  it('400 of no body, and of one that is not said to be JSON; null is JSON', async () => {
+  it('400 for no body, and for one without a JSON content type; null is JSON', async () => {
     const send = (type: string, body: string) => ({ method: 'POST', body, headers: { 'Content-Type': type } })
     for (const init of [{ method: 'POST' }, send('text/plain', '{}')]) {
       const { envelope } = await fault(400, '/test/body', init)
@@ -315,7 +315,7 @@ describe('a request that cannot be served', () => {
     expect(await response.json()).toEqual({ received: null })
   })
 
-  it('413 of a body that is too large', async () => {
+  it('413 for a body that is too large', async () => {
     await fault(413, '/test/body', {
       method: 'POST',
       body: JSON.stringify('x'.repeat(200)),
@@ -329,12 +329,12 @@ describe('a request that cannot be served', () => {
     ['its length', 'Content-Length: 400000000\r\n\r\n'],
     ['its length, without the word to go on', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n'],
     ['its first bytes', `Transfer-Encoding: chunked\r\n\r\nc8\r\n"${'x'.repeat(199)}\r\n`],
-  ])('413 of a body that is too large by %s, and hangs up on the rest', async (_what, rest) => {
+  ])('413 for a body that is too large by %s, and closes the connection', async (_what, rest) => {
     const answer = await sendRaw(server.origin, HEAD + rest)
     expect(answer).toMatch(/^HTTP\/1\.1 413 [^]*at most 100 bytes/)
   })
 
-  it('takes in nothing of a body to a path that reads none', async () => {
+  it('reads nothing of a body on a path without one', async () => {
     const answer = await sendRaw(
       server.origin,
       'POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 400000000\r\nExpect: 100-continue\r\n\r\n',
@@ -343,14 +343,14 @@ describe('a request that cannot be served', () => {
     expect(answer).not.toContain('100 Continue')
   })
 
-  it('tells a client that asks to go on, and reads its body', async () => {
+  it('answers Expect: 100-continue with 100, and reads the body', async () => {
     const head = `${HEAD}Content-Length: 7\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`
     expect(await sendRaw(server.origin, `${head}{"a":1}`)).toMatch(
       /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /,
     )
   })
 
-  it('413 of a small body that unpacks to much, or has more values than fit', async () => {
+  it('413 for a small body that expands too much, or has too many values', async () => {
     const send = (body: string, coding: Record<string, string>) =>
       fault(413, '/test/large-body', {
         method: 'POST',
@@ -366,7 +366,7 @@ describe('a request that cannot be served', () => {
     expect(many.envelope.error.message).toContain('at most 250000')
   })
 
-  it('400 of a body that is damaged', async () => {
+  it('400 for a damaged body', async () => {
     const { envelope } = await fault(400, '/test/body', {
       method: 'POST',
       body: gzipSync('{"a":1}').subarray(0, 15),
@@ -375,7 +375,7 @@ describe('a request that cannot be served', () => {
     expect(envelope.error.message).toContain('not in the coding')
   })
 
-  it('415 of a compression or character set that is not known', async () => {
+  it('415 for an unknown coding or charset', async () => {
     for (const headers of [
       { 'Content-Encoding': 'rot13', 'Content-Type': 'application/json' },
       { 'Content-Type': 'application/json; charset=klingon' },
@@ -384,7 +384,7 @@ describe('a request that cannot be served', () => {
     }
   })
 
-  it('takes a body within the limit', async () => {
+  it('accepts a body within the limit', async () => {
     const response = await fetch(`${server.origin}/test/body`, {
       method: 'POST',
       body: '{"a":1}',
@@ -437,12 +437,12 @@ describe('a fault on the socket', () => {
     await rawFault(400, text)
   })
 
-  it('431 of headers that are too large', async () => {
+  it('431 for headers that are too large', async () => {
     await rawFault(431, `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`)
     await rawFault(431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
   })
 
-  it('408 of headers or a body that do not arrive', async () => {
+  it('408 for headers or a body that do not arrive', async () => {
     await rawFault(408, 'GET / HTTP/1.1\r\nHost: x\r\n', impatient)
     await rawFault(
       408,
@@ -451,7 +451,7 @@ describe('a fault on the socket', () => {
     )
   })
 
-  it.each(['Expect: miracles', 'Upgrade: h2c'])('ignores the wish "%s"', async (header) => {
+  it.each(['Expect: miracles', 'Upgrade: h2c'])('ignores the upgrade "%s"', async (header) => {
     const answer = await sendRaw(
       server.origin,
       `GET /healthz HTTP/1.1\r\nHost: x\r\n${header}\r\nConnection: close\r\n\r\n`,
@@ -459,7 +459,7 @@ describe('a fault on the socket', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('comes after the reply to the request before it', async () => {
+  it('comes after the reply to the previous request', async () => {
     const answer = await sendRaw(server.origin, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
   })
@@ -467,14 +467,14 @@ describe('a fault on the socket', () => {
   it.each([
     ['in the same packet', 0],
     ['later', 50],
-  ])('comes after the reply to a request that wished for another protocol, %s', async (_when, ms) => {
+  ])('comes after the reply to a request for an upgrade, %s', async (_when, ms) => {
     const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
     const answer =
       ms === 0 ? sendRaw(server.origin, `${wish}rubbish\r\n\r\n`) : sendLater(wish, 'rubbish\r\n\r\n', ms)
     expect(await answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
   })
 
-  it('does not keep a request from its answer that follows such a wish', async () => {
+  it('does not affect the reply to a request after an upgrade', async () => {
     const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
     const next = 'GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
     const answer = await sendRaw(server.origin, `${next.replace('close', 'keep-alive')}${wish}${wish}${next}`)
@@ -483,7 +483,7 @@ describe('a fault on the socket', () => {
     )
   })
 
-  it('says nothing more once the request was answered before its end', async () => {
+  it('sends no second reply if the request was answered before its end', async () => {
     const answer = await sendRaw(
       impatient.origin,
       'POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{',
@@ -492,7 +492,7 @@ describe('a fault on the socket', () => {
     expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
   })
 
-  it('leaves its trace in the log', async () => {
+  it('is logged', async () => {
     await rawFault(400, 'hello\r\n\r\n')
     await until(() => messages().some((line) => line['msg'] === 'request refused' && line['status'] === 400))
   })
@@ -505,7 +505,7 @@ describe('a page of another origin', () => {
     '/api/v1/datasets/app-rankings',
     '/api/v1/%',
     '/api/v1/chat/completions',
-  ])('reads the reply of %s, whatever it is, and why', async (path) => {
+  ])('reads any reply of %s, with the reason', async (path) => {
     const { headers } = await fetch(`${server.origin}${path}`)
     expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
     expect(headers.get('Access-Control-Expose-Headers')).toContain('X-Request-Id')
@@ -517,7 +517,7 @@ describe('a page of another origin', () => {
     expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
   })
 
-  it('may send a key to a path of the API that does not exist, to read the 404', async () => {
+  it('may send a key to an unknown path of the API, to read the 404', async () => {
     const ask = (path: string) =>
       fetch(`${server.origin}${path}`, {
         method: 'OPTIONS',
@@ -541,7 +541,7 @@ describe('a page of another origin', () => {
 })
 
 describe('security headers', () => {
-  it('are on every reply, and nothing tells what serves it', async () => {
+  it('are on every reply, and nothing names the server software', async () => {
     for (const path of ['/healthz', '/nope']) {
       const { headers } = await fetch(`${server.origin}${path}`)
       expect(headers.get('X-Content-Type-Options')).toBe('nosniff')

@@ -6,7 +6,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 describe('the log', () => {
-  it('tells of each request who asked what and how it went', async () => {
+  it('logs the caller, the request and the outcome of each request', async () => {
     await using api = await startApi(folders.make())
     const key = await api.makeKey()
     const response = await api.get('/datasets/app-rankings?limit=5', key)
@@ -42,7 +42,7 @@ describe('the log', () => {
     expect(text.toLowerCase()).not.toContain('bearer')
   })
 
-  it('gives each request an id of its own, whatever the client sends', async () => {
+  it('gives each request its own id, whatever the client sends', async () => {
     await using api = await startApi(folders.make())
     const ask = () => api.get('/status', undefined, { headers: { 'X-Request-Id': 'mine' } })
     const ids = (await Promise.all([ask(), ask()])).map((response) => response.headers.get('X-Request-Id'))

@@ -13,7 +13,7 @@ describe('quotaHeaders', () => {
 })
 
 describe('tooManyRequests', () => {
-  it('says which limit, and the same moment in header and metadata', () => {
+  it('names the limit, and the same time in header and metadata', () => {
     const [perMinute] = quotasOf([], NOON.getTime())
     if (perMinute === undefined) throw new TypeError('There is no policy')
     const fault = tooManyRequests({ ...perMinute, remaining: 0, resetSeconds: 41 })

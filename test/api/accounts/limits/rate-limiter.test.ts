@@ -29,7 +29,7 @@ function waits({ quotas }: Decision): number[] {
   return quotas.map((quota) => quota.resetSeconds)
 }
 
-/** Takes `count` requests, each by a key of its own, so that only the account's day is used up. */
+/** Sends `count` requests, each with its own key, so that only the account's day is used up. */
 async function useDay(
   limiter: { consume: (who: Caller, now: Date) => Promise<Decision> },
   count: number,
@@ -42,7 +42,7 @@ async function useDay(
 }
 
 stores.describeOnce('a limit that was lowered meanwhile', () => {
-  it('is used up where more was used', () => {
+  it('is used up if more was used', () => {
     const window_ends = after(NOON, 30).toISOString()
     const decision = decide([{ policy: 'per-minute', window_ends, used: 31 }], NOON)
     expect(left(decision)).toEqual([0, 500])
@@ -62,7 +62,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   }
 
   describe('RateLimiter.consume', () => {
-    it('lets 30 requests of a key pass in a minute that begins with the first', async () => {
+    it('accepts 30 requests of a key in a minute that begins with the first', async () => {
       await using limiter = await openLimiter(await fresh())
       for (let taken = 1; taken <= 30; taken += 1) {
         const decision = await limiter.consume(caller('key'), after(NOON, taken))
@@ -77,14 +77,14 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(waits(next)[0]).toBe(60)
     })
 
-    it('anchors the next window at the first request after the former one ended', async () => {
+    it('starts the next window at the first request after the previous one ended', async () => {
       await using limiter = await openLimiter(await fresh())
       await limiter.consume(caller('key'), NOON)
       await limiter.consume(caller('key'), after(NOON, 100))
       expect(waits(await limiter.consume(caller('key'), after(NOON, 130)))[0]).toBe(30)
     })
 
-    it('uses up neither limit when it refuses', async () => {
+    it('counts a rejected request against neither limit', async () => {
       await using limiter = await openLimiter(await fresh())
       for (let taken = 0; taken < 40; taken += 1) await limiter.consume(caller('key'), NOON)
       expect(left(await limiter.consume(caller('other key'), NOON))).toEqual([29, 469])
@@ -97,7 +97,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(left(await limiter.consume(caller('three', 'b'), NOON))).toEqual([29, 499])
     })
 
-    it('lets 500 requests of an account pass in a UTC day, and again from midnight on', async () => {
+    it('accepts 500 requests of an account in a UTC day, and again from midnight on', async () => {
       await using limiter = await openLimiter(await fresh())
       await useDay(limiter, 500)
       const refused = await limiter.consume(caller('fresh'), after(NOON, 1))
@@ -121,7 +121,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(refused.exhausted?.policy.name).toBe('per-day')
     })
 
-    it('begins anew when the clock was set back, not when two machines differ a little', async () => {
+    it('resets if the clock was set back, but not if two clocks differ a little', async () => {
       await using limiter = await openLimiter(await fresh())
       await useDay(limiter, 30)
       const slow = await limiter.consume(caller('key-0'), after(NOON, -50))
@@ -143,7 +143,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(left(await limiter.consume(caller('key'), after(NOON, 1)))).toEqual([28, 498])
     })
 
-    it('lets exactly 30 of many simultaneous requests to several servers pass', async () => {
+    it('accepts exactly 30 of many simultaneous requests to several servers', async () => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       await using second = await openLimiter(settings)
@@ -153,7 +153,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(decisions.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
     })
 
-    it('of many keys of an account lets one take the last place of the day, and costs the others nothing', async () => {
+    it("gives the last place of the day to one of an account's keys, and counts nothing for the others", async () => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       await using second = await openLimiter(settings)
@@ -171,7 +171,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   describe('RateLimiter.consume in several processes', () => {
-    it('lets exactly 30 requests of a key pass in all', async () => {
+    it('accepts exactly 30 requests of a key in all', async () => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       const program = `
@@ -196,7 +196,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   describe('RateLimiter.peek', () => {
-    it('counts nothing and sees what is left', async () => {
+    it('counts nothing and returns the rest', async () => {
       await using limiter = await openLimiter(await fresh())
       expect(await limiter.peek(caller('key'), NOON)).toEqual({
         quotas: quotasOf([], NOON.getTime()),

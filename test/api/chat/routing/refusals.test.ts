@@ -61,7 +61,7 @@ it.each([
 })
 
 it.each([
-  ['{oops', {}, 'The body is no valid JSON'],
+  ['{oops', {}, 'The body is not valid JSON'],
   [JSON.stringify('x'.repeat(1_100_000)), {}, 'at most 1048576 bytes are allowed'],
   [fine, { 'Content-Encoding': 'gzip' }, 'not in the coding that its Content-Encoding names'],
   [fine, { 'Content-Encoding': 'zip' }, 'unsupported content encoding "zip"; allowed: br, deflate, gzip'],

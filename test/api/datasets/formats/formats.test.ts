@@ -1,4 +1,4 @@
-/** The rankings in every format: chosen by `format` or `Accept`, the same rows, read back with other programs. */
+/** The rankings in every format: negotiation, equal rows, read back with other programs. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
@@ -47,7 +47,7 @@ async function get(search: string, accept?: string): Promise<Response> {
   return await api.get(`${PATH}${search}`, key, accept === undefined ? {} : { headers: { Accept: accept } })
 }
 
-/** The rows of the JSON reply as text, the columns in the order of the keys. */
+/** The rows of the JSON reply as text, with columns in key order. */
 async function jsonRows(search: string): Promise<string[][]> {
   const { data } = rankingsSchema.parse(await (await get(search)).json())
   return data.map((row) => Object.values(row).map(String))
@@ -56,7 +56,7 @@ async function jsonRows(search: string): Promise<string[][]> {
 const SEARCHES = ['', '?sort=trending', '?limit=1&offset=1', '?category=coding', '?category=creative']
 
 describe('CSV for spreadsheets', () => {
-  it('begins with a byte order mark where that is asked for, under a tag of its own', async () => {
+  it('begins with a byte order mark on request, under a tag of its own', async () => {
     const [plain, marked] = await Promise.all([get('?format=csv'), get('?bom=1', 'text/csv')])
     expect(marked.headers.get('ETag')).not.toBe(plain.headers.get('ETag'))
     expect(marked.headers.get('Content-Location')).toMatch(/&format=csv&bom=1$/)
@@ -64,7 +64,7 @@ describe('CSV for spreadsheets', () => {
     expect([...after]).toEqual([0xef, 0xbb, 0xbf, ...before])
   })
 
-  it.each(['?bom=1', '?bom=1&format=parquet', '?bom=0&format=csv'])('%s is refused', async (search) => {
+  it.each(['?bom=1', '?bom=1&format=parquet', '?bom=0&format=csv'])('%s is rejected', async (search) => {
     const response = await get(search)
     expect(response.status).toBe(400)
     const { error } = envelopeSchema.parse(await response.json())
@@ -83,7 +83,7 @@ describe('the name of a file', () => {
     expect(disposition).toBe(`attachment; filename="${name}"`)
   })
 
-  it('is not told of JSON, which programs read', async () => {
+  it('is missing for JSON, which programs read', async () => {
     expect((await get('')).headers.get('Content-Disposition')).toBeNull()
   })
 })
@@ -114,14 +114,14 @@ describe('the choice of a format', () => {
     expect(response.headers.get('Vary')).toContain('Accept')
   })
 
-  it('leaves Parquet as it is, which is compressed itself, whatever the client could unpack', async () => {
+  it('sends Parquet, which is itself compressed, without a coding', async () => {
     const parquet = await api.get(`${PATH}?format=parquet`, key, { headers: { 'Accept-Encoding': 'gzip' } })
     expect(parquet.headers.get('Content-Encoding')).toBeNull()
     const csv = await api.get(`${PATH}?format=csv`, key, { headers: { 'Accept-Encoding': 'gzip' } })
     expect(csv.headers.get('Content-Encoding')).toBe('gzip')
   })
 
-  it('is refused with 406 where nothing fits, and the refusal lists what exists', async () => {
+  it('is a 406 that lists the formats if none fits', async () => {
     const response = await get('', 'image/png')
     expect(response.status).toBe(406)
     const { error } = envelopeSchema.parse(await response.json())
@@ -129,7 +129,7 @@ describe('the choice of a format', () => {
     expect(error.metadata).toEqual({ available: ['application/json', 'text/csv', PARQUET, ARROW] })
   })
 
-  it('is refused with 400 where format= names none', async () => {
+  it('is a 400 if format= is unknown', async () => {
     const { error } = envelopeSchema.parse(await (await get('?format=xml')).json())
     expect(error).toMatchObject({
       code: 400,
@@ -137,7 +137,7 @@ describe('the choice of a format', () => {
     })
   })
 
-  it('gives every format a tag of its own', async () => {
+  it('gives every format its own tag', async () => {
     const formats = ['json', 'csv', 'parquet', 'arrow']
     const tags = await Promise.all(
       formats.map(async (format) => (await get(`?format=${format}`)).headers.get('ETag')),
@@ -145,7 +145,7 @@ describe('the choice of a format', () => {
     expect(new Set(tags).size).toBe(formats.length)
   })
 
-  it('tells a HEAD what a GET would bring', async () => {
+  it('gives a HEAD the headers of a GET', async () => {
     const head = await api.get(`${PATH}?format=arrow`, key, { method: 'HEAD' })
     expect(head.headers.get('Content-Type')).toBe(ARROW)
     expect(head.headers.get('Link')).toContain('rel="license"')
@@ -154,7 +154,7 @@ describe('the choice of a format', () => {
 })
 
 describe('the rows', () => {
-  it('as CSV have no text that a spreadsheet would run, and numbers as they are', async () => {
+  it('as CSV have no text that a spreadsheet would run, and unchanged numbers', async () => {
     expect(await (await get('?format=csv')).text()).toBe(
       'app_id,app_name,rank,total_requests,total_tokens\n' +
         `1,"'=cmd|""x"", y",1,3,${2n * HUGE}\n` +
@@ -171,7 +171,7 @@ describe('the rows', () => {
     expect(rows.map((row) => Object.values(row))).toEqual(await jsonRows(search))
   })
 
-  it('as Parquet keep every digit and say what they are', async () => {
+  it('as Parquet keep every digit and describe themselves', async () => {
     const path = join(folders.make(), 'page.parquet')
     writeFileSync(path, new Uint8Array(await (await get('?format=parquet')).arrayBuffer()))
     const types = await queryCurrent(dataDir, `DESCRIBE FROM read_parquet('${path}')`)

@@ -83,7 +83,7 @@ describe('the models by day', () => {
     )
   })
 
-  it('are 50 of a day at most, and the others add up in one row', async () => {
+  it('are at most 50 per day, and one row sums up the others', async () => {
     const response = await ask(`?start_date=${MANY_DAY}&end_date=${MANY_DAY}&format=csv`)
     const rows = (await response.text()).trimEnd().split('\n')
     expect(rows).toHaveLength(52)
@@ -95,13 +95,13 @@ describe('the models by day', () => {
     ])
   })
 
-  it.each(['parquet', 'arrow'])('are %s where that is asked for', async (format) => {
+  it.each(['parquet', 'arrow'])('are %s on request', async (format) => {
     const response = await ask(`?format=${format}`)
     expect(response.status).toBe(200)
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(100)
   })
 
-  it('span the 30 days that end with the data where no date is given, and clamp both dates', async () => {
+  it('span by default the 30 days that end with the data, and clamp both dates', async () => {
     expect(await (await ask('')).json()).toMatchObject({
       data: { length: 51 + 6 },
       meta: { start_date: '2026-10-21', end_date: LAST_DAY },
@@ -120,7 +120,7 @@ describe('the models by day', () => {
     })
   })
 
-  it('have a tag that a 304 and a HEAD tell, and links that pin the snapshot', async () => {
+  it('have a tag, also on 304 and HEAD, and links that pin the snapshot', async () => {
     const response = await ask(`?start_date=${BEFORE}`)
     const etag = response.headers.get('ETag') ?? ''
     expect(response.headers.get('Content-Location')).toBe(
@@ -139,7 +139,7 @@ describe('the models by day', () => {
     [`?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after end_date'],
     ['?start_date=2026-11-20', 'start_date', 'not after the end'],
     [`?as_of=${OLDER.toISOString()}`, 'as_of', 'too old'],
-  ])('refuse %s with a message that names %s', async (query, parameter, words) => {
+  ])('reject %s with a message that names %s', async (query, parameter, words) => {
     const response = await ask(query)
     expect(response.status).toBe(400)
     const { error } = envelopeSchema.parse(await response.json())

@@ -57,7 +57,7 @@ async function ranked(query: string): Promise<string[]> {
   return (await rankings(query)).data.map((row) => `${row.rank} ${row.app_id}`)
 }
 
-/** What is left of the minute and of the day. */
+/** The rest of the minute and of the day. */
 function remaining(response: Response): string[] | undefined {
   const field = response.headers.get('RateLimit') ?? ''
   return /"per-minute";r=(\d+);t=\d+, "per-day";r=(\d+);t=\d+/.exec(field)?.slice(1)
@@ -75,7 +75,7 @@ describe('GET /datasets/app-rankings', () => {
     )
   })
 
-  it('gives the same bytes and headers to the same request', async () => {
+  it('sends the same bytes and headers for the same request', async () => {
     const [first, second] = await Promise.all([ask('?sort=trending'), ask('?limit=50&sort=trending')])
     expect(await first.text()).toBe(await second.text())
     expect(first.headers.get('ETag')).toBe(second.headers.get('ETag'))
@@ -94,7 +94,7 @@ describe('GET /datasets/app-rankings', () => {
   })
 
   it('ranks by growth, without apps that did not grow', async () => {
-    // App 5 had 1000 tokens in the window before: three times 100 is no growth.
+    // App 5 had 1000 tokens in the preceding window: three times 100 is no growth.
     expect(await ranked('?sort=trending')).toEqual(['1 7', '2 3'])
   })
 
@@ -128,7 +128,7 @@ describe('GET /datasets/app-rankings', () => {
     expect(meta).toMatchObject({ start_date, end_date })
   })
 
-  it('refuses a start after the last day of the data', async () => {
+  it('rejects a start after the last day of the data', async () => {
     const response = await ask('?start_date=2026-11-20')
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
@@ -142,7 +142,7 @@ describe('GET /datasets/app-rankings', () => {
 })
 
 describe('caching of GET /datasets/app-rankings', () => {
-  it('gives a strong tag, the time of the snapshot and how long to keep it', async () => {
+  it('sends a strong tag, the time of the snapshot and the cache time', async () => {
     const { headers } = await ask('?category=coding&subcategory=cli-agent')
     expect(headers.get('ETag')).toBe(
       '"20261120T020007Z.popular.cli-agent.2026-10-21.2026-11-19.50.0.json.gzip"',
@@ -153,7 +153,7 @@ describe('caching of GET /datasets/app-rankings', () => {
     expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Authorization')
   })
 
-  it('codes the reply as the client prefers, each coding with a tag of its own', async () => {
+  it('uses the coding that the client prefers, each with its own tag', async () => {
     const tags = new Set<string | null>()
     const bodies = new Set<string>()
     for (const [accepted, coding] of [
@@ -173,7 +173,7 @@ describe('caching of GET /datasets/app-rankings', () => {
     expect(bodies.size).toBe(1)
   })
 
-  it('leaves the reply as it is to a client that names no coding', async () => {
+  it('sends no coding to a client that names none', async () => {
     const headers = { Authorization: `Bearer ${await api.makeKey()}` }
     const { promise, resolve } = Promise.withResolvers<IncomingMessage>()
     request(`${api.origin}/api/v1/datasets/app-rankings`, { headers }, resolve).end()
@@ -182,7 +182,7 @@ describe('caching of GET /datasets/app-rankings', () => {
     reply.destroy()
   })
 
-  it('gives different answers different tags', async () => {
+  it('gives different replies different tags', async () => {
     const queries = [
       '',
       '?limit=49',
@@ -195,7 +195,7 @@ describe('caching of GET /datasets/app-rankings', () => {
     expect(new Set(tags).size).toBe(queries.length)
   })
 
-  it('answers 304 without a body to who has it already', async () => {
+  it('answers 304 without a body for a cached reply', async () => {
     const tag = (await ask()).headers.get('ETag') ?? ''
     const response = await ask('', { headers: { 'If-None-Match': tag } })
     expect(response.status).toBe(304)
@@ -223,7 +223,7 @@ describe('caching of GET /datasets/app-rankings', () => {
 })
 
 describe('rate limits of GET /datasets/app-rankings', () => {
-  it('states the full quota on a 401, which has used nothing', async () => {
+  it('states the full quota on a 401, which does not count', async () => {
     const response = await api.get(PATH)
     expect(response.status).toBe(401)
     expect(remaining(response)).toEqual(['30', '500'])
@@ -245,7 +245,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
     ])
   })
 
-  it('refuses past the limit before it looks at parameters, and names the limit', async () => {
+  it('rejects requests past the limit before it validates parameters, and names the limit', async () => {
     const key = await api.makeKey('inference', 'eager')
     let etag = ''
     for (let taken = 0; taken < 30; taken += 1) {
@@ -271,7 +271,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
         user_id: expect.any(String),
       })
     }
-    // What does not count is answered all the same (CONTRACT 4.5).
+    // Requests that do not count are answered all the same (CONTRACT 4.5).
     for (const [status, init] of [
       [200, { method: 'HEAD' }],
       [304, { headers: { 'If-None-Match': etag } }],
@@ -287,7 +287,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
     now = AS_OF
   })
 
-  it('state the moment on replies that are not counted too', async () => {
+  it('are stated on uncounted replies too', async () => {
     const resetOfDay = async () => {
       const response = await api.get(PATH)
       expect(response.status).toBe(401)
@@ -301,7 +301,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
 })
 
 describe('GET /datasets/app-rankings before the first snapshot', () => {
-  it('answers 503 with Retry-After, counts nothing, and serves the snapshot once it is there', async () => {
+  it('answers 503 with Retry-After, counts nothing, and serves the snapshot once it is published', async () => {
     const dataDir = folders.make()
     await using empty = await startApi(dataDir)
     const key = await empty.makeKey()
@@ -316,7 +316,7 @@ describe('GET /datasets/app-rankings before the first snapshot', () => {
     await until(async () => (await empty.get(PATH, key, { method: 'HEAD' })).status === 200)
   })
 
-  it('does not say so of one that cannot be opened', async () => {
+  it('reports a snapshot that cannot be opened differently', async () => {
     const dataDir = folders.make()
     const folder = await publishSnapshot(dataDir, CONTENT)
     writeFileSync(join(folder, 'app-rankings.duckdb'), 'no database')

@@ -1,4 +1,4 @@
-/** The candidates give the page of all apps, or say that they cannot. test/system/ draws thousands of windows. */
+/** The candidates give the page of all apps, or report that they cannot. test/system/ draws thousands of windows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../../../pipeline/contract/calendar.ts'
 import type { RankingsQuery } from '../../../../api/datasets/rankings/query.ts'
@@ -26,7 +26,7 @@ import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** One shape for each size. Where few apps have nearly all usage, the candidates prove some pages. */
+/** One shape per size. If few apps have nearly all usage, the candidates prove some pages. */
 const CASES = [
   { name: 'one giant', proven: 0 },
   { name: 'steep', proven: 1 },
@@ -42,7 +42,7 @@ it.each(CASES)('a page over data that are $name is the page of all apps', async 
 
 describe('over apps that gain and lose rank', () => {
   const [BURST, LATER] = [50, 60]
-  // Usage of everybody doubles for two days. Ten days later it hardly grows, but that of some small apps does.
+  // All usage doubles for two days. Ten days later it hardly grows, except for some small apps.
   const burst: Shape = (app, day) => {
     if (app > 40) return day < LATER ? undefined : 1000 * app
     return day === BURST || day === BURST + 1 ? 2e6 + app : 1e6 + day
@@ -61,7 +61,7 @@ describe('over apps that gain and lose rank', () => {
     return { sort: 'trending', start: date, end: date, category: null, subcategory: null, limit, offset: 0 }
   }
 
-  it('the upper bound holds for every app that is no candidate, on single days of every block', async () => {
+  it('the upper bound holds for every app outside the candidates, on single days of every block', async () => {
     for (let day = 0; day < DAYS; day += 7) {
       const query: RankingsQuery = { ...oneDay(day, 60), sort: 'popular' }
       const candidates = new Set((await readPage(snapshot, query, 'fast')).map(({ app_id }) => app_id))

@@ -1,4 +1,4 @@
-/** A snapshot answers by its own taxonomy: what it lacks is an empty list. */
+/** A snapshot answers by its own taxonomy: a missing tag gives an empty list. */
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -51,7 +51,7 @@ it.each([
   },
 )
 
-it('what it has is answered as ever', async () => {
+it('its own tags are answered as always', async () => {
   const response = await api.get('/datasets/app-rankings?subcategory=game', await api.makeKey('inference'))
   expect(rankingsSchema.parse(await response.json()).data).toHaveLength(1)
 })

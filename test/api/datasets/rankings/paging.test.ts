@@ -35,38 +35,35 @@ async function ask(query: string) {
 }
 
 describe('pages of GET /datasets/app-rankings', () => {
-  it.each(['popular', 'trending'])(
-    'of %s carry absolute ranks and meet without gap or overlap',
-    async (sort) => {
-      const ids: number[] = []
-      const ranks: number[] = []
-      for (const [offset, limit] of [
-        [0, 40],
-        [40, 60],
-        [100, 100],
-      ]) {
-        const response = await api.get(
-          `/datasets/app-rankings?sort=${sort}&offset=${offset}&limit=${limit}`,
-          key,
-        )
-        const { data } = rankingsSchema.parse(await response.json())
-        expect(data).toHaveLength(limit ?? 0)
-        ranks.push(...data.map((row) => row.rank))
-        ids.push(...data.map((row) => row.app_id))
-      }
-      expect(ranks).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
-      expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index))
-    },
-  )
+  it.each(['popular', 'trending'])('of %s have absolute ranks without gap or overlap', async (sort) => {
+    const ids: number[] = []
+    const ranks: number[] = []
+    for (const [offset, limit] of [
+      [0, 40],
+      [40, 60],
+      [100, 100],
+    ]) {
+      const response = await api.get(
+        `/datasets/app-rankings?sort=${sort}&offset=${offset}&limit=${limit}`,
+        key,
+      )
+      const { data } = rankingsSchema.parse(await response.json())
+      expect(data).toHaveLength(limit ?? 0)
+      ranks.push(...data.map((row) => row.rank))
+      ids.push(...data.map((row) => row.app_id))
+    }
+    expect(ranks).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
+    expect(ids).toEqual(Array.from({ length: 200 }, (_, index) => index))
+  })
 
-  it('lead on up to the last offset there is', async () => {
+  it('link on up to the last offset', async () => {
     const linkOf = async (offset: number) =>
       (await api.get(`/datasets/app-rankings?limit=50&offset=${offset}`, key)).headers.get('Link')
     expect(await linkOf(50)).toMatch(/offset=100>; rel="next"/)
     expect(await linkOf(51)).not.toContain('rel="next"')
   })
 
-  it('say where the list ends, and never lead to an empty page', async () => {
+  it('link to the last page, and never to an empty one', async () => {
     const all = await ask('limit=50')
     expect(all.link).toMatch(/offset=50>; rel="next"/)
     expect(all.link).toMatch(/offset=100>; rel="last"/)
@@ -80,7 +77,7 @@ describe('pages of GET /datasets/app-rankings', () => {
     expect(end.link).toMatch(/offset=10>; rel="last"/)
   })
 
-  it('beyond the end tell how long the list is, and lead back to its last page', async () => {
+  it('beyond the end state the length of the list, and link back to its last page', async () => {
     const beyond = await ask('limit=10&offset=90&category=entertainment')
     expect(beyond.total).toBe('20')
     expect(beyond.link).toMatch(/offset=10>; rel="prev"/)

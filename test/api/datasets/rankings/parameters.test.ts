@@ -27,11 +27,11 @@ function faultsOf(query: string) {
 }
 
 describe('parseParameters', () => {
-  it('takes nothing for nothing', () => {
+  it('accepts an empty query', () => {
     expect(parseParameters('')).toEqual({})
   })
 
-  it('takes every parameter at once', () => {
+  it('accepts every parameter at once', () => {
     const query =
       'category=coding&subcategory=cli-agent&sort=trending&start_date=2026-01-01&end_date=2026-01-31&limit=100&offset=100'
     expect(parseParameters(query)).toEqual({
@@ -88,7 +88,7 @@ describe('parseParameters', () => {
     ['offset=%zz', 'offset', '%zz', 'from 0 to 100'],
     ['category=coding&subcategory=game', 'subcategory', 'game', 'cli-agent'],
     ['start_date=2026-02-01&end_date=2026-01-31', 'start_date', '2026-02-01', '2026-01-31'],
-  ])('refuses %s and says what is allowed', (query, parameter, sent, allowed) => {
+  ])('rejects %s and lists what is allowed', (query, parameter, sent, allowed) => {
     const { message, faults } = faultsOf(query)
     expect(faults).toEqual([
       { parameter, problem: 'invalid', sent, allowed: expect.stringContaining(allowed) },
@@ -118,19 +118,19 @@ describe('parseParameters', () => {
     expect(message).toContain(`sent "${fault.sent}"`)
   })
 
-  it('tells of a fault what was sent and what is allowed, and nothing else', () => {
+  it('reports for a fault what was sent and what is allowed, and nothing else', () => {
     expect(faultsOf('limit=x').message).toBe(
       'Parameter "limit" is not valid: sent "x", allowed: an integer from 1 to 100',
     )
   })
 
-  it('tells every fault at once', () => {
+  it('reports every fault at once', () => {
     const { message, faults } = faultsOf('limit=0&sort=best&page=2&offset=&category=game')
     expect(faults.map((fault) => fault.parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
     for (const fault of faults) expect(message).toContain(fault.parameter)
   })
 
-  it('takes or refuses any text, and never breaks', () => {
+  it('accepts or rejects any text without breaking', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('limit', 'sort', '5', 'popular', '%', '[]'),

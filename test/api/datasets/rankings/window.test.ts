@@ -60,7 +60,7 @@ describe('resolveWindow', () => {
     expect(resolveWindow(asked, dataThrough)).toEqual({ start, end })
   })
 
-  it('refuses a start after the data with a message that names both days', () => {
+  it('rejects a start after the data with a message that names both days', () => {
     expect(() => resolveWindow({ start_date: '2026-12-01' }, '2026-11-19')).toThrow(
       /"start_date" .*sent "2026-12-01", allowed: a date not after the end, 2026-11-19/,
     )

@@ -49,7 +49,7 @@ function linksOf(response: Response): Record<string, string | undefined> {
 }
 
 describe('the series of apps by day', () => {
-  it('has these bytes, with a row for each day and app, whether there was usage or data or not', async () => {
+  it('has these bytes, with a row for each day and app, also without usage or data', async () => {
     const response = await ask('?app_id=2&app_id=1&start_date=2026-11-18&end_date=2026-11-19')
     expect(response.status).toBe(200)
     const zero =
@@ -66,7 +66,7 @@ describe('the series of apps by day', () => {
     )
   })
 
-  it('is CSV where that is asked for', async () => {
+  it('is CSV on request', async () => {
     const response = await ask('?app_id=-3&start_date=2025-01-01&end_date=2025-01-01&format=csv')
     expect(await response.text()).toBe(
       'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
@@ -74,13 +74,13 @@ describe('the series of apps by day', () => {
     )
   })
 
-  it.each(['parquet', 'arrow'])('is %s where that is asked for', async (format) => {
+  it.each(['parquet', 'arrow'])('is %s on request', async (format) => {
     const response = await ask(`?app_id=1&app_id=2&format=${format}`)
     expect(response.status).toBe(200)
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(100)
   })
 
-  it('spans the 30 days that end with the data where no date is given, and clamps both dates', async () => {
+  it('spans by default the 30 days that end with the data, and clamps both dates', async () => {
     expect(await (await ask('?app_id=1')).json()).toMatchObject({
       data: { length: 30 },
       meta: { start_date: '2026-10-21', end_date: LAST_DAY },
@@ -95,7 +95,7 @@ describe('the series of apps by day', () => {
     })
   })
 
-  it('comes in pages of 366 days, which links lead through to the last', async () => {
+  it('has pages of 366 days, with links to the last', async () => {
     const days: string[] = []
     let response = await ask('?app_id=1&start_date=2025-01-01')
     expect(response.headers.get('X-Total-Count')).toBe('688')
@@ -118,7 +118,7 @@ describe('the series of apps by day', () => {
     ])
   })
 
-  it('is the same whatever the order of the apps, and 304 to its tag', async () => {
+  it('is the same for any order of the apps, and 304 for its tag', async () => {
     const tags = await Promise.all(
       ['?app_id=1&app_id=2', '?app_id=2&app_id=1&app_id=1'].map(async (query) =>
         (await ask(query)).headers.get('ETag'),
@@ -151,7 +151,7 @@ describe('the series of apps by day', () => {
     expect(error.message).toContain(message)
   })
 
-  it('needs a key, and counts to the limits of the rankings', async () => {
+  it('needs a key, and counts against the limits of the rankings', async () => {
     expect((await api.get('/datasets/app-rankings/daily?app_id=1')).status).toBe(401)
     expect((await ask('?app_id=1')).headers.get('RateLimit')).toContain('"per-minute";r=29')
   })

@@ -29,7 +29,7 @@ const RESOURCES = [
 ]
 const ORIGIN = 'https://data.example/'
 const PUBLISHER = { '@type': 'Organization', name: 'Test', url: ORIGIN }
-/** What both vocabularies call alike. */
+/** Fields that both vocabularies share. */
 const SHARED = {
   name: 'Rankings',
   description: 'Which apps use models.',
@@ -68,7 +68,7 @@ const CROISSANT = {
 }
 const SUM = 'a'.repeat(64)
 
-/** Writes into `folder` the files that describe a snapshot. */
+/** Writes the describing files of a snapshot into `folder`. */
 function describeSnapshot(folder: string, id: string): void {
   mkdirSync(folder, { recursive: true })
   const snapshot = { id, schema: 'v1', ...FACTS }
@@ -77,7 +77,7 @@ function describeSnapshot(folder: string, id: string): void {
   writeFileSync(join(folder, 'SHA256SUMS'), '')
 }
 
-/** A data folder in which each of these snapshots has the files that describe it. */
+/** A data folder in which each of these snapshots has its describing files. */
 function describeSnapshots(): string {
   const dataDir = folders.make()
   for (const id of IDS) describeSnapshot(join(dataDir, SNAPSHOTS_FOLDER, id), id)
@@ -85,7 +85,7 @@ function describeSnapshots(): string {
 }
 
 describe('catalogueOf', () => {
-  it('looks for the snapshots once for a list of them, however many there are', () => {
+  it('reads the folder once for a list of any number of snapshots', () => {
     const { log } = memoryLog()
     const retained = retainSnapshots(describeSnapshots(), log)
     let looks = 0
@@ -98,7 +98,7 @@ describe('catalogueOf', () => {
     expect(looks).toBe(1)
   })
 
-  it('lists a snapshot again once it can be read again, and tells the fault once', () => {
+  it('lists a snapshot again once it is readable, and logs the fault once', () => {
     const { log, messages } = memoryLog()
     const dataDir = describeSnapshots()
     const catalogue = catalogueOf(retainSnapshots(dataDir, log))
@@ -107,7 +107,7 @@ describe('catalogueOf', () => {
     for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
     expect(catalogue.find(IDS[1])).toBeUndefined()
     expect(messages()).toHaveLength(1)
-    // Another fault is told too.
+    // Another fault is logged too.
     writeFileSync(file, '{}')
     for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
     expect(messages()).toHaveLength(2)
@@ -115,7 +115,7 @@ describe('catalogueOf', () => {
     expect(catalogue.list()).toHaveLength(3)
   })
 
-  it('tells of a snapshot what the files beside it say', () => {
+  it('describes a snapshot by its files', () => {
     const dataDir = describeSnapshots()
     const [id] = IDS
     const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
@@ -152,7 +152,7 @@ describe('catalogueOf', () => {
     ])
   })
 
-  it('describes a snapshot to search engines in the words of schema.org alone', () => {
+  it('describes a snapshot to search engines only in schema.org terms', () => {
     const { log } = memoryLog()
     const catalogue = catalogueOf(retainSnapshots(describeSnapshots(), log))
     expect(catalogue.metadata(IDS[0])).toEqual({
@@ -167,7 +167,7 @@ describe('catalogueOf', () => {
     })
   })
 
-  it('finds retained snapshots alone: no longer one that was retracted, nor another folder', () => {
+  it('finds only retained snapshots: neither a retracted one nor another folder', () => {
     const { log } = memoryLog()
     const dataDir = describeSnapshots()
     describeSnapshot(join(dataDir, 'other'), IDS[0])
@@ -182,7 +182,7 @@ describe('catalogueOf', () => {
 })
 
 describe('the ids of retained snapshots', () => {
-  it('leave out the retracted ones by the names of the retractions, without reading these', () => {
+  it('leave out the retracted ones by the names of the retractions, without reading them', () => {
     const { log } = memoryLog()
     const dataDir = describeSnapshots()
     const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)

@@ -24,9 +24,9 @@ function open(limits: Partial<typeof CONNECTION_LIMITS> = {}): Connections {
   return connections
 }
 
-/** A query that takes a while: more than any limit of these tests. */
+/** A slow query: longer than any limit of these tests. */
 const HEAVY = 'SELECT count(*) AS n FROM range($rows) AS a (i) WHERE hash(i) % 7 = 3'
-/** Long for a small query, even where the machine is busy. */
+/** Long for a small query, even on a busy machine. */
 const QUERY_MS = 1000
 const FOREVER = { rows: 1e13 }
 const AWHILE = { rows: 3e7 }
@@ -38,7 +38,7 @@ const TOO_LONG = {
 }
 
 describe('openConnections', () => {
-  it('binds values by name, nulls too, whatever was bound before', async () => {
+  it('binds values by name, nulls too, independently of earlier queries', async () => {
     const { query } = open()
     const sql = "SELECT coalesce($a, 'none') AS a, $b AS b"
     expect(await query(sql, { a: '2', b: 'x' })).toEqual([{ a: '2', b: 'x' }])
@@ -52,13 +52,13 @@ describe('openConnections', () => {
     expect(await until(() => query('SELECT 1 AS one', {}).catch(() => false))).toEqual([{ one: 1 }])
   })
 
-  it('counts the waiting as time that a query takes', async () => {
+  it('counts waiting as time of a query', async () => {
     const { query } = open({ connections: 1, queryMs: 100 })
     const asked = [FOREVER, { rows: 1 }].map((rows) => query(HEAVY, rows).catch((fault: unknown) => fault))
     for (const fault of await Promise.all(asked)) expect(fault).toMatchObject(TOO_LONG)
   })
 
-  it('ends also the queries that get a connection just when their time is over', async () => {
+  it('also ends queries that get a connection just when their time is over', async () => {
     const { query } = open({ connections: 1, queryMs: 40 })
     const asked: Promise<unknown>[] = []
     for (let round = 0; round < 60; round++) {
@@ -84,19 +84,19 @@ describe('openConnections', () => {
     await connections.close()
   })
 
-  it('ends what still runs and what waits when they are closed, and takes nothing more', async () => {
+  it('ends running and waiting queries when they are closed, and accepts no more', async () => {
     const connections = openConnections(instance, { ...CONNECTION_LIMITS, connections: 1 })
     const asked = Array.from({ length: 3 }, () =>
       connections.query(HEAVY, FOREVER).then(() => 'answered', String),
     )
     await sleep(100)
     await connections.close()
-    // Not by the time that a query may take, which would end them too.
+    // The query limit would end them too.
     for (const outcome of await Promise.all(asked)) expect(outcome).toContain('closed')
     await expect(connections.query('SELECT 1', {})).rejects.toThrow('closed')
   })
 
-  it('lets so many wait and no more', async () => {
+  it('limits the number of waiting queries', async () => {
     const { query } = open({ connections: 1, waiting: 2 })
     const first = query(HEAVY, AWHILE).then(() => 'ended')
     const waiting = [query('SELECT 1 AS one', {}), query('SELECT 2 AS two', {})]
@@ -108,13 +108,13 @@ describe('openConnections', () => {
     expect(await Promise.all(waiting)).toEqual([[{ one: 1 }], [{ two: 2 }]])
   })
 
-  it('tells what is wrong with a statement, and goes on', async () => {
+  it('reports the error of a statement, and goes on', async () => {
     const { query } = open({ connections: 1 })
     await expect(query('SELECT nothing FROM nowhere', {})).rejects.toThrow('nowhere')
     expect(await query('SELECT 1 AS one', {})).toEqual([{ one: 1 }])
   })
 
-  it('prepares a statement once on a connection, and leaves neither a clock nor itself behind', async () => {
+  it('prepares a statement once per connection, and leaves neither a timer nor a statement behind', async () => {
     const connection = await instance.connect()
     const prepare = vi.spyOn(connection, 'prepare')
     const limits = { ...CONNECTION_LIMITS, connections: 1 }
@@ -130,7 +130,7 @@ describe('openConnections', () => {
     abort.mockRestore()
   })
 
-  it('leaves the event loop to others while DuckDB works', async () => {
+  it('does not block the event loop while DuckDB works', async () => {
     const { query } = open()
     const delay = monitorEventLoopDelay({ resolution: 1 })
     delay.enable()

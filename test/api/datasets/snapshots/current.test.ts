@@ -23,7 +23,7 @@ function content(hour: number, tokens: number): SnapshotContent {
 const idOf = (hour: number) => `20261120T0${hour}0000Z`
 const fileOf = (dataDir: string, hour: number) => join(dataDir, SNAPSHOTS_FOLDER, idOf(hour), SNAPSHOT_FILE)
 
-/** Leaves the record of what was published. */
+/** Writes the record of what was published. */
 function describePublished(dataDir: string, hour: number): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER)
   mkdirSync(folder, { recursive: true })
@@ -43,7 +43,7 @@ function describePublished(dataDir: string, hour: number): void {
   writeFileSync(join(folder, `${idOf(hour)}.json`), JSON.stringify(record))
 }
 
-/** Leaves word of a verification that found the DuckDB file changed. */
+/** Writes a verification that found the DuckDB file changed. */
 function leaveBroken(dataDir: string, hour: number): void {
   const broken = [{ snapshot: idOf(hour), file: SNAPSHOT_FILE, fault: 'has other bytes than were published' }]
   writeFileSync(join(dataDir, 'verification.json'), JSON.stringify({ verified_at: null, broken }))
@@ -74,7 +74,7 @@ describe('followSnapshots', () => {
     ['cannot be opened', (dataDir: string) => writeFileSync(fileOf(dataDir, 4), 'not a database')],
     ['is not what was published', (dataDir: string) => breakPublished(dataDir, 4)],
   ])(
-    'serves the newest retained one that can be opened while the newest %s, until it is mended',
+    'serves the newest usable retained one while the newest %s, until it is repaired',
     async (_how, damage) => {
       const dataDir = folders.make()
       const { log, messages } = memoryLog()
@@ -97,7 +97,7 @@ describe('followSnapshots', () => {
     },
   )
 
-  it('stops serving a snapshot that a verification finds broken', async () => {
+  it('stops serving a snapshot that a verification finds damaged', async () => {
     const dataDir = folders.make()
     for (const hour of [2, 3]) await publishSnapshot(dataDir, content(hour, hour))
     describePublished(dataDir, 3)
@@ -108,7 +108,7 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
-  it('keeps the memory of a snapshot bounded, and spills nothing into its folder', async () => {
+  it('limits the memory of a snapshot, and spills nothing into its folder', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     await publishSnapshot(dataDir, content(2, 10))
@@ -120,7 +120,7 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
-  it('goes on serving the old snapshot when the new one cannot be opened, and says so once', async () => {
+  it('goes on serving the old snapshot if the new one cannot be opened, and logs that once', async () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
     await publishSnapshot(dataDir, content(2, 10))
@@ -141,7 +141,7 @@ describe('followSnapshots', () => {
   })
 })
 
-it('a request that is sent again after a swap gets the new answer, and no 304', async () => {
+it('a request that is repeated after a swap gets the new reply, and no 304', async () => {
   const dataDir = folders.make()
   await publishSnapshot(dataDir, content(2, 10))
   await using api = await startApi(dataDir)

@@ -1,4 +1,4 @@
-/** Snapshots over HTTP, made by the pipeline: the list, the files, ranges, and rankings as of an earlier one. */
+/** Snapshots of the pipeline over HTTP: the list, the files, ranges, and rankings as of an earlier one. */
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -84,7 +84,7 @@ describe('a month of app_daily', () => {
   const MONTH = 'app_daily/month=2025-10.parquet'
   const get = (path: string, init?: RequestInit) => api.get(`${LIST}/${path}`, undefined, init)
 
-  it('has the same tag in every snapshot while its rows do not change, and is fetched once', async () => {
+  it('has the same tag in every snapshot while its rows do not change, so it is fetched once', async () => {
     const [old, now] = await Promise.all([get(`${FIRST}/${MONTH}`), get(`latest/${MONTH}`)])
     expect(now.url).toBe(`${api.base}${LIST}/${SECOND}/${MONTH}`)
     const tag = String(old.headers.get('ETag'))
@@ -97,7 +97,7 @@ describe('a month of app_daily', () => {
     expect([part.status, await part.text()]).toEqual([206, 'PAR1'])
   })
 
-  it('has a name as a file that tells its table', async () => {
+  it('has a file name with its table', async () => {
     const names = ['app_daily/month=2025-10.csv.gz', 'model_daily/month=2025-10.parquet']
     const replies = await Promise.all(names.map((name) => get(`${SECOND}/${name}`)))
     expect(
@@ -125,7 +125,7 @@ describe('a month of app_daily', () => {
 })
 
 describe('the list', () => {
-  it('tells the retained snapshots, newest first, without a key', async () => {
+  it('lists the retained snapshots, newest first, without a key', async () => {
     const { data, total_count } = await list()
     expect(total_count).toBe(2)
     expect(data.map(({ id, current }) => [id, current])).toEqual([
@@ -140,7 +140,7 @@ describe('the list', () => {
     })
   })
 
-  it('names every file with the checksum and size that it has', async () => {
+  it('lists every file with its checksum and size', async () => {
     const [newest] = (await list()).data
     expect(newest?.files.map(({ name }) => name)).toContain('SHA256SUMS')
     for (const { url, sha256, bytes, media_type } of newest?.files ?? []) {
@@ -160,7 +160,7 @@ describe('the list', () => {
     expect(again.status).toBe(304)
   })
 
-  it('comes compressed to who takes that, each coding with a tag of its own', async () => {
+  it('is compressed for clients that accept it, each coding with its own tag', async () => {
     const replies = await Promise.all(
       ['identity', 'gzip', 'br'].map((coding) =>
         api.get(LIST, undefined, { headers: { 'Accept-Encoding': coding } }),
@@ -173,12 +173,12 @@ describe('the list', () => {
     expect(compressed).toEqual([plain, plain])
   })
 
-  it('shows one snapshot by its id, and leads from latest to the newest', async () => {
+  it('shows one snapshot by its id, and redirects from latest to the newest', async () => {
     const one = z.strictObject({ data: entrySchema }).parse(await (await api.get(`${LIST}/${FIRST}`)).json())
     expect(one.data).toMatchObject({ id: FIRST, current: false })
     const latest = await api.get(`${LIST}/latest/apps.csv`)
     expect(latest.url).toBe(`${api.base}${LIST}/${SECOND}/apps.csv`)
-    // Whatever stands in the place of a name stays there.
+    // An encoded name stays encoded.
     const strange = await api.get(`${LIST}/latest/..%2F%3Fx`, undefined, { redirect: 'manual' })
     expect(strange.headers.get('Location')).toBe(`${SNAPSHOTS_PATH}/${SECOND}/..%2F%3Fx`)
     expect(await strange.text()).toBe('')
@@ -190,7 +190,7 @@ describe('a file', () => {
   const path = `${LIST}/${SECOND}/app-rankings.duckdb`
   const onDisk = () => readFileSync(join(dataDir, 'snapshots', SECOND, 'app-rankings.duckdb'))
 
-  it('never changes: strong tag, kept for good, digest, no key needed', async () => {
+  it('never changes: strong tag, immutable, digest, no key needed', async () => {
     const response = await api.get(path)
     const sum = createHash('sha256').update(onDisk())
     const hex = sum.copy().digest('hex')
@@ -206,7 +206,7 @@ describe('a file', () => {
     expect(unchanged.status).toBe(304)
   })
 
-  it('can be read piece by piece, as DuckDB reads a remote file: HEAD, then ranges', async () => {
+  it('is readable in pieces, as DuckDB reads a remote file: HEAD, then ranges', async () => {
     const head = await api.get(path, undefined, { method: 'HEAD' })
     const size = Number(head.headers.get('Content-Length'))
     expect(size).toBe(onDisk().length)
@@ -225,7 +225,7 @@ describe('a file', () => {
     expect(Buffer.concat(pieces).equals(onDisk())).toBe(true)
   })
 
-  it('gives its end, and says how long it is when a range lies outside', async () => {
+  it('returns its end, and its length for a range outside', async () => {
     const tail = await api.get(path, undefined, { headers: { Range: 'bytes=-8' } })
     expect(Buffer.from(await tail.arrayBuffer()).equals(onDisk().subarray(-8))).toBe(true)
     const outside = await api.get(path, undefined, { headers: { Range: 'bytes=999999999-' } })
@@ -234,14 +234,14 @@ describe('a file', () => {
     expect(envelopeSchema.parse(await outside.json()).error.code).toBe(416)
   })
 
-  it('comes whole where its end is asked for and it is shorter', async () => {
+  it('is sent whole for a suffix range longer than it', async () => {
     const tail = await api.get(path, undefined, { headers: { Range: 'bytes=-999999999' } })
     expect(tail.status).toBe(206)
     expect(tail.headers.get('Content-Range')).toBe(`bytes 0-${onDisk().length - 1}/${onDisk().length}`)
     expect(Buffer.from(await tail.arrayBuffer()).equals(onDisk())).toBe(true)
   })
 
-  it('comes whole where a range is asked of what a weak tag names', async () => {
+  it('is sent whole for a range with a weak tag', async () => {
     const tag = (await api.get(path, undefined, { method: 'HEAD' })).headers.get('ETag')
     const whole = await api.get(path, undefined, { headers: { Range: 'bytes=0-9', 'If-Range': `W/${tag}` } })
     expect(whole.status).toBe(200)
@@ -249,7 +249,7 @@ describe('a file', () => {
   })
 
   it.each<Readonly<Record<string, string>>>([{ Range: 'bytes=999999999-' }, { 'If-Match': '"another"' }])(
-    'an error about %j may not be kept for the file',
+    'an error about %j is not cacheable as the file',
     async (headers) => {
       const refused = await api.get(path, undefined, { headers })
       expect(refused.headers.get('Cache-Control')).toBe('no-store')
@@ -258,7 +258,7 @@ describe('a file', () => {
     },
   )
 
-  it('is a fault of ours when it is gone from the disk, and the reply tells no path', async () => {
+  it('is a 500 if it is missing on disk, and the reply shows no path', async () => {
     const file = join(dataDir, 'snapshots', SECOND, 'coverage.csv')
     const bytes = readFileSync(file)
     rmSync(file)
@@ -304,7 +304,7 @@ describe('as_of', () => {
     },
   )
 
-  it('may be kept longer than the newest', async () => {
+  it('may be cached longer than the newest', async () => {
     const pinned = await rankings('?as_of=2026-01-08T02:00:00Z')
     expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
     expect((await rankings('')).headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
@@ -317,14 +317,14 @@ describe('as_of', () => {
     ],
     ['2026-01-07T02:00:00.5Z', 'sent "2026-01-07T02:00:00.5Z", allowed: the as_of of a retained snapshot'],
     ['yesterday', 'allowed: the time of a snapshot, such as 2026-11-20T02:00:00Z'],
-  ])('%s is refused with 400', async (time, message) => {
+  ])('%s is rejected with 400', async (time, message) => {
     const response = await rankings(`?as_of=${time}`)
     expect(response.status).toBe(400)
     expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
   })
 })
 
-/** The targets of a Link field by their relation; of several with the same, the last. */
+/** The targets of a Link field by relation; the last one of equal relations. */
 function linksOf(response: Response): Record<string, string> {
   const field = response.headers.get('Link') ?? ''
   return Object.fromEntries(
@@ -336,7 +336,7 @@ function linksOf(response: Response): Record<string, string> {
 }
 
 describe('links', () => {
-  it('lead from page to page inside one snapshot, also when a newer one becomes current meanwhile', async () => {
+  it('lead from page to page inside one snapshot, even if a newer one becomes current meanwhile', async () => {
     const first = await rankings('?limit=1')
     const { next = '' } = linksOf(first)
     expect(next).toContain('as_of=2026-01-08T02%3A00%3A00Z')
@@ -355,7 +355,7 @@ describe('links', () => {
     expect(linksOf(second)).toMatchObject({ prev: expect.stringContaining('offset=0') })
   })
 
-  it('lead back to the ranks before, and to no rank twice', async () => {
+  it('lead back to the previous ranks, and to no rank twice', async () => {
     const page = await rankings('?limit=2&offset=1')
     const { prev = '' } = linksOf(page)
     expect(prev).toContain('limit=1&offset=0')
@@ -368,7 +368,7 @@ describe('links', () => {
     expect(linksOf(await rankings('?limit=1&offset=100'))).not.toHaveProperty('next')
   })
 
-  it('name licence, metadata, citation, newest version and status, and each of ours exists', async () => {
+  it('name licence, metadata, citation, newest version and status, and each local one exists', async () => {
     const response = await rankings('?category=coding')
     const links = linksOf(response)
     expect(links['license']).toBe('https://creativecommons.org/licenses/by/4.0/')
@@ -378,7 +378,7 @@ describe('links', () => {
     expect(links['latest-version']).not.toContain('as_of')
   })
 
-  it('the address in Content-Location gives the same bytes', async () => {
+  it('the address in Content-Location returns the same bytes', async () => {
     const response = await rankings('?limit=2&sort=trending&format=csv')
     const pinned = response.headers.get('Content-Location') ?? ''
     const again = await rankings(pinned.slice(pinned.indexOf('?')))
@@ -388,13 +388,13 @@ describe('links', () => {
 })
 
 describe('pages of other origins', () => {
-  it('may ask with a key, and see the headers that matter', async () => {
+  it('may send a key, and read the relevant headers', async () => {
     const preflight = await api.get(RANKINGS, undefined, {
       method: 'OPTIONS',
       headers: { Origin: 'https://page.example', 'Access-Control-Request-Headers': 'authorization' },
     })
     expect(preflight.status).toBe(204)
-    // The star lets through what clients add of their own, but never stands for Authorization.
+    // The star allows the clients' own headers, but never Authorization.
     const allowed = preflight.headers.get('Access-Control-Allow-Headers')?.split(', ')
     expect(allowed).toEqual(expect.arrayContaining(['Authorization', '*']))
     const refused = await api.get(RANKINGS)
@@ -407,13 +407,13 @@ describe('pages of other origins', () => {
   })
 })
 
-it('a snapshot whose files are gone is gone from the list, and its time is 410', async () => {
+it('a snapshot without files is not listed, and its time is 410', async () => {
   rmSync(join(dataDir, 'snapshots', FIRST), { recursive: true })
   expect((await list()).data.map(({ id }) => id)).not.toContain(FIRST)
   expect((await rankings('?as_of=2026-01-07T02:00:00Z')).status).toBe(410)
 })
 
-it('a snapshot that was retracted is 410 with the reason, wherever it is asked for', async () => {
+it('a retracted snapshot is 410 with the reason at every address', async () => {
   const ended = await runCommand(dataDir, 'retract', SECOND, '--reason', 'Counted twice')
   expect(ended.code).toBe(0)
   const asked = [

@@ -1,4 +1,4 @@
-/** What becomes of a citation: snapshots that are retained, pruned and retracted, over HTTP. */
+/** A citation over HTTP after snapshots were retained, pruned and retracted. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { prune } from '../../../../pipeline/commands/prune.ts'
@@ -20,7 +20,7 @@ const folders = new TemporaryFolders()
 const dataDir = folders.make()
 let api: Api
 let key = ''
-/** What a client was given before the retraction. */
+/** What a client received before the retraction. */
 let withdrawn: Headers
 let feedBefore = ''
 
@@ -92,16 +92,16 @@ describe('after the retraction of the newest, before there is another', () => {
     [{ Range: 'bytes=0-3', 'If-Range': 'Sat, 31 Jan 2026 02:00:00 GMT' }, 206],
     [{ 'If-Unmodified-Since': 'Tue, 03 Feb 2026 02:00:00 GMT' }, 412],
     [{ 'If-Unmodified-Since': 'Sat, 31 Jan 2026 02:00:00 GMT' }, 200],
-  ])('the newest file, asked for with %j, is answered with %d', async (headers, expected) => {
+  ])('a request for the newest file with %j is answered with %d', async (headers, expected) => {
     expect((await api.get(`${LIST}/latest/apps.csv`, undefined, { headers })).status).toBe(expected)
   })
 
-  it('the date of the newest file grows, so that mirrors which go by it fetch the file', async () => {
+  it('the date of the newest file grows, so that mirrors download the file', async () => {
     const date = (await api.get(`${LIST}/latest/apps.csv`)).headers.get('Last-Modified') ?? ''
     expect(date).toBe('Wed, 04 Feb 2026 12:00:00 GMT')
     const headers = { 'If-Modified-Since': date }
     expect((await api.get(`${LIST}/latest/apps.csv`, undefined, { headers })).status).toBe(304)
-    // The others keep theirs.
+    // The others keep their dates.
     const older = await api.get(`${LIST}/${PRUNED}/apps.csv`)
     expect(older.headers.get('Last-Modified')).toBe('Wed, 07 Jan 2026 02:00:00 GMT')
   })
@@ -115,7 +115,7 @@ describe('after the retraction of the newest, before there is another', () => {
     expect(after).toContain(`${LIST}/${WITHDRAWN}#retraction`)
   })
 
-  it('the page and /status say that it is withdrawn, and why', async () => {
+  it('the page and /status show that it is withdrawn, and why', async () => {
     const page = await (await fetch(`${api.origin}/`)).text()
     expect(page).toContain('2026-02-03T02:00:00Z was withdrawn: Counted twice &lt;b&gt;')
     expect((await status()).retracted).toMatchObject([{ id: WITHDRAWN, reason: REASON }])
@@ -143,7 +143,7 @@ describe('the permanent record', () => {
     return listSchema.parse(await (await api.get(`${LIST}${search}`)).json()).data
   }
 
-  it('lists every snapshot ever published, with its checksums and what became of it', async () => {
+  it('lists every snapshot ever published, with its checksums and state', async () => {
     expect((await list('')).map(({ id }) => id)).toEqual([NEWEST, KEPT])
     const all = await list('?state=all')
     expect(all.map(({ id, state }) => [id, state])).toEqual([
@@ -172,7 +172,7 @@ describe('the permanent record', () => {
     ['2026-02-03', [WITHDRAWN]],
     ['2026-02-04', [KEPT]],
     ['2027-01-01', [NEWEST]],
-  ])('tells which was in force on %s', async (date, ids) => {
+  ])('shows which was in force on %s', async (date, ids) => {
     expect((await list(`?date=${date}`)).map(({ id }) => id)).toEqual(ids)
   })
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => folders.removeAll())
 
-/** What nobody caught while `work` ran: any of it ends a process. */
+/** Uncaught rejections while `work` ran: each would end a process. */
 async function uncaughtDuring(work: () => Promise<unknown>): Promise<unknown[]> {
   const uncaught: unknown[] = []
   const listener = (reason: unknown) => void uncaught.push(reason)
@@ -40,7 +40,7 @@ async function uncaughtDuring(work: () => Promise<unknown>): Promise<unknown[]> 
 }
 
 describe('retainSnapshots', () => {
-  it('gives more snapshots at once than stay open, and passes on what fails in each use', async () => {
+  it('opens more snapshots at once than stay open, and passes on the errors of each use', async () => {
     const { log } = memoryLog()
     const retained = retainSnapshots(dataDir, log)
     const ids = retained.ids()
@@ -62,7 +62,7 @@ describe('retainSnapshots', () => {
     await retained.close()
   })
 
-  it('keeps those open that were used last, and none once it is closed', async () => {
+  it('keeps the most recently used ones open, and none once it is closed', async () => {
     const { log, messages } = memoryLog()
     const retained = retainSnapshots(dataDir, log)
     const ids = retained.ids()
@@ -78,7 +78,7 @@ describe('retainSnapshots', () => {
     expect(new Set(closed())).toEqual(new Set(ids.slice(0, 5)))
   })
 
-  it('tries again to open one that could not be opened', async () => {
+  it('retries to open one that could not be opened', async () => {
     const retained = retainSnapshots(dataDir, memoryLog().log)
     const [id = ''] = retained.ids()
     const [folder, aside] = [retained.folder(id), join(dataDir, 'aside')]
@@ -90,14 +90,14 @@ describe('retainSnapshots', () => {
     await retained.close()
   })
 
-  it('is closed also where one is just being opened and cannot be', async () => {
+  it('closes even while one fails to open', async () => {
     const retained = retainSnapshots(dataDir, memoryLog().log)
     const refused = expect(retained.use('20260101T020000Z', async () => undefined)).rejects.toThrow()
     await retained.close()
     await refused
   })
 
-  it('looks for the retraction of an identifier alone, wherever another text would lead', () => {
+  it('looks up retractions only by identifiers, not by other paths', () => {
     const retained = retainSnapshots(dataDir, memoryLog().log)
     writeFileSync(join(dataDir, 'other.json'), '{}')
     mkdirSync(join(dataDir, 'snapshots', RETRACTIONS_FOLDER), { recursive: true })
@@ -106,7 +106,7 @@ describe('retainSnapshots', () => {
 })
 
 describe('a shared snapshot', () => {
-  it('that ends while a query of a failed use still runs closes the snapshot after it', async () => {
+  it('that ends during a query of a failed use closes the snapshot after the query', async () => {
     const { log, messages } = memoryLog()
     const snapshot = await openSnapshot(join(dataDir, 'snapshots', '20261114T020000Z'))
     const held = shareSnapshot(snapshot, log)
@@ -124,7 +124,7 @@ describe('a shared snapshot', () => {
 })
 
 describe('as_of', () => {
-  it('is 410 for a retracted snapshot, also while the pointer still leads to it', async () => {
+  it('is 410 for a retracted snapshot, even while the pointer leads to it', async () => {
     const content = { dataThrough: '2026-11-13', apps: [], daily: [] }
     const asOf = '2026-11-14T02:00:00Z'
     const published = folders.make()
@@ -138,7 +138,7 @@ describe('as_of', () => {
     expect(response.status).toBe(410)
   })
 
-  it('answers many at once, from more snapshots than stay open, some of them refused', async () => {
+  it('answers many at once, from more snapshots than stay open, and rejects some', async () => {
     await using api = await startApi(dataDir)
     const key = await api.makeKey()
     const uncaught = await uncaughtDuring(async () => {

@@ -15,13 +15,13 @@ afterAll(() => folders.removeAll())
 
 const HOUR_MS = 3_600_000
 
-/** A server with these limits, which finds nothing unless `app` does. */
+/** A server with these limits; every path is unknown unless `app` handles it. */
 async function start(limits: Partial<HttpLimits>, app: Express = express()) {
   const { log } = memoryLog()
   return await listen(app, { host: '127.0.0.1', port: 0, log, limits: { ...HTTP_LIMITS, ...limits } })
 }
 
-/** A client that sends this text and reads what comes, but never hangs up by itself. */
+/** A client that sends this text and reads the reply, but never hangs up. */
 function stubbornClient(origin: string, text: string) {
   const { hostname, port } = new URL(origin)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
@@ -46,7 +46,7 @@ describe('a server that stops', () => {
     socket.destroy()
   })
 
-  it('closes a connection once a reply on it has ended that had begun before', async () => {
+  it('closes a connection once its pending reply has ended', async () => {
     const begun = Promise.withResolvers<ServerResponse>()
     const app = express().get('/slow', (_request, reply) => {
       reply.write('begun')
@@ -63,7 +63,7 @@ describe('a server that stops', () => {
     await closed
   })
 
-  it('cuts off what does not end, and says so before', async () => {
+  it('cuts connections that do not end, after an error message', async () => {
     const asked = Promise.withResolvers<void>()
     let reply: ServerResponse | undefined
     const app = express().get('/never', (_request, response) => {
@@ -85,7 +85,7 @@ describe('a server that stops', () => {
     socket.destroy()
   })
 
-  it('outlives a client that resets the tunnel it was refused', async () => {
+  it('survives a client that resets its rejected tunnel', async () => {
     const server = await start({})
     for (let count = 0; count < 20; count++) {
       const socket = stubbornClient(server.origin, 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -97,7 +97,7 @@ describe('a server that stops', () => {
   })
 })
 
-it('takes no more of request line and headers than it is told', async () => {
+it('limits request line and headers to the setting', async () => {
   const server = await start({ headerBytes: 1000 })
   const socket = stubbornClient(server.origin, `GET /${'x'.repeat(1000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
   const [answer] = await once(socket, 'data')
@@ -116,7 +116,7 @@ it.each([
   expect(originOf(host, { address: host, family: 'IPv4', port: 3000 })).toBe(origin)
 })
 
-it('says nothing in the log of a client that left in the middle of a request', async () => {
+it('logs nothing about a client that left in the middle of a request', async () => {
   const { log, messages } = memoryLog()
   const server = await listen(express(), { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
   for (let count = 0; count < 20; count++) {
@@ -129,8 +129,8 @@ it('says nothing in the log of a client that left in the middle of a request', a
   expect(messages()).toEqual([])
 })
 
-describe('what is no HTTP', () => {
-  /** All that comes until the server hangs up; `more` is sent once something has come. */
+describe('invalid HTTP', () => {
+  /** Everything up to the close by the server; `more` is sent after the first bytes. */
   async function allOf(origin: string, text: string, more?: string): Promise<string> {
     const socket = stubbornClient(origin, text)
     socket.on('end', () => socket.end())
@@ -141,7 +141,7 @@ describe('what is no HTTP', () => {
     return all
   }
 
-  it('is refused after the reply to the request before it', async () => {
+  it('is rejected after the reply to the previous request', async () => {
     const app = express().get('/slow', (_request, reply) => {
       setTimeout(() => reply.send('slow'), 50)
     })
@@ -151,7 +151,7 @@ describe('what is no HTTP', () => {
     await server.close()
   })
 
-  it('in a body whose reply has begun is followed by no second reply', async () => {
+  it('in a body after the start of its reply gets no second reply', async () => {
     const app = express().post('/early', (_request, reply) => void reply.write('early'))
     const server = await start({}, app)
     const head = 'POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -161,8 +161,8 @@ describe('what is no HTTP', () => {
   })
 })
 
-describe('a connection on which nothing is under way is closed', () => {
-  it('once a reply has been followed by no request for long enough', async () => {
+describe('an idle connection is closed', () => {
+  it('if no request follows a reply for long enough', async () => {
     const app = express().get('/', (_request, reply) => void reply.send('here'))
     const server = await start({ idleMs: 100, stallMs: HOUR_MS }, app)
     const socket = stubbornClient(server.origin, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').resume()
@@ -171,7 +171,7 @@ describe('a connection on which nothing is under way is closed', () => {
     await server.close()
   })
 
-  it('where no request ever came', async () => {
+  it('if no request ever came', async () => {
     const server = await start({ stallMs: 100, headersMs: HOUR_MS, requestMs: HOUR_MS })
     const socket = stubbornClient(server.origin, '').resume()
     await once(socket, 'end')
@@ -180,12 +180,12 @@ describe('a connection on which nothing is under way is closed', () => {
   })
 })
 
-describe('a reply that its client does not take', () => {
+describe('a reply that its client does not read', () => {
   const STALL_MS = 300
-  /** More than the system keeps for a connection. */
+  /** More than the operating system buffers for a connection. */
   const LARGE = Buffer.alloc(30_000_000)
 
-  /** An application that gives LARGE in several ways, and the reply that it gave first. */
+  /** An application that sends LARGE in several ways, and its first reply. */
   function largeReplies() {
     const file = join(folders.make(), 'large')
     writeFileSync(file, LARGE)
@@ -205,7 +205,7 @@ describe('a reply that its client does not take', () => {
     return { app, given: given.promise }
   }
 
-  /** A client that asks for this path and reads nothing. */
+  /** A client that requests this path and reads nothing. */
   function ask(origin: string, path: string) {
     return stubbornClient(origin, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).pause()
   }
@@ -219,7 +219,7 @@ describe('a reply that its client does not take', () => {
     await server.close()
   })
 
-  it('is waited for where nothing of it is there to be taken', async () => {
+  it('is waited for if nothing of it was sent yet', async () => {
     const app = express().get('/slow', (_request, reply) => {
       reply.set('Content-Length', '4').once('timeout', () => setImmediate(() => reply.end('late')))
     })
@@ -228,9 +228,9 @@ describe('a reply that its client does not take', () => {
     await server.close()
   })
 
-  it('goes on as long as some of it is taken', async () => {
+  it('goes on as long as the client reads some of it', async () => {
     const { app } = largeReplies()
-    // Long, since client and server share a process: while it gets no processor, nothing is taken.
+    // Long, since client and server share a process: without CPU time nothing is read.
     const stallMs = 1000
     const server = await start({ stallMs, stopMs: 0 }, app)
     const client = ask(server.origin, '/file')
@@ -250,7 +250,7 @@ describe('a reply that its client does not take', () => {
     await server.close()
   })
 
-  it('is left alone where it is a stream, which has limits of its own', async () => {
+  it('is left alone if it is a stream, which has its own limits', async () => {
     const { app, given } = largeReplies()
     const server = await start({ stallMs: STALL_MS, stopMs: 0 }, app)
     const client = ask(server.origin, '/stream')

@@ -1,8 +1,8 @@
 /**
- * A browser reads what is published where it lies: DuckDB attaches the file over HTTP and queries both macros, and DuckDB and
- * hyparquet read a month of Parquet. Later releases of DuckDB load their extension for Parquet from a host of their own, so
- * the last one that has it inside reads the month. The packages are not among those of the project; API_CLIENTS names a
- * folder that has them, as .ci/run installs them.
+ * A browser reads published files over HTTP: DuckDB attaches the database and queries both macros, and DuckDB and
+ * hyparquet read a month of Parquet. Later DuckDB releases load their Parquet extension from another host, so the last
+ * one that includes it reads the month. The packages are not dependencies of the project; API_CLIENTS names a folder
+ * with them, as .ci/run installs it.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -23,7 +23,7 @@ const QUERIES = {
   trending: "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM trending('2026-08-25', '2026-08-31')",
 }
 
-// The rows of the API's reply, its whole numbers as the numbers of JavaScript.
+// The rows of the API's reply, with whole numbers as JavaScript numbers.
 const RANKING_OF_MONTH = (folder: string) => `
   SELECT CAST(app_id AS DOUBLE) AS app_id, app_name,
     CAST(row_number() OVER (ORDER BY sum(prompt_tokens) + sum(completion_tokens) DESC, app_id) AS DOUBLE) AS rank,
@@ -85,7 +85,7 @@ const PAGE = `<!doctype html><script type="importmap">${JSON.stringify({ imports
   }
 </script>`
 
-/** Hands out the packages, and the page that uses them. */
+/** Serves the packages, and the page that uses them. */
 async function servePackages(): Promise<{ origin: string; close: () => void }> {
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '', 'http://localhost').pathname

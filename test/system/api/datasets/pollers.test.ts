@@ -1,6 +1,6 @@
 /**
- * Two programs that poll, as their users run them, through a publication, a correction, a retraction and a further
- * publication: a mirror by `wget -N`, and a reader of the feed. Nobody keeps withdrawn figures.
+ * Two polling programs through a publication, a correction, a retraction and another publication: a mirror by `wget
+ * -N`, and a feed reader. None may keep withdrawn figures.
  */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -55,12 +55,14 @@ function withdraw(): Promise<void> {
 
 const statusSchema = z.object({ data: z.object({ as_of: z.string() }) })
 
-/** Waits until the service serves what was computed at this time. */
+/** Waits until the service serves the snapshot of this time. */
 async function served(asOf: string): Promise<void> {
   await until(async () => statusSchema.parse(await (await api.get('/status')).json()).data.as_of === asOf)
 }
 
-/** What happens to the dataset, and the time of what is current then. The corrected figure has as many digits. */
+/**
+ * The events of the dataset, and the time of the current snapshot after each. The corrected figure has as many digits.
+ */
 const EVENTS: readonly (readonly [string, string, () => Promise<unknown>])[] = [
   ['publish', '2026-01-07T02:00:00Z', async () => undefined],
   [
@@ -89,13 +91,13 @@ const parserSchema = z.custom<new () => { parseString: (text: string) => Promise
   (value) => typeof value === 'function',
 )
 
-describe('a poller has what is current after each of publish, correct, retract and publish:', () => {
+describe('a poller has the current data after each of publish, correct, retract and publish:', () => {
   it.runIf(hasProgram('wget'))('a mirror by wget -N', async () => {
     const mirror = folders.make('mirror')
     for (const [event, asOf, happen] of EVENTS) {
       await happen()
       await served(asOf)
-      // Twice: what is there is not fetched again.
+      // Twice: a present file is not downloaded again.
       for (let turn = 0; turn < 2; turn += 1) {
         const urls = FILES.map((name) => `${api.base}/datasets/app-rankings/snapshots/latest/${name}`)
         const wget = await startProcess('wget', ['-N', '-T', '5', '-t', '1', '-P', mirror, ...urls], {
@@ -129,7 +131,7 @@ describe('a poller has what is current after each of publish, correct, retract a
       expect(reply.status).toBe(200)
       etag = reply.headers.get('ETag') ?? ''
       const { items } = feedSchema.parse(await new Parser().parseString(await reply.text()))
-      // As a reader does: what has an identifier that it does not know is new.
+      // Like a feed reader: an entry with an unknown identifier is new.
       const unseen = items.filter(({ id }) => !seen.has(id))
       news.push(unseen.map(({ title, summary }) => `${title} ${summary ?? ''}`))
       for (const { id } of unseen) seen.add(id)

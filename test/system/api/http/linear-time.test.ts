@@ -1,4 +1,4 @@
-/** No field of a request costs more than its length: twice the text takes about twice the time of the processor. */
+/** No field of a request costs more than linear time: twice the text takes about twice the CPU time. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
@@ -91,7 +91,7 @@ const FIELDS: readonly Field[] = [
   { name: 'file', path: (text) => `${FILE}${encodeURIComponent(text).slice(0, LONG)}`, headers: () => ({}) },
 ]
 
-/** How a text begins and ends around its repeated part. */
+/** The beginning and end of a text around its repeated part. */
 const AROUND: readonly (readonly [begin: string, end: string])[] = [
   ['', ''],
   ['', '!'],
@@ -106,7 +106,7 @@ const AROUND: readonly (readonly [begin: string, end: string])[] = [
 ]
 const REPEATED = [...Array.from('0a/,;"\\=-.:%& \t*([{'), ', ', '/a', ';a="', 'W/"', 'a,', '" ', '0-,']
 
-/** Milliseconds of the processor that a request takes, its client included. */
+/** Milliseconds of CPU time for a request, including its client. */
 async function cost({ method = 'GET', path, headers }: Field, text: string): Promise<number> {
   const before = process.cpuUsage()
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -128,7 +128,7 @@ async function least(field: Field, text: string, times: number): Promise<number>
   return lowest
 }
 
-/** What a request costs with a short text varies by as much. */
+/** The cost of a request with a short text varies by as much. */
 const NOISE_MS = 15
 
 it.each(FIELDS.map((field) => [field.name, field] as const))('%s', async (_name, field) => {

@@ -1,4 +1,7 @@
-/** Thousands of random windows over data of every shape: the candidates give the page of all apps, or say that they cannot. */
+/**
+ * Thousands of random windows over data of every shape: the candidates give the page of all apps, or report that they
+ * cannot.
+ */
 import { expect, it } from 'vitest'
 import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/pipeline/shaped-snapshot.ts'
 

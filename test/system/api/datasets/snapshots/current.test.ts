@@ -1,4 +1,4 @@
-/** The current snapshot as other processes meet its file: held open or free, written to, and taken away. */
+/** The current snapshot while other processes lock, write or remove its file. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ function content(hour: number, tokens: number): SnapshotContent {
   }
 }
 
-/** Whether another process can open the file for writing, which DuckDB refuses while anyone reads it. */
+/** Whether another process can open the file for writing, which DuckDB prevents while it is being read. */
 function isFree(folder: string): boolean {
   const program = `
     const { DuckDBInstance } = await import('@duckdb/node-api')
@@ -33,7 +33,7 @@ function isFree(folder: string): boolean {
   return spawnSync(process.execPath, args, { cwd: REPOSITORY }).status === 0
 }
 
-/** Changes the file as an analyst may who opens it as DuckDB does by itself, and leaves without closing it. */
+/** Changes the file like an analyst who opens it with DuckDB's defaults, and exits without closing it. */
 function leaveWritten(folder: string): void {
   const program = `
     const { DuckDBInstance } = await import('@duckdb/node-api')
@@ -73,7 +73,7 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
-  it('does not open a snapshot that was written to, until what was written is taken away', async () => {
+  it('does not open a snapshot that was written to, until the changes are removed', async () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
@@ -92,7 +92,7 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
-  it('forgets a snapshot that could not be opened when it is taken away', async () => {
+  it('forgets a snapshot that could not be opened when it is removed', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
@@ -105,7 +105,7 @@ describe('followSnapshots', () => {
     await snapshots.close()
   })
 
-  it('goes on serving without a pointer, but not what was retracted', async () => {
+  it('goes on serving without a pointer, but no retracted snapshot', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, content(2, 10))
@@ -136,7 +136,7 @@ describe('followSnapshots', () => {
     expect(isFree(folder)).toBe(true)
   })
 
-  it('closes at the end also a snapshot that was just being opened', async () => {
+  it('also closes a snapshot that is being opened at the end', async () => {
     const dataDir = folders.make()
     const { promise: prepared, resolve: finish } = Promise.withResolvers<void>()
     const { promise: preparing, resolve: begin } = Promise.withResolvers<void>()
@@ -164,7 +164,7 @@ describe('followSnapshots', () => {
 })
 
 describe('a swap of snapshots under continuous requests', () => {
-  it('fails no request, mixes no two snapshots and closes the old ones', async () => {
+  it('fails no request, never mixes two snapshots and closes the old ones', async () => {
     const dataDir = folders.make()
     const published = [await publishSnapshot(dataDir, content(0, 1000))]
     await using api = await startApi(dataDir)
@@ -174,7 +174,7 @@ describe('a swap of snapshots under continuous requests', () => {
     const stopping = new AbortController()
 
     async function keepAsking(): Promise<void> {
-      // A key serves 30 requests of a minute, an account 500 of a day.
+      // A key may send 30 requests per minute, an account 500 per day.
       while (!stopping.signal.aborted) {
         const key = await api.makeKey('inference', crypto.randomUUID())
         for (let count = 0; count < 30 && !stopping.signal.aborted; count += 1) {

@@ -1,4 +1,4 @@
-/** Published files and records that were damaged under a running service, over HTTP. */
+/** Published files and records that are damaged under a running service, over HTTP. */
 import {
   appendFileSync,
   existsSync,
@@ -59,14 +59,14 @@ async function expectRefused(file: string, headers: Record<string, string> = {})
   expect(await reply.text()).not.toContain('snapshots/')
 }
 
-describe('a published file that is not what was published', () => {
+describe('a damaged published file', () => {
   const DAMAGES: readonly (readonly [string, (path: string) => void])[] = [
     ['cut', (path) => truncateSync(path, 10)],
     ['longer', (path) => appendFileSync(path, 'x')],
     ['gone', (path) => rmSync(path)],
   ]
 
-  it.each(DAMAGES)('%s: 500 with words for the log, and never its bytes', async (_how, damage) => {
+  it.each(DAMAGES)('%s: 500 with a message in the log, and never its bytes', async (_how, damage) => {
     api = await startApi(dataDir)
     const files = ['rankings.parquet', 'apps.csv', 'README.md', 'app_daily/month=2026-01.parquet']
     for (const file of files) damage(pathOf(SECOND, file))
@@ -79,7 +79,7 @@ describe('a published file that is not what was published', () => {
     expect(things.toSorted()).toEqual(files.map((file) => `snapshots/${SECOND}/${file}`).toSorted())
     expect(await metric('dataset_faults')).toBe(String(files.length))
     expect(JSON.stringify(api.messages())).toContain(`npm run nightly -- verify ${SECOND}`)
-    // Everything else goes on.
+    // Everything else works.
     expect((await api.get(`${LIST}/${SECOND}/rankings.csv`)).status).toBe(200)
     expect((await api.get(RANKINGS, key)).status).toBe(200)
     expect(await metric('dataset_degraded')).toBe('0')
@@ -97,7 +97,7 @@ describe('a published file that is not what was published', () => {
     expect((await api.get(`${RANKINGS}?as_of=${FIRST}&limit=2`, key)).status).toBe(500)
   })
 
-  it('changed: 500 from the verification that finds it until the one that finds it mended', async () => {
+  it('changed: 500 from the verification that finds it until the one that finds it repaired', async () => {
     api = await startApi(dataDir)
     const path = pathOf(SECOND, 'apps.csv')
     const whole = readFileSync(path)
@@ -116,7 +116,7 @@ describe('a published file that is not what was published', () => {
 })
 
 describe('a newest snapshot that cannot be opened at the start', () => {
-  it('does not end the service: the one before is served, loudly, until it is mended', async () => {
+  it('does not end the service: the previous one is served, with errors in the log, until it is repaired', async () => {
     const file = pathOf(SECOND, 'app-rankings.duckdb')
     const whole = readFileSync(file)
     truncateSync(file, 100)
@@ -142,7 +142,7 @@ describe('a newest snapshot that cannot be opened at the start', () => {
     expect(await (await fetch(`${api.origin}/readyz`)).json()).toEqual({ status: 'ready' })
   })
 
-  it('is not needed: without a pointer the newest is served, and the message says so', async () => {
+  it('is not needed: without a pointer the newest is served, and the log says so', async () => {
     rmSync(join(dataDir, 'current'))
     api = await startApi(dataDir)
     expect((await api.get(RANKINGS, await api.makeKey())).status).toBe(200)
@@ -152,7 +152,7 @@ describe('a newest snapshot that cannot be opened at the start', () => {
   })
 })
 
-describe('a record that cannot be read', () => {
+describe('an unreadable record', () => {
   const LEFT_OUT = 'cannot be read and is left out'
 
   it.each([
@@ -160,7 +160,7 @@ describe('a record that cannot be read', () => {
     [`snapshots/retracted/20260101T020000Z.json`, [SECOND, FIRST]],
     [`snapshots/${SECOND}/croissant.json`, [SECOND, FIRST]],
     ['last-run.json', [SECOND, FIRST]],
-  ])('%s is one entry less, and is named', async (path, listed) => {
+  ])('%s is one entry less, and is listed as a fault', async (path, listed) => {
     const file = join(dataDir, path)
     const size = existsSync(file) ? statSync(file).size : 0
     mkdirSync(join(file, '..'), { recursive: true })
@@ -188,7 +188,7 @@ describe('a record that cannot be read', () => {
   })
 })
 
-it('/status says how the last run ended, without its message', async () => {
+it('/status shows how the last run ended, without its message', async () => {
   const lastRun = { finished_at: '2026-01-09T02:00:00Z', outcome: 'late', snapshot: null, message: 'secret' }
   writeFileSync(join(dataDir, 'last-run.json'), JSON.stringify(lastRun))
   api = await startApi(dataDir)
