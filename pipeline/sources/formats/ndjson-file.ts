@@ -95,16 +95,15 @@ function mendTexts(lines: Buffer): Buffer {
 function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): string {
   const names = allColumns(columns)
   const decisive = names.filter((name) => isDecisive(columns, name))
-  const missing = columns.required.map(
-    (name) =>
-      `WHEN NOT list_has_any(names, [${namesFor(columns, name).map(literal).join(', ')}]) ` +
-      `THEN ${literal(`the key ${name} is missing`)}`,
-  )
+  const missing = columns.required.map((name) => {
+    const isThere = namesFor(columns, name).map((other) => `list_contains(names, ${literal(other)})`)
+    return `WHEN NOT (${isThere.join(' OR ')}) THEN ${literal(`the key ${name} is missing`)}`
+  })
   const nested = decisive
     .filter((name) => columns.lists?.includes(name) !== true)
     .map(
       (name) =>
-        `WHEN json_is_nested(object, keys, names, ${literal(name)}, value_${name}) ` +
+        `WHEN json_is_nested(object, keys[list_position(names, ${literal(name)})], value_${name}) ` +
         `THEN ${literal(`${name} is an object or a list, not one value`)}`,
     )
   const options =
@@ -113,12 +112,13 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
   return `
     WITH lines AS (${source(options)}),
     parsed AS (
-      SELECT file, row, line AS object, json_keys_of(line) AS keys
+      SELECT file, row, line AS object, json_texts(line) AS texts
       FROM lines
       WHERE trim(line) <> ''
     ),
     named AS (
-      SELECT *, list_transform(keys, lambda k: plain_name(k)) AS names
+      SELECT file, row, object, map_keys(texts) AS keys, plain_names(map_keys(texts)) AS names,
+        map_values(texts) AS values
       FROM parsed
     ),
     valued AS (
@@ -142,7 +142,7 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
 }
 
 function jsonValue(columns: Columns, name: string): string {
-  const value = `json_value(object, keys, names, ${literal(name)})`
+  const value = `values[list_position(names, ${literal(name)})]`
   if (!isInstead(columns, name)) return value
   return `CASE WHEN list_contains(names, ${literal(name)}) THEN coalesce(${value}, '') END`
 }

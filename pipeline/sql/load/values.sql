@@ -71,18 +71,20 @@ END;
 CREATE OR REPLACE TEMP MACRO id_high(request_id) AS CAST(hash(request_id) >> 32 AS UINTEGER);
 CREATE OR REPLACE TEMP MACRO id_low(request_id) AS CAST((hash(request_id) >> 16) & 65535 AS USMALLINT);
 
--- JSON: the keys of an object, and its values by normalised key. `names` are the normalised keys.
-CREATE OR REPLACE TEMP MACRO json_keys_of(line) AS
-  CASE WHEN json_valid(line) AND json_type(line) = 'OBJECT' THEN json_keys(line) END;
+-- JSON: the keys of an object with their values as texts, parsed once; NULL for anything else.
+CREATE OR REPLACE TEMP MACRO json_texts(line) AS
+  CASE WHEN json_valid(line) THEN json_transform(line, '"MAP(VARCHAR, VARCHAR)"') END;
+
+-- Keys as they are compared. Most files need no change, which is found out much faster.
 CREATE OR REPLACE TEMP MACRO plain_name(key) AS lower(trim(key, ' ' || chr(9)));
-CREATE OR REPLACE TEMP MACRO json_path(keys, names, name) AS '/' || keys[list_position(names, name)];
+CREATE OR REPLACE TEMP MACRO plain_names(keys) AS CASE
+  WHEN regexp_matches(array_to_string(keys, '_'), '[^a-z0-9_]') THEN list_transform(keys, lambda k: plain_name(k))
+  ELSE keys
+END;
 
-CREATE OR REPLACE TEMP MACRO json_value(object, keys, names, name) AS
-  CASE WHEN list_contains(names, name) THEN json_extract_string(object, json_path(keys, names, name)) END;
-
-CREATE OR REPLACE TEMP MACRO json_is_nested(object, keys, names, name, value) AS
-  (starts_with(value, '{') OR starts_with(value, '['))
-    AND json_type(object, json_path(keys, names, name)) IN ('OBJECT', 'ARRAY');
+CREATE OR REPLACE TEMP MACRO json_is_nested(object, key, value) AS CASE
+  WHEN starts_with(value, '{') OR starts_with(value, '[') THEN json_type(object, '/' || key) IN ('OBJECT', 'ARRAY')
+END;
 
 -- The first column that occurs twice among the names.
 CREATE OR REPLACE TEMP MACRO named_twice(names, columns) AS CASE
