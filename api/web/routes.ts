@@ -73,6 +73,7 @@ export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebD
       path: `/assets/${name}`,
       handle: asset(name, contentType),
     })),
+    { ...open, path: '/robots.txt', handle: asset('robots.txt', 'text/plain; charset=utf-8') },
     {
       ...open,
       path: FEED_PATH,

@@ -491,6 +491,37 @@ describe('beside the page', () => {
     expect(await other.body.text()).toBe(await first.text())
   })
 
+  it('/robots.txt lets crawlers to pages of one address, and keeps them off what has no end', async () => {
+    const response = await fetch(`${api.origin}/robots.txt`)
+    expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8')
+    const rules = [...(await response.text()).matchAll(/^(Allow|Disallow): (.+)$/gm)].map(
+      ([, kind, pattern = '']) => ({
+        isAllowed: kind === 'Allow',
+        length: pattern.length,
+        // RFC 9309, section 2.2.3: a pattern is a prefix, in which * stands for any characters.
+        matches: new RegExp(`^${pattern.split('*').map(RegExp.escape).join('.*')}`),
+      }),
+    )
+    const isAllowed = (path: string) =>
+      rules
+        .filter(({ matches }) => matches.test(path))
+        .toSorted((one, other) => other.length - one.length)
+        .at(0)?.isAllowed ?? true
+    const open = ['/', '/?category=coding&days=7', '/models', '/apps/1', '/method', '/docs', '/card.png']
+    for (const path of [...open, '/api/v1/openapi.json', '/assets/page.css']) {
+      expect(isAllowed(path), path).toBe(true)
+    }
+    for (const path of [
+      '/apps?q=co',
+      '/compare?apps=1,2',
+      '/?as_of=x',
+      '/?days=7&end_date=x',
+      '/api/v1/status',
+    ]) {
+      expect(isAllowed(path), path).toBe(false)
+    }
+  })
+
   it('/.well-known/api-catalog leads to what describes the API, and each link exists', async () => {
     const response = await fetch(`${api.origin}/.well-known/api-catalog`)
     expect(response.headers.get('Content-Type')).toContain('application/linkset+json')
