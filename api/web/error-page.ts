@@ -6,6 +6,7 @@ import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
 import { CONTENT_SECURITY_POLICY, HTML, renderDocument } from './document.ts'
 import { html, type Html } from './html.ts'
+import { tabs } from './tabs.ts'
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'This address cannot be shown',
@@ -27,7 +28,8 @@ export function sendErrorPage(reply: Reply, fault: ApiError): void {
     description: fault.message,
     skipTo: { id: 'reason', label: 'Skip to the reason' },
     header: html`<header><h1>${title}</h1></header>`,
-    main: html`<p id="reason">${fault.message.replace(/\.?$/, '.')}</p>
+    main: html`${tabs(undefined, undefined)}
+      <p id="reason">${fault.message.replace(/\.?$/, '.')}</p>
       ${remedy(fault)}`,
   })
   beginError(reply, fault)

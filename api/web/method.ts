@@ -8,6 +8,7 @@ import { queryString } from '../http/respond.ts'
 import { HTML, renderDocument } from './document.ts'
 import { html, type Html } from './html.ts'
 import { exact } from './numbers.ts'
+import { tabs } from './tabs.ts'
 import type { View } from './views.ts'
 
 /** What the worked example begins with: tokens of one app in four weeks, oldest first. */
@@ -31,9 +32,10 @@ export const methodView: View<{ readonly parameters: Readonly<Record<string, nev
           <h1>Method</h1>
           <p class="lede">How the rankings are counted, ordered, corrected and cited.</p>
         </header>`,
-        main: html`<article class="prose">
-          ${counting()} ${ranking()} ${gaps()} ${publishing(freshness.nextRun)} ${citing(snapshot)}
-        </article>`,
+        main: html`${tabs(undefined, undefined)}
+          <article class="prose">
+            ${counting()} ${ranking()} ${gaps()} ${publishing(freshness.nextRun)} ${citing(snapshot)}
+          </article>`,
         attribution: snapshot.attribution,
       }),
     ),

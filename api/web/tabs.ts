@@ -9,10 +9,11 @@ const TABS = [
 ] as const
 
 /**
- * The tabs, of which one is shown.
+ * The tabs; on pages beside the rankings they are the way to them.
+ * @param shown the tab that the page is.
  * @param asOf set where a snapshot is pinned: the other tab shows the same one.
  */
-export function tabs(shown: (typeof TABS)[number]['name'], asOf: string | undefined): Html {
+export function tabs(shown: (typeof TABS)[number]['name'] | undefined, asOf: string | undefined): Html {
   const to = (path: string) => address(path, { as_of: asOf })
   return html`<nav class="filters" aria-label="Rankings">
     <div role="group" aria-label="Ranking of">

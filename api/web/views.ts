@@ -86,7 +86,18 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
   // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
   const inLine = createSerialQueue()
 
+  const contexts = new Map<string, ViewContext>()
+
+  // It looks into folders: once for all who ask in the same turn of the event loop.
   function contextOf(snapshot: Snapshot, isCurrent: boolean): ViewContext {
+    const key = `${snapshot.id} ${isCurrent}`
+    const context = contexts.get(key) ?? readContext(snapshot, isCurrent)
+    if (contexts.size === 0) setImmediate(() => contexts.clear())
+    contexts.set(key, context)
+    return context
+  }
+
+  function readContext(snapshot: Snapshot, isCurrent: boolean): ViewContext {
     const now = clock()
     const nextRun = schedule.next(now)
     return {

@@ -13,6 +13,7 @@ import { html, type Html } from '../html.ts'
 import { compact, counted, exact, share } from '../numbers.ts'
 import { provenance, times } from '../provenance.ts'
 import { gapNote, readGaps, type Gaps } from '../ranking/gaps.ts'
+import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import {
   readApp,
@@ -45,7 +46,8 @@ export const appView: View<AskedApp> = {
       description: `Tokens and requests of ${app.name} by day. ${snapshot.attribution}`,
       skipTo: { id: 'history', label: 'Skip to the history' },
       header: header(app, snapshot, asOf),
-      main: html`<div id="history">${facts(history, ranks)} ${shareList(shares, asOf)}</div>
+      main: html`${tabs(undefined, asOf)}
+        <div id="history">${facts(history, ranks)} ${shareList(shares, asOf)}</div>
         ${gapNote(snapshot, gaps)} ${measuresOf(history).map((measure) => chart(app, measure, gaps))}
         ${provenance(snapshot)} ${rankTable(ranks)} ${taking(app, snapshot, asOf)}`,
       attribution: snapshot.attribution,
@@ -117,7 +119,7 @@ function shareList(shares: readonly CategoryShare[], asOf: string | undefined): 
   if (shares.length === 0) return null
   return html`<p class="facts">
     ${shares.map(({ category, own, all }) => html`<span>${share(own, all)} of <a href="${address('/', { category, as_of: asOf })}">${category}</a></span> `)}
-    <span class="quiet">of its tokens in the last 30 days</span>
+    <span class="quiet">by tokens of the last 30 days</span>
   </p>`
 }
 
@@ -159,9 +161,8 @@ function taking({ id }: ListedApp, { attribution, sources }: SnapshotFacts, asOf
   return html`<section class="downloads" aria-labelledby="get">
     <h2 id="get">Get this history</h2>
     <p>
-      <a href="${file('history.csv')}">CSV</a> · chart to embed: <a href="${file('chart.svg')}">SVG</a> ·
-      badge:
-      <a href="${file('badge.svg')}">SVG</a>
+      Figures by day: <a href="${file('history.csv')}">CSV</a>. To embed:
+      <a href="${file('chart.svg')}">chart</a>, <a href="${file('badge.svg')}">badge</a> (SVG).
     </p>
     <form method="get" action="${COMPARE_PATH}" class="picker">
       <label for="apps">Compare with the apps</label>

@@ -13,6 +13,7 @@ import { html, type Html } from '../html.ts'
 import { even, exact } from '../numbers.ts'
 import { provenance, times } from '../provenance.ts'
 import { gapNote, readGaps } from '../ranking/gaps.ts'
+import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { readApp, readHistory, type ListedApp } from './app-data.ts'
 import { askedComparison, COMPARED_APPS, type AskedComparison } from './parameters.ts'
@@ -45,7 +46,8 @@ export const compareView: View<AskedComparison> = {
         <h1>Apps compared</h1>
         <p class="facts">${times(snapshot)}</p>
       </header>`,
-      main: html`<nav class="filters" aria-label="Scale">
+      main: html`${tabs(undefined, as_of)}
+        <nav class="filters" aria-label="Scale">
           <div role="group" aria-label="Scale">
             ${(['linear', 'log'] as const).map(
               (each) =>
@@ -97,21 +99,23 @@ async function chartOf(
 }
 
 function totals(compared: readonly Compared[], asOf: string | undefined): Html {
-  return html`<table>
-    <caption>
-      All tokens of the chart
-    </caption>
-    <tbody>
-      ${compared.map((app) => {
-        const tokens = [...app.daily.values()].reduce((sum, value) => sum + value, 0n)
-        return html`<tr>
-          <th scope="row">
-            ${lineSwatch(app)}
-            <a href="${address(`${APPS_PATH}/${app.id}`, { as_of: asOf })}"><bdi>${app.name}</bdi></a>
-          </th>
-          <td class="number" title="${exact(tokens)} tokens">${even(tokens)}</td>
-        </tr>`
-      })}
-    </tbody>
-  </table>`
+  return html`<div class="scroll" role="region" aria-label="All tokens of the chart" tabindex="0">
+    <table>
+      <caption>
+        All tokens of the chart
+      </caption>
+      <tbody>
+        ${compared.map((app) => {
+          const tokens = [...app.daily.values()].reduce((sum, value) => sum + value, 0n)
+          return html`<tr>
+            <th scope="row">
+              ${lineSwatch(app)}
+              <a href="${address(`${APPS_PATH}/${app.id}`, { as_of: asOf })}"><bdi>${app.name}</bdi></a>
+            </th>
+            <td class="number" title="${exact(tokens)} tokens">${even(tokens)}</td>
+          </tr>`
+        })}
+      </tbody>
+    </table>
+  </div>`
 }

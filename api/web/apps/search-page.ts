@@ -4,6 +4,7 @@ import { address, snapshotField } from '../addresses.ts'
 import { HTML, renderDocument } from '../document.ts'
 import { html, isolated, type Html } from '../html.ts'
 import { compact, counted, exact } from '../numbers.ts'
+import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { findApps } from './app-data.ts'
 import { askedSearch, type AskedSearch } from './parameters.ts'
@@ -19,7 +20,8 @@ export const searchView: View<AskedSearch> = {
       description: 'Apps of the rankings by name.',
       skipTo: { id: 'found', label: 'Skip to the apps' },
       header: html`<header><h1>Find an app</h1></header>`,
-      main: html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
+      main: html`${tabs(undefined, as_of)}
+        <form method="get" action="${APPS_PATH}" class="picker" role="search">
           <label for="q">Name</label>
           <input id="q" name="q" type="search" required maxlength="100" value="${q}" />
           ${snapshotField(as_of)}

@@ -99,9 +99,15 @@ export async function askWindows(
   }
 }
 
-/** How the cached reply is asked for. */
-export const MODES = ['identity', 'gzip', '304'] as const
-export type Mode = (typeof MODES)[number]
+/** What is asked for again and again. */
+export const READY = [
+  { name: 'b: cached reply', path: PATH, mode: 'identity' },
+  { name: 'b: cached reply, gzip', path: PATH, mode: 'gzip' },
+  { name: 'b: cached view', path: '/', mode: 'identity' },
+  { name: 'b: cached view, gzip', path: '/', mode: 'gzip' },
+  { name: 'c: 304', path: PATH, mode: '304' },
+] as const
+type Ready = (typeof READY)[number]
 
 /** Who answered, and how fast. */
 export interface Answered {
@@ -114,27 +120,27 @@ export interface Answered {
  * turns.
  */
 export async function measureReady(
-  mode: Mode,
+  { path, mode }: Ready,
   service: RunningService,
   { dataDir, sizes }: { readonly dataDir: string; readonly sizes: LoadSizes },
 ): Promise<readonly Answered[]> {
   const [key = ''] = await makeKeys(dataDir, 1)
   const accept: Record<string, string> = mode === 'gzip' ? { 'accept-encoding': 'gzip' } : {}
-  const reply = await request(`${service.origin}${PATH}`, {
+  const reply = await request(`${service.origin}${path}`, {
     headers: { ...accept, authorization: `Bearer ${key}` },
   })
-  const bodyFile = join(dataDir, `body-${mode}`)
+  const bodyFile = join(dataDir, 'body')
   writeFileSync(bodyFile, Buffer.from(await reply.body.arrayBuffer()))
   const headers = fixedHeaders(reply.headers)
   const few = Object.fromEntries(Object.entries(headers).filter(([name]) => OF_THE_BODY.has(name)))
-  await using bare = await startBare({ path: PATH, bodyFile, headers: few })
-  await using dressed = await startBare({ path: PATH, bodyFile, headers })
+  await using bare = await startBare({ path, bodyFile, headers: few })
+  await using dressed = await startBare({ path, bodyFile, headers })
   const { connections, seconds, runs } = sizes
   const asked = mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept
   const contenders = [
     { name: 'bare Express', url: bare.url },
     { name: 'bare Express, all headers', url: dressed.url },
-    { name: 'service', url: `${service.origin}${PATH}` },
+    { name: 'service', url: `${service.origin}${path}` },
   ]
   const mediansOf = await measureInTurns(runs, contenders, async ({ url }) =>
     load(sizes.loader, {

@@ -9,7 +9,7 @@ import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds }
 import type { Measured, Print } from '../measure.ts'
 import type { Task } from './case.ts'
 import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
-import { MODES, askWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
+import { READY, askWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
 import { startService } from '../servers.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
 
@@ -147,12 +147,12 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
   const ids = await copySnapshots(dataDir, sizes.swaps)
   await using service = await startService(dataDir)
   const rows: string[][] = []
-  for (const mode of MODES) {
+  for (const ready of READY) {
     let bare: number | undefined
-    for (const { name, measured } of await measureReady(mode, service, { dataDir, sizes })) {
+    for (const { name, measured } of await measureReady(ready, service, { dataDir, sizes })) {
       const perSecond = figure(measured, 'perSecond')
       bare ??= perSecond
-      rows.push([`${CACHED[mode]}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
+      rows.push([`${ready.name}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
     }
   }
   const swaps = await measureSwaps(service, { dataDir, ids, sizes })
@@ -164,8 +164,6 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
   printTable(print, header, rows)
   print(`e: memory of the service after that: ${service.megabytes()} MB`)
 }
-
-const CACHED = { identity: 'b: cached reply', gzip: 'b: cached reply, gzip', '304': 'c: 304' } as const
 
 function loadCells(measured: Measured): string[] {
   const of = (name: string) => figure(measured, name)

@@ -499,7 +499,12 @@ describe('beside the page', () => {
         isAllowed: kind === 'Allow',
         length: pattern.length,
         // RFC 9309, section 2.2.3: a pattern is a prefix, in which * stands for any characters.
-        matches: new RegExp(`^${pattern.split('*').map(RegExp.escape).join('.*')}`),
+        matches: new RegExp(
+          `^${pattern
+            .split('*')
+            .map((part) => RegExp.escape(part))
+            .join('.*')}`,
+        ),
       }),
     )
     const isAllowed = (path: string) =>

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import express from 'express'
 import { afterAll, expect, it } from 'vitest'
 import { cronSchedule } from '../../../../api/process/cron-schedule.ts'
@@ -7,6 +8,7 @@ import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { catalogueOf } from '../../../../api/datasets/snapshots/catalogue.ts'
 import type { CurrentSnapshot } from '../../../../api/datasets/snapshots/current.ts'
 import { openSnapshot, type Snapshot } from '../../../../api/datasets/snapshots/open-snapshot.ts'
+import { parsePageParameters } from '../../../../api/web/ranking/page-query.ts'
 import { rankingView } from '../../../../api/web/ranking/view.ts'
 import { createViews, serveView } from '../../../../api/web/views.ts'
 import { memoryLog } from '../../../support/api.ts'
@@ -47,8 +49,15 @@ it('the page asks over its own connections alone, once for each view, and a HEAD
     close: () => snapshot.close(),
   }
   const catalogue = catalogueOf(retained)
+  let listed = 0
   const views = createViews({
-    catalogue,
+    catalogue: {
+      ...catalogue,
+      list: () => {
+        listed += 1
+        return catalogue.list()
+      },
+    },
     schedule: cronSchedule('0 2 * * *'),
     clock: () => new Date('2026-11-20T12:00:00Z'),
     origin: 'http://127.0.0.1:3000',
@@ -79,6 +88,20 @@ it('the page asks over its own connections alone, once for each view, and a HEAD
   expect(new Set(visitors)).toEqual(new Set([200]))
   // The view of seven days asks once, whoever looks at it.
   expect(asked).toBeLessThanOrEqual(queries + 10)
+
+  // The folders of the snapshots are looked into once for all who ask at the same time, and anew for those after them.
+  const ask = async () => {
+    const question = { view: rankingView(catalogue), asked: parsePageParameters('') }
+    await views.get(snapshot, { ...question, isCurrent: true, encoding: 'br' })
+  }
+  await ask()
+  await nextTurn()
+  listed = 0
+  await Promise.all(Array.from({ length: 20 }, ask))
+  expect(listed).toBe(1)
+  await nextTurn()
+  await ask()
+  expect(listed).toBe(2)
 
   server.close()
   await snapshot.close()
