@@ -14,6 +14,11 @@ import { counted } from './numbers.ts'
 /** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
 const ENTRIES = 100
 
+interface Entry {
+  readonly updated: string
+  readonly element: Html
+}
+
 /** How the address of an entry begins in its id, which has to stay, and in its links, which have to lead there. */
 interface Origins {
   readonly id: string
@@ -27,9 +32,14 @@ export function feed(
   origin: (request: Request) => string,
 ): Handler {
   return (request, reply) => {
-    const entries = catalogue.list().slice(0, ENTRIES)
     const at = origin(request)
-    const retractions = catalogue.retractions().slice(0, ENTRIES)
+    const origins = { id: idOrigin, link: at }
+    const snapshots = catalogue.list().slice(0, ENTRIES)
+    const retractions = catalogue.retractions()
+    const entries = [
+      ...retractions.map((retraction) => retractionEntry(retraction, origins)),
+      ...snapshots.flatMap((snapshot) => entriesOf(snapshot, origins)),
+    ].toSorted((one, other) => other.updated.localeCompare(one.updated))
     const document = html`<feed xmlns="http://www.w3.org/2005/Atom">
       <id>${idOrigin}${FEED_PATH}</id>
       <title>App rankings</title>
@@ -39,8 +49,7 @@ export function feed(
       <link rel="alternate" type="text/html" href="${at}/" />
       <link rel="related" type="text/html" title="Method" href="${at}${METHOD_PATH}" />
       <updated>${lastChange(entries, retractions)}</updated>
-      ${retractions.map((retraction) => retractionEntry(retraction, { id: idOrigin, link: at }))}
-      ${entries.flatMap((entry) => entriesOf(entry, { id: idOrigin, link: at }))}
+      ${entries.slice(0, ENTRIES).map(({ element }) => element)}
     </feed> `
     const text = `<?xml version="1.0" encoding="utf-8"?>\n${document.html}`
     const etag = `"${createHash('sha256').update(text).digest('hex')}"`
@@ -50,12 +59,9 @@ export function feed(
   }
 }
 
-/** The time of the newest entry. It never goes back: that of a retraction is later than that of what it withdraws. */
-function lastChange(entries: readonly SnapshotEntry[], retractions: readonly Retraction[]): string {
-  const times = [
-    ...entries.map(({ as_of }) => as_of),
-    ...retractions.flatMap(({ as_of, retracted_at }) => [as_of, retracted_at]),
-  ]
+/** The time of the newest entry, also of one that a retraction took out: the time never goes back. */
+function lastChange(entries: readonly Entry[], retractions: readonly Retraction[]): string {
+  const times = [...entries.map(({ updated }) => updated), ...retractions.map(({ as_of }) => as_of)]
   return times.toSorted().at(-1) ?? '1970-01-01T00:00:00Z'
 }
 
@@ -65,9 +71,9 @@ function links(asOf: string, url: string, { link }: Origins): Html {
     <link rel="related" type="application/json" href="${link}${url}" />`
 }
 
-function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origins: Origins): Html {
+function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origins: Origins): Entry {
   const url = `${SNAPSHOTS_PATH}/${id}`
-  return html`<entry>
+  const element = html`<entry>
     <id>${origins.id}${url}#retraction</id>
     <title>Snapshot of ${as_of} withdrawn</title>
     <updated>${retracted_at}</updated>
@@ -75,10 +81,11 @@ function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origin
     ${links(as_of, url, origins)}
     <summary>${reason}. Use ${origins.link}${SNAPSHOTS_PATH}/latest instead.</summary>
   </entry> `
+  return { updated: retracted_at, element }
 }
 
 /** What is new with a snapshot: its days, and, in an entry of its own, what it says differently of earlier ones. */
-function entriesOf(snapshot: SnapshotEntry, origins: Origins): Html[] {
+function entriesOf(snapshot: SnapshotEntry, origins: Origins): Entry[] {
   const { as_of, data_through, days_restated } = snapshot
   const published = feedEntry(snapshot, origins, {
     id: '',
@@ -98,8 +105,8 @@ function feedEntry(
   { as_of, url, publisher }: SnapshotEntry,
   origins: Origins,
   { id, title, summary }: { readonly id: string; readonly title: string; readonly summary: string },
-): Html {
-  return html`<entry>
+): Entry {
+  const element = html`<entry>
     <id>${origins.id}${url}${id}</id>
     <title>${title}</title>
     <updated>${as_of}</updated>
@@ -107,4 +114,5 @@ function feedEntry(
     ${links(as_of, url, origins)}
     <summary>${summary}</summary>
   </entry> `
+  return { updated: as_of, element }
 }
