@@ -15,7 +15,7 @@ import { sendJson } from './http/respond.ts'
 import type { Route } from './http/route.ts'
 import type { SyncJobs } from './scim/jobs/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
-import { readiness } from './readiness.ts'
+import type { Readiness } from './readiness.ts'
 import type { RequestStore } from './store/request-store.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
@@ -39,8 +39,7 @@ export interface RouteDependencies {
   /** The setting PORT. */
   readonly port: number
   readonly metrics: Registry
-  /** Whether the service is stopping. */
-  readonly isStopping: () => boolean
+  readonly readiness: Readiness
 }
 
 export function createRoutes({
@@ -57,7 +56,7 @@ export function createRoutes({
   publicUrl,
   port,
   metrics,
-  isStopping,
+  readiness,
 }: RouteDependencies): readonly Route[] {
   const applyLimits = createApplyLimits(createRateLimiter(requestStore), clock)
   const described = [
@@ -79,7 +78,7 @@ export function createRoutes({
       method: 'GET',
       path: '/readyz',
       access: 'open',
-      handle: readiness({ store: requestStore, snapshots, isStopping }),
+      handle: readiness.handle,
     },
     { method: 'GET', path: '/metrics', access: 'open', handle: serveMetrics(metrics) },
   ]

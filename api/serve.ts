@@ -21,6 +21,7 @@ import { warnOfNewStore } from './store/new-store.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/request-store.ts'
 import type { Route } from './http/route.ts'
+import { createReadiness } from './readiness.ts'
 import { createRoutes } from './routes.ts'
 import { createSyncJobs, type SyncJobs } from './scim/jobs/jobs.ts'
 import { SYNC_LIMITS } from './scim/directory/limits.ts'
@@ -74,8 +75,6 @@ async function open(
   opened: AsyncDisposableStack,
 ): Promise<Service> {
   const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits } = given
-  let stopping = false
-  const isStopping = () => stopping
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
@@ -96,8 +95,9 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const requestStore = createRequestStore(store, log)
-  const served = { store, requestStore, snapshots, catalogue, views, answers, chat, syncJobs }
-  const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port, isStopping })
+  const readiness = createReadiness({ store: requestStore, snapshots, tellMs: limits.tellMs })
+  const served = { store, requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
+  const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
   // Syncs are interrupted at once: they would only be cut after the requests in flight.
@@ -110,7 +110,7 @@ async function open(
     routes,
     reload: () => chat.models.reload(),
     async close() {
-      stopping = true
+      await readiness.stop()
       // A silent database is waited for no longer than a request.
       const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()

@@ -1,7 +1,7 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../support/pipeline/snapshot.ts'
@@ -43,6 +43,28 @@ it('the service is ready once a snapshot is open, and otherwise names the reason
   await publish(dataDir)
   await until(async () => (await fetch(`${api.origin}/readyz`)).status === 200)
   expect(await reasons(api)).toEqual({ status: 'ready' })
+})
+
+describe('a service that stops', () => {
+  const HOUR_MS = 3_600_000
+
+  it('tells it to whoever asks for readiness before its port closes, and answers the others until then', async () => {
+    const dataDir = folders.make()
+    await publish(dataDir)
+    const api = await startApi(dataDir, { limits: { tellMs: HOUR_MS } })
+    expect(await reasons(api)).toEqual({ status: 'ready' })
+    const closed = api.close()
+    expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
+    expect(await reasons(api)).toEqual({ reasons: ['the service is stopping'] })
+    await closed
+    await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
+  })
+
+  it('closes its port at once if nobody has asked for readiness', async () => {
+    const api = await startApi(folders.make(), { limits: { tellMs: HOUR_MS } })
+    await api.close()
+    await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
+  })
 })
 
 it('requests that need a key get 503 while another process keeps the store locked', async () => {

@@ -74,7 +74,8 @@ export async function startApi(
     sync,
     chat,
     ...(clock === undefined ? {} : { clock }),
-    limits: { ...HTTP_LIMITS, ...limits },
+    // No balancer asks in a test, even if the test does.
+    limits: { ...HTTP_LIMITS, tellMs: 0, ...limits },
   })
   const now = clock ?? (() => new Date())
   const createFor = (kind: KeyKind = 'inference', account = 'test') =>

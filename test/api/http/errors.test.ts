@@ -21,6 +21,7 @@ import { openStore } from '../../../api/store/open-store.ts'
 import { createRequestStore } from '../../../api/store/request-store.ts'
 import type { Route } from '../../../api/http/route.ts'
 import { cronSchedule } from '../../../api/process/cron-schedule.ts'
+import { createReadiness } from '../../../api/readiness.ts'
 import { createRoutes } from '../../../api/routes.ts'
 import { createViews } from '../../../api/web/views.ts'
 import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
@@ -133,7 +134,7 @@ beforeAll(async () => {
       publicUrl: undefined,
       port: 0,
       metrics,
-      isStopping: () => false,
+      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, tellMs: 0 }),
     }),
     ...FAULTY,
   ]
