@@ -1,7 +1,7 @@
 /**
- * A hand-made folder of raw input that holds every rule, in two states: the first run, and a later run after files
- * were added. The expected tables beside it come from test/support/pipeline/oracle.ts, never from the pipeline; the figures of
- * the tests under "checked by hand" were added up on paper.
+ * Hand-made raw input that covers every rule, in two states: a first run, and a later run after files were added. The
+ * expected tables come from test/support/pipeline/oracle.ts, never from the pipeline; the figures "checked by hand" were
+ * added up on paper.
  */
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,13 +31,13 @@ import type { Question, Rank } from '../support/pipeline/oracle.ts'
 
 const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
 
-/** The day of the rejects; they are 33 of its 3300 rows, so exactly the 1 % that is still allowed. */
+/** The day of the rejected rows: 33 of 3300, exactly the allowed 1 %. */
 const REJECTS_DAY = '2025-01-05'
 const FILLER_ROWS = 3_300 - 23 - 13
 
 const NO_FILTER = { category: null, subcategory: null }
 
-/** The lists whose rows are written down in expected/rankings.csv. */
+/** The lists in expected/rankings.csv. */
 const QUESTIONS: readonly Question[] = [
   { sort: 'popular', start: '2025-01-14', end: '2025-01-20', ...NO_FILTER },
   { sort: 'trending', start: '2025-01-14', end: '2025-01-20', ...NO_FILTER },
@@ -55,7 +55,7 @@ const QUESTIONS: readonly Question[] = [
   { sort: 'popular', start: '2025-01-15', end: '2025-01-21', ...NO_FILTER },
 ]
 
-/** How the published tables are read for the comparison; the columns are those of the expected files. */
+/** Queries of the published tables for the comparison; their columns match the expected files. */
 const TABLES = {
   apps: "SELECT app_id, app_name, array_to_string(subcategories, '|') AS subcategories FROM apps ORDER BY app_id",
   app_daily:
@@ -177,7 +177,7 @@ it('quarantines exactly the expected rows', async () => {
 })
 
 describe('checked by hand', () => {
-  it('aliases count for the canonical app, over the whole chain', async () => {
+  it('aliases count for the canonical app at the end of their chain', async () => {
     // 104: 1000 + 2000 + 4000 + 8000 and 0 + 1 + 2 + 4; 106: 10 + 20 + 40 and 1 + 2 + 4.
     expect(await appsOfDay('2025-01-03', 104, 106)).toEqual([
       { app_id: '104', requests: '4', prompt_tokens: '15000', completion_tokens: '7' },
@@ -185,7 +185,7 @@ describe('checked by hand', () => {
     ])
   })
 
-  it('of rows with the same request_id the newest counts, then the larger', async () => {
+  it('among rows with the same request_id the newest counts, then the larger', async () => {
     // 101: exact 1, newest-row 20, newest-file 300. 102: newest-here 3. 103 loses larger-app to 104.
     // 104: 4 + 41 + 0 + 0 and 0 + 0 + 600 + 7000, requests 1 + 1 + 1 + 3. 106: seven rows without a twin that day.
     expect(await appsOfDay('2025-01-04', 101, 102, 103, 104, 106)).toEqual([
@@ -196,21 +196,21 @@ describe('checked by hand', () => {
     ])
   })
 
-  it('a day whose only pair of equal ids stands beside a row without one loses the older of the pair', async () => {
+  it('on a day with one pair of equal ids and a row without id, the older of the pair is dropped', async () => {
     expect(await appsOfDay('2025-01-09', 403)).toEqual([
       { app_id: '403', requests: '2', prompt_tokens: '101', completion_tokens: '0' },
     ])
   })
 
-  it('rejected rows do not count, their neighbours do', async () => {
-    // 101: 7 + 9 and 70 + 90. 102: the valid row of a pair whose newer row is no valid one.
+  it('rejected rows do not count, but their neighbours do', async () => {
+    // 101: 7 + 9 and 70 + 90. 102: the valid row of a pair; the newer row is invalid.
     expect(await appsOfDay('2025-01-05', 101, 102)).toEqual([
       { app_id: '101', requests: '2', prompt_tokens: '16', completion_tokens: '160' },
       { app_id: '102', requests: '1', prompt_tokens: '5', completion_tokens: '50' },
     ])
   })
 
-  it('all spellings of time and number are read', async () => {
+  it('every accepted spelling of time and number is read', async () => {
     // 101: 12 + 100 + 40 + 400 and 3 + 0 + 4 + 0, requests 1 + 1 + 10 + 1. 103: requests 1 + 5 + 7, no tokens.
     expect(await appsOfDay('2025-01-06', 101, 102, 103, 106)).toEqual([
       { app_id: '101', requests: '13', prompt_tokens: '552', completion_tokens: '7' },

@@ -1,4 +1,4 @@
-/** Notices reach a real server, are tried again, and never fail a run. */
+/** Notices reach a real server, are retried, and never fail a run. */
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -78,12 +78,12 @@ function events(): unknown[] {
 }
 
 describe('a run', () => {
-  it('that went well sends the ping and nothing else', async () => {
+  it('a successful run sends the ping and nothing else', async () => {
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toEqual([{ path: '/ping', method: 'GET', body: '' }])
   })
 
-  it('that restated history or found late data says so, and pings', async () => {
+  it('a run with restated history or late data sends notices and the ping', async () => {
     await runAt('2026-01-07T02:00:00Z')
     deliver('2026-01-06', 2)
     await runAt('2026-01-09T02:00:00Z')
@@ -99,7 +99,7 @@ describe('a run', () => {
     })
   })
 
-  it('that brings one to its end which was killed before its snapshot was current tells what that restated', async () => {
+  it('a run that completes a killed one sends the notice of its restatements', async () => {
     deliver('2026-01-05', 1)
     await runAt('2026-01-07T01:00:00Z')
     deliver('2026-01-05', 2)
@@ -115,7 +115,7 @@ describe('a run', () => {
     expect(events().slice(4)).toEqual(['/ping'])
   })
 
-  it('that brings one to its end which changed the registry alone tells of no new figures', async () => {
+  it('a run that completes one with registry changes only sends no notice of new figures', async () => {
     const registry = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,'
     writeRaw(dataDir, 'apps/registry.csv', `${registry}public,2025-01-01\n`)
     writeRaw(
@@ -132,7 +132,7 @@ describe('a run', () => {
     expect(events()).toEqual(['/ping', '/ping', '/ping'])
   })
 
-  it('that published and could not be recorded has not failed: the operator is told', async () => {
+  it('a run that published but could not be recorded has not failed, and notes this', async () => {
     await runAt('2026-01-07T02:00:00Z')
     const warehouse = await openWarehouse(dataDir, '1GB')
     await warehouse.connection.run('ALTER TABLE runs ADD COLUMN more INTEGER')
@@ -148,14 +148,14 @@ describe('a run', () => {
     ])
   })
 
-  it('that failed says why and does not ping', async () => {
+  it('a failed run sends the reason and no ping', async () => {
     writeRaw(dataDir, 'usage/date=2026-01-06/rows.parquet', 'broken')
     await expect(runAt('2026-01-07T02:00:00Z')).rejects.toThrow('rows.parquet')
     expect(events()).toEqual(['failed'])
     expect(requests[0]?.body).toContain('rows.parquet cannot be read')
   })
 
-  it('that is locked out by another is no failure', async () => {
+  it('a run that is locked out sends nothing', async () => {
     const origin = await listening
     const warehouse = await openWarehouse(dataDir, '1GB')
     const { ended } = startProcess(process.execPath, [join(REPOSITORY, 'pipeline', 'nightly.ts')], {
@@ -183,7 +183,7 @@ describe('a run', () => {
     expect(readLastRun(dataDir)).toMatchObject({ outcome: 'failed', snapshot: null })
   })
 
-  it('that a missing right stopped before its first stage says so', async () => {
+  it('a run that lacks a right before its first stage sends a notice', async () => {
     const locked = join(dataDir, 'snapshots', '.building-20260106T020000Z')
     mkdirSync(join(locked, 'folder'), { recursive: true })
     chmodSync(locked, 0o000)
@@ -199,7 +199,7 @@ describe('a run', () => {
     chmodSync(locked, 0o700)
   })
 
-  it('that was blocked says why, under a name of its own', async () => {
+  it('a blocked run sends the reason under the event blocked', async () => {
     deliver('2026-01-05', 1)
     await runAt('2026-01-07T02:00:00Z')
     rmSync(join(dataDir, 'raw/usage/date=2026-01-05'), { recursive: true })
@@ -208,14 +208,14 @@ describe('a run', () => {
     expect(requests[1]?.body).toContain('2026-01-05')
   })
 
-  it('is not failed by a notice that cannot be sent, which is tried three times', async () => {
+  it('a notice that cannot be sent is tried three times and does not fail the run', async () => {
     replies = [500, 503, 500]
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toHaveLength(3)
     expect(notes).toEqual(['The success ping could not be sent: HTTP status 500'])
   })
 
-  it('says what is behind a notice that found no way, and keeps its address to itself', async () => {
+  it('the message about an unsent notice has the cause, but not the address', async () => {
     const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
     await run.prepare([])({
       config: readConfig({ DATA_DIR: dataDir, SUCCESS_PING: 'https://monitor.example/secret' }),
@@ -227,7 +227,7 @@ describe('a run', () => {
     expect(notes).toEqual(['The success ping could not be sent: fetch failed (ECONNREFUSED)'])
   })
 
-  it('sends a notice again when the first try was refused', async () => {
+  it('a notice is sent again if the receiver rejects it', async () => {
     replies = [500]
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toHaveLength(2)
@@ -238,7 +238,7 @@ describe('a run', () => {
 describe('a reply', () => {
   afterEach(() => vi.unstubAllGlobals())
 
-  it.each([200, 500])('of %s is left as soon as its status is known', async (status) => {
+  it.each([200, 500])('a reply with status %s is closed as soon as the status is known', async (status) => {
     let left = 0
     const body = () => new ReadableStream({ cancel: () => void (left += 1) })
     const statuses = [status]

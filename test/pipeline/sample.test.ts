@@ -1,6 +1,6 @@
 /**
- * The answer to check against: the pipeline over the bundled sample must give the tables that were published for the
- * same weeks (test/golden/published/), row for row.
+ * The pipeline over the bundled sample must give the tables that were published for the same weeks
+ * (test/golden/published/), row for row.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
@@ -14,7 +14,7 @@ import { parseCsv } from '../support/pipeline/oracle-reading.ts'
 const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
 const SAMPLE = join(REPOSITORY, 'data', 'sample')
 
-/** The published tables were cut here. */
+/** The published tables end at this rank. */
 const PUBLISHED_ROWS = 50
 
 const usage = readPublished('usage_weekly.csv')
@@ -45,7 +45,7 @@ const ZCODE_REASON =
   'ZCode got its tag between 2026-08-17 and 2026-08-24: it is in both lists from then on and in neither before, ' +
   'though its tokens would have put it there. A snapshot has the tags of its own time for all days.'
 
-/** Apps that our list has and the published one has not. */
+/** Apps in our list that are missing in the published one. */
 const NOT_YET_TAGGED: readonly Absence[] = [
   { week: '2026-07-27', subcategory: '', rank: 17 },
   { week: '2026-07-27', subcategory: 'programming-app', rank: 6 },
@@ -60,16 +60,16 @@ const NOT_YET_TAGGED: readonly Absence[] = [
 interface CountedAsNew {
   readonly week: string
   readonly app: string
-  /** Place among the compared apps: in the published table, and by the published figures. */
+  /** Rank among the compared apps: in the published table, and by the published figures. */
   readonly published: number
   readonly computed: number
   readonly reason: string
 }
 
 /**
- * Apps whose place in a published trending table contradicts the published figures of the weeks before. Each stands
- * exactly where an app without any earlier traffic would: the whole week as its growth. The source restates its
- * figures, so the earlier weeks probably came under this id only after the table was made.
+ * Apps with a published trending rank that contradicts the published figures of the weeks before. Each has the rank of an app
+ * without earlier traffic: its growth is the whole week. The source restates its figures, so the earlier weeks probably
+ * came under this id after the table was made.
  */
 const COUNTED_AS_NEW: readonly CountedAsNew[] = [
   {
@@ -110,7 +110,7 @@ beforeAll(async () => {
 
 afterAll(() => folders.removeAll())
 
-it('the sample is made from the published figures, byte for byte', () => {
+it('the sample equals its source figures byte for byte', () => {
   const output = folders.make('sample')
   const made = spawnSync(process.execPath, [join(SAMPLE, 'make.ts'), PUBLISHED, output], { encoding: 'utf8' })
   expect(made.stderr).toContain('42 days and 215 apps')
@@ -140,7 +140,7 @@ it('the snapshot carries the credit line of the sample', async () => {
 })
 
 describe.each(weeks)('popular in the week to %s', (week) => {
-  it.each(lists)('$category $subcategory is the published table', async ({ category, subcategory }) => {
+  it.each(lists)('$category $subcategory equals the published table', async ({ category, subcategory }) => {
     const list = { week, category, subcategory }
     const published = publishedRows(list)
     expect(published.length).toBeGreaterThan(0)
@@ -154,21 +154,21 @@ describe.each(weeks)('popular in the week to %s', (week) => {
   })
 })
 
-it.each(NOT_YET_TAGGED)('$app is truly absent from $category $subcategory of $week', (absence) => {
+it.each(NOT_YET_TAGGED)('$app is absent from $category $subcategory of $week', (absence) => {
   expect(publishedRows(absence).map((row) => row.app_id)).not.toContain(absence.app)
   expect(weekly(absence.week, absence.app)).toBeDefined()
 })
 
-/** Compared are the apps whose three earlier weeks are in the data; the first three weeks have no such apps. */
+/** Compares apps with three earlier weeks in the data; the first three weeks have none. */
 describe.each(weeks.slice(3))('trending in the week to %s', (week) => {
   it('has the published order', async () => {
     const published = publishedTrending(week)
     expect(published.length).toBeGreaterThan(20)
-    // No app that belongs among the published ones is left out: our list is cut where the published one is.
+    // No app of the published table may be missing: our list is cut at the same rank.
     expect(byGrowth(await trending(week), newcomersOf(week)).slice(0, published.length)).toEqual(published)
   })
 
-  it('needs each of its exceptions', async () => {
+  it('needs each of the listed exceptions', async () => {
     const published = publishedTrending(week)
     const computed = byGrowth(await trending(week), [])
     for (const { app, ...places } of COUNTED_AS_NEW.filter((exception) => exception.week === week)) {
@@ -188,7 +188,7 @@ function publishedTrending(week: string): string[] {
     .map((row) => row.app_id)
 }
 
-/** Our trending rows of the apps that are in the data in this week and the three before it. */
+/** Our trending rows of apps that are in the data in this week and the three before it. */
 async function trending(week: string): Promise<TextRow[]> {
   const rows = await queryCurrent(
     dataDir,
@@ -197,7 +197,7 @@ async function trending(week: string): Promise<TextRow[]> {
   return rows.filter((row) => isComplete(row['app_id'] ?? '', week))
 }
 
-/** Our order, after the growth of the newcomers is set to all their tokens. */
+/** Our order, with the growth of newcomers set to all their tokens. */
 function byGrowth(rows: readonly TextRow[], newcomers: readonly string[]): string[] {
   const growth = (row: TextRow) =>
     BigInt(row[newcomers.includes(row['app_id'] ?? '') ? 'total_tokens' : 'excess_tokens'] ?? 0)
@@ -211,7 +211,7 @@ function isComplete(app: string, week: string): boolean {
   return four.every((each) => weekly(each, app) !== undefined)
 }
 
-/** A published table with its figures, in the order of its ranks. */
+/** A published table with its figures, by rank. */
 function publishedRows({ week, category, subcategory }: List) {
   return rankings
     .filter((row) => row.window_end === week && row.category === category && row.subcategory === subcategory)
@@ -258,7 +258,7 @@ function weekly(week: string, app: string) {
   return usage.find((row) => row.window_end === week && row.app_id === app)
 }
 
-/** The rows of a published CSV file; a column the file has not, or an empty cell, is an empty text. */
+/** The rows of a published CSV file; a missing column and an empty cell are an empty text. */
 function readPublished(file: 'usage_weekly.csv' | 'rankings_weekly.csv') {
   return parseCsv(readFileSync(join(PUBLISHED, file), 'utf8')).map((row) => {
     const cell = (column: string) => row?.[column] ?? ''

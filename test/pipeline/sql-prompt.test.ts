@@ -1,4 +1,4 @@
-/** `npm run sql`: one question, statements from stdin, and what it refuses. */
+/** `npm run sql`: one query, statements from stdin, and rejected statements. */
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlPrompt } from '../../pipeline/sql-prompt.ts'
@@ -36,16 +36,16 @@ const POPULAR = [
 ].join('\n')
 
 describe('npm run sql', () => {
-  it('answers one question', async () => {
+  it('runs one query', async () => {
     expect(await ask(['FROM latest_popular'])).toMatchObject({ code: 0, stdout: POPULAR, stderr: '' })
   })
 
-  it('answers each statement of stdin', async () => {
+  it('runs each statement of stdin', async () => {
     const { stdout } = await ask([], "SELECT 1 AS a;\nFROM popular('2026-01-06', '2026-01-06');")
     expect(stdout).toBe(`a\n-\n1\n(1 row)\n${POPULAR}`)
   })
 
-  it('tells what is wrong with a statement, and never changes the snapshot', async () => {
+  it('prints the error of a statement, and never changes the snapshot', async () => {
     const wrong = await ask(['FROM nothing'])
     expect(wrong.code).toBe(2)
     expect(wrong.stderr).toContain('Table with name nothing does not exist')
@@ -53,7 +53,7 @@ describe('npm run sql', () => {
   })
 
   it.each(['', ' ; ', '; -- nothing', '/* nothing */;', '/**/ -- a\n;/* ; **/'])(
-    'says that %j is no statement',
+    'reports that %j has no statement',
     async (sql) => {
       expect(await ask([sql])).toMatchObject({
         code: 2,
@@ -63,18 +63,18 @@ describe('npm run sql', () => {
     },
   )
 
-  it('answers below comments of any length', async () => {
+  it('runs a query after comments of any length', async () => {
     const comments = `${'-'.repeat(200)}\n${'/* * */ /***/'.repeat(100)}\n-- ${'; '.repeat(100)}\n`
     const { stdout } = await ask([], `${comments}SELECT 1 AS a;`)
     expect(stdout).toBe('a\n-\n1\n(1 row)\n')
   })
 
-  it('shows times in UTC, though the machine stands elsewhere', async () => {
+  it('shows times in UTC, whatever the time zone of the machine', async () => {
     const { stdout } = await ask(['SELECT as_of FROM meta'])
     expect(stdout).toContain('2026-01-07 02:00:00+00')
   })
 
-  it('says what to do where nothing is published yet', async () => {
+  it('names the remedy if nothing is published yet', async () => {
     const { code, stderr } = await ask(['SELECT 1'], '', folders.make())
     expect(code).toBe(2)
     expect(stderr).toBe('Nothing is published yet: npm run nightly makes a snapshot\n')
@@ -82,12 +82,12 @@ describe('npm run sql', () => {
 })
 
 describe('formatTable', () => {
-  it('takes more rows than a function takes arguments', () => {
+  it('accepts more rows than a function accepts arguments', () => {
     const rows = Array.from({ length: 200_000 }, (_, index) => [index])
     expect(formatTable(['n'], rows)).toMatch(/199999\n\(200000 rows\)$/)
   })
 
-  it('keeps a cell on its line, and from what a terminal would obey', () => {
+  it('keeps a cell on its line, without terminal control characters', () => {
     expect(
       formatTable(
         ['name', 'list'],
@@ -101,7 +101,7 @@ describe('formatTable', () => {
 })
 
 describe('npm run sql -- --safe', () => {
-  it('answers as without', async () => {
+  it('runs queries as without --safe', async () => {
     expect(await ask(['--safe', 'FROM latest_popular'])).toMatchObject({ code: 0, stdout: POPULAR })
   })
 

@@ -1,4 +1,4 @@
-/** The data of a snapshot as whoever downloads it meets it: whole, exact and safe to open. */
+/** The data files of a snapshot for whoever downloads them: complete, exact and safe to open. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -44,7 +44,7 @@ function read(name: string): string {
   return readFileSync(join(folder, name), 'utf8')
 }
 
-/** Compares two queries row by row, whatever their column types. */
+/** Compares two queries row by row, ignoring column types. */
 async function expectSameRows(file: string, published: string): Promise<void> {
   const rows = await query(join(folder, 'app-rankings.duckdb'), file)
   expect(rows.length).toBeGreaterThan(0)
@@ -84,7 +84,7 @@ describe('Parquet', () => {
     ])
   })
 
-  it('keeps every digit: no column is floating', async () => {
+  it('keeps every digit: no column is floating-point', async () => {
     for (const table of TABLES) {
       const types = await queryCurrent(
         dataDir,
@@ -99,7 +99,7 @@ describe('Parquet', () => {
     expect(largest).toEqual({ tokens: String(BigInt(HUGE) + 1n) })
   })
 
-  /** What a file says of itself. */
+  /** The metadata inside a file. */
   async function about(file: string) {
     const rows = await queryCurrent(
       dataDir,
@@ -115,7 +115,7 @@ describe('Parquet', () => {
     comparability: COMPARABILITY_NOTE,
   }
 
-  it('says of itself what it is, also when it travels alone', async () => {
+  it('describes itself in its metadata, without other files', async () => {
     expect(await about(FILES.rankings)).toEqual({
       ...LICENCE,
       snapshot: '20260107T020000Z',
@@ -128,11 +128,11 @@ describe('Parquet', () => {
     })
   })
 
-  it('says nothing of the snapshot in the file of a month, which several snapshots share', async () => {
+  it('does not name the snapshot in monthly files, which several snapshots share', async () => {
     expect(await about(FILES.app_daily)).toEqual(LICENCE)
   })
 
-  it('and CSV are the same bytes when made again from the same input', async () => {
+  it('has the same bytes when made again from the same input, and so does CSV', async () => {
     const again = await publishBundle(folders.make())
     for (const name of DATA_FILES.slice(1)) {
       expect(readFileSync(join(again, name)).equals(readFileSync(join(folder, name))), name).toBe(true)
@@ -162,7 +162,7 @@ describe('CSV', () => {
     )
   })
 
-  it('has times in ISO 8601, days that were restated with both figures', () => {
+  it('has times in ISO 8601, and both figures of restated days', () => {
     const [first, second, third] = Object.keys(NIGHTS)
     expect(read('restatements.csv').split('\n').slice(1)).toEqual([
       `${second},${first},${FIRST_DAY},figures,1,1,1,8,9`,
@@ -171,11 +171,11 @@ describe('CSV', () => {
     ])
   })
 
-  it('separates the tags of an app', () => {
+  it('separates the tags of an app by |', () => {
     expect(read('apps.csv')).toContain('cli-agent|legal')
   })
 
-  it('has an empty text for no tags, which DuckDB reads as null', async () => {
+  it('has an empty text for no tags; DuckDB reads it as null', async () => {
     expect(read('apps.csv')).toContain('\n2,\'+1,""\n')
     const untagged = 'SELECT app_id, subcategories FROM'
     const csv = `${untagged} read_csv('${join(folder, 'apps.csv')}') WHERE app_id = 2`
@@ -186,7 +186,7 @@ describe('CSV', () => {
 })
 
 describe('the views of the DuckDB file', () => {
-  it('latest_popular and latest_trending are the lists of the 30 days', async () => {
+  it('latest_popular and latest_trending equal the 30-day lists', async () => {
     const popular = await queryCurrent(dataDir, 'FROM latest_popular')
     expect(popular).toEqual(await queryCurrent(dataDir, "FROM popular('2025-12-08', '2026-01-06')"))
     expect(popular).toHaveLength(NAMES.length)
@@ -204,7 +204,7 @@ describe('the views of the DuckDB file', () => {
     expect(row).toMatchObject({ day: '2026-01-06', app_name: '+1', total_tokens: String(BigInt(HUGE) + 1n) })
   })
 
-  it('and tables, columns and macros are all explained by a comment', async () => {
+  it('have comments, and so do all tables, columns and macros', async () => {
     const silent = await queryCurrent(
       dataDir,
       `SELECT view_name AS name FROM duckdb_views() WHERE NOT internal AND comment IS NULL

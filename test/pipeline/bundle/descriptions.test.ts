@@ -35,7 +35,7 @@ function read(name: string): string {
 }
 
 describe('the texts', () => {
-  it('CITATION.cff has no address but that of the snapshot for converters to take, every text as a JSON string, which is YAML too', () => {
+  it('CITATION.cff has no address but that of the snapshot for converters to take, with every text as a JSON string, which is valid YAML', () => {
     const [, abstract = ''] = /^abstract: (".*")$/m.exec(read('CITATION.cff')) ?? []
     expect(JSON.parse(abstract)).toMatch(DESCRIPTION)
     expect(read('CITATION.cff').replace(abstract, '…')).toBe(`cff-version: 1.2.0
@@ -58,7 +58,7 @@ keywords:
 `)
   })
 
-  it('README.md begins with what the data is, which days it has, and under which licence', () => {
+  it('README.md begins with the subject, the days and the licence of the data', () => {
     const { description } = z.object({ description: z.string() }).parse(JSON.parse(read('datapackage.json')))
     const [summary, comparability] = description.split(/(?<=rankings\.) /)
     expect(read('README.md').split('\n## ', 1)[0]).toBe(`# App rankings, as of ${AS_OF}
@@ -72,7 +72,7 @@ ${summary}
 `)
   })
 
-  it('README.md explains every file, and every column as the DuckDB file does', async () => {
+  it('README.md explains every file, and every column in the words of the DuckDB file', async () => {
     const text = read('README.md')
     for (const name of [
       ...DATA_FILES.filter((file) => !file.includes('/')),
@@ -93,7 +93,7 @@ ${summary}
     }
   })
 
-  it('README.md cites the snapshot in BibTeX, with nothing that TeX takes for its own', () => {
+  it('README.md cites the snapshot in BibTeX, with special characters of TeX escaped', () => {
     expect(/```bibtex\n([^`]*)```/.exec(read('README.md'))?.[1])
       .toBe(String.raw`@misc{app_rankings_20260107T020000Z,
   title        = {{App rankings}},
@@ -105,7 +105,7 @@ ${summary}
 `)
   })
 
-  it('README.md shows queries of the last seven days that the file answers', async () => {
+  it('README.md shows queries of the last seven days that work on the file', async () => {
     const [, text = ''] = /```sql\n([^`]*)```/.exec(read('README.md')) ?? []
     const queries = text.trimEnd().split('\n')
     expect(queries).toEqual([
@@ -119,7 +119,7 @@ ${summary}
     }
   })
 
-  it('LICENSE names the licence and the address of its text, and what to keep in mind', () => {
+  it('LICENSE states the licence, the address of its text, and the comparability of token counts', () => {
     const text = read('LICENSE')
     expect(text).toContain(
       'Creative Commons Attribution 4.0 International\nPublic License (SPDX: CC-BY-4.0).',
@@ -128,7 +128,7 @@ ${summary}
     expect(text).toContain('without any warranty. Token counts come from')
   })
 
-  it.each(['README.md', 'LICENSE'])('%s has the lines to print word for word, in a block of code', (name) => {
+  it.each(['README.md', 'LICENSE'])('%s has the attribution lines verbatim, in a code block', (name) => {
     const lines = [ATTRIBUTION, ...SOURCES.split(/\r?\n/)]
     const indented = read(name)
       .split('\n')
@@ -136,12 +136,12 @@ ${summary}
     expect(indented).toEqual(lines.map((line) => `    ${line}`))
   })
 
-  it('of data without sources speak of none', async () => {
+  it('do not mention sources if the data has none', async () => {
     const without = await publishBundle(folders.make(), '')
     const texts = ['README.md', 'LICENSE', 'datapackage.json', 'croissant.json']
-    const told = (at: string) =>
+    const mentions = (at: string) =>
       texts.map((name) => /\bsources|isBasedOn/i.test(readFileSync(join(at, name), 'utf8')))
-    expect([told(folder), told(without)]).toEqual([texts.map(() => true), texts.map(() => false)])
+    expect([mentions(folder), mentions(without)]).toEqual([texts.map(() => true), texts.map(() => false)])
   })
 })
 
@@ -189,7 +189,7 @@ describe('datapackage.json', () => {
     }
   })
 
-  it('calls CSV files tables in the words of both versions, and nothing else by those of the first', () => {
+  it('declares CSV files as tables for both versions, and no other file for version 1', () => {
     const words = descriptor().resources.map(({ path, type, profile }) => [path, type, profile])
     expect(words).toEqual(
       DATA_FILES.map((path) => [
@@ -200,14 +200,14 @@ describe('datapackage.json', () => {
     )
   })
 
-  it('names the columns as the files do, in their order', () => {
+  it('lists the columns of the files in their order', () => {
     for (const { path, schema } of descriptor().resources.filter((each) => each.path.endsWith('.csv'))) {
       const [header] = read(path).split('\n', 1)
       expect(schema?.fields.map(({ name }) => name).join(',')).toBe(header)
     }
   })
 
-  it('says whose the data is, what may be done with it, and which days it has', () => {
+  it('states publisher, licence and days of the data', () => {
     const { resources: _, ...about } = descriptor()
     expect(about).toEqual({
       $schema: 'https://datapackage.org/profiles/2.0/datapackage.json',
@@ -243,7 +243,7 @@ describe('datapackage.json', () => {
     })
   })
 
-  it('says how each file is to be read', () => {
+  it('states how to read each file', () => {
     const resources = new Map(descriptor().resources.map((resource) => [resource.path, resource]))
     expect(resources.get('app-rankings.duckdb')).toEqual({
       name: 'app-rankings-duckdb',
@@ -280,7 +280,7 @@ describe('datapackage.json', () => {
     })
   })
 
-  it('tells the type of each column, and where there may be nothing', () => {
+  it('states the type of each column, and whether it may be empty', () => {
     const columns = Object.fromEntries(
       descriptor().resources.map(({ path, schema }) => [
         path,
@@ -309,7 +309,7 @@ describe('datapackage.json', () => {
     ])
   })
 
-  it('tells the keys of each table, and which file of the apps they lead to', () => {
+  it('states the keys of each table, and the file of apps that they refer to', () => {
     const toApps = (resource: string) => [{ fields: ['app_id'], reference: { resource, fields: ['app_id'] } }]
     const keys = descriptor().resources.map(({ path, schema }) => [
       path,
@@ -335,7 +335,7 @@ describe('datapackage.json', () => {
     ])
   })
 
-  it('explains tables and columns as the DuckDB file does', async () => {
+  it('explains tables and columns in the words of the DuckDB file', async () => {
     for (const { path, description, schema } of descriptor().resources.slice(1)) {
       const { comment, comments } = await explained(folder, path.split(/[/.]/)[0] ?? '')
       expect(description).toBe(comment)
@@ -400,7 +400,7 @@ const croissantSchema = z.looseObject({
 describe('croissant.json', () => {
   const document = () => croissantSchema.parse(JSON.parse(read('croissant.json')))
 
-  it('has what Croissant 1.1 requires, and says whose the data is and which days it has', () => {
+  it('has the required properties of Croissant 1.1, with publisher and days', () => {
     const { '@context': _, distribution: __, recordSet: ___, ...about } = document()
     const publisher = { '@type': 'Organization', name: PUBLISHER, url: 'https://data.example/' }
     expect(about).toEqual({
@@ -443,7 +443,7 @@ describe('croissant.json', () => {
     expect(document()['@context']['data']).toEqual({ '@id': 'cr:data', '@type': '@json' })
   })
 
-  it('says of each of its terms that is not one of schema.org where it comes from', () => {
+  it('declares the origin of every term outside schema.org', () => {
     const ours = { '@vocab': 'https://schema.org/', sc: 'https://schema.org/' }
     expect(document()['@context']).toMatchObject({ ...ours, cr: 'http://mlcommons.org/croissant/' })
     const terms = `arrayShape citeAs column dataType extract field fileObject fileSet includes isArray key recordSet references source`
@@ -454,7 +454,7 @@ describe('croissant.json', () => {
   })
 
   it('names every data file with address, type, size and checksum', () => {
-    // What mlcroissant knows how to read.
+    // The types that mlcroissant can read.
     const types = ['application/octet-stream', 'application/x-parquet', 'text/csv']
     const { distribution } = document()
     expect(distribution.filter((each) => each['@type'] === 'cr:FileObject')).toEqual(
@@ -470,7 +470,7 @@ describe('croissant.json', () => {
     )
   })
 
-  it('names the files of the months together', () => {
+  it('groups the monthly files into one file set', () => {
     expect(document().distribution.filter((each) => each['@type'] === 'cr:FileSet')).toEqual(
       ['app_daily', 'model_daily'].map((table) => ({
         '@type': 'cr:FileSet',
@@ -482,7 +482,7 @@ describe('croissant.json', () => {
     )
   })
 
-  it('has each table as records, from Parquet where there is some, with its keys', () => {
+  it('has each table as records with its keys, from Parquet if available', () => {
     const records = document().recordSet.map(({ '@id': id, name, key, field }) => ({
       id,
       name,
@@ -507,7 +507,7 @@ describe('croissant.json', () => {
     expect(records.map(({ name }) => name)).toEqual(records.map(({ id }) => id))
   })
 
-  it('explains tables and columns as the DuckDB file does', async () => {
+  it('explains tables and columns in the words of the DuckDB file', async () => {
     for (const { '@id': id, description, field } of document().recordSet) {
       const { comment, comments } = await explained(folder, id)
       expect(description).toBe(comment)
@@ -515,7 +515,7 @@ describe('croissant.json', () => {
     }
   })
 
-  it('tells where each column is, and its type', () => {
+  it('states the source and type of each column', () => {
     const fields = document().recordSet.flatMap(({ '@id': id, field }) =>
       field.map((each) => ({ id, ...each })),
     )

@@ -1,4 +1,4 @@
-/** Nothing of what must stay private is in any published file. */
+/** No private fact is in any published file. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -56,7 +56,7 @@ beforeAll(async () => {
     [
       'app_id,app_name,visibility,subcategories,alias_of,updated_at',
       '77001,Seen by everyone,public,cli-agent,,2026-01-01T00:00:00Z',
-      // The last app of the list was public under this id until the newer row below.
+      // The last app of the list had this id as a public app until the newer row below.
       `${APPS[5].id},${APPS[5].name},public,game,,2025-12-01T00:00:00Z`,
       ...registry,
       '',
@@ -64,7 +64,7 @@ beforeAll(async () => {
   )
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
   await publish(dataDir, '2026-01-03T02:00:00Z')
-  // A second snapshot, with a restated day, so that its lists are searched too.
+  // A second snapshot with a restated day, so that restatements are searched too.
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, usageOf(DAY))
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
@@ -72,27 +72,27 @@ beforeAll(async () => {
 
 afterAll(() => folders.removeAll())
 
-it('the search finds what is public, in the database and as text', () => {
+it('the search finds public facts, in the database and as text', () => {
   const found = [...texts].filter(([, text]) => text.includes('Seen by everyone') && text.includes('77001'))
   expect(found.map(([place]) => place)).toEqual(
     expect.arrayContaining(['table main.apps', 'table main.rankings']),
   )
 })
 
-it('no total is published from which the hidden traffic could be worked out', async () => {
+it('no published total reveals the hidden traffic', async () => {
   const totals = await queryWarehouse(dataDir, 'SELECT sum(tokens_read) AS tokens FROM days')
   const [{ tokens } = { tokens: null }] = totals
   expect(tokens).toMatch(/^\d{5}$/)
-  const told = [...texts].filter(([, text]) => new RegExp(`\\b${tokens}\\b`).test(text))
-  expect(told.map(([place]) => place)).toEqual([])
+  const found = [...texts].filter(([, text]) => new RegExp(`\\b${tokens}\\b`).test(text))
+  expect(found.map(([place]) => place)).toEqual([])
 })
 
 describe.each(SECRETS)('%s', (secret) => {
-  it('is in no table, view, macro or file', () => {
+  it('is in no published table, view, macro or file', () => {
     expect([...texts].filter(([, text]) => text.includes(secret)).map(([place]) => place)).toEqual([])
   })
 
-  it('is not in the bytes of a published file', () => {
+  it('is not in the bytes of any published file', () => {
     const needles = [Buffer.from(secret), ...(/^\d+$/.test(secret) ? [littleEndian(BigInt(secret))] : [])]
     const found = filesBelow(join(dataDir, 'snapshots')).filter((file) => {
       const bytes = readFileSync(file)
@@ -121,7 +121,7 @@ function littleEndian(id: bigint): Buffer {
   return bytes
 }
 
-/** Everything published as text: each relation and macro of the DuckDB file, each other file decoded. */
+/** Everything published, as text: relations and macros of the DuckDB file, and the other files decoded. */
 async function publishedTexts(snapshot: string): Promise<Map<string, string>> {
   const database = join(snapshot, 'app-rankings.duckdb')
   const found = new Map<string, string>()

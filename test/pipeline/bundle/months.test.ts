@@ -1,6 +1,6 @@
 /**
- * A month of app_daily is one file, and a month whose rows did not change is the file of the snapshot before. Whatever
- * happens between two nights, the files are those that an empty folder would give.
+ * A month of app_daily is one file; an unchanged month is the previous snapshot's file. Whatever happens between two nights,
+ * the files equal those of a first run over the same input.
  */
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -17,7 +17,7 @@ const RECENT = 'app_daily/month=2026-02.parquet'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** What the first night leaves behind. */
+/** State after the first night. */
 const template = folders.make()
 
 let dataDir = ''
@@ -39,7 +39,7 @@ function inode(id: string | undefined, name: string): number | undefined {
   return statSync(join(dataDir, 'snapshots', String(id), name), { throwIfNoEntry: false })?.ino
 }
 
-/** The months of the new snapshot that are files of the one before, as the disk shows and the report says. */
+/** The months that the new snapshot shares with the previous one, by the disk and by the report. */
 function reused(report: Report): string[] {
   const snapshots = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
   const [newest, before] = snapshots.toSorted().toReversed()
@@ -54,14 +54,14 @@ function reused(report: Report): string[] {
   return shared
 }
 
-it('each month from the first day of the data to the last has a file, also one without usage', async () => {
+it('each month from the first day of the data to the last has a file, also a month without usage', async () => {
   expect(monthsOf(dataDir)).toEqual(MONTHS)
   const empty = `FROM '${join(currentSnapshot(dataDir), 'app_daily/month=2026-01.parquet')}'`
   expect(await queryCurrent(dataDir, empty)).toEqual([])
   await months.expectAsAnew()
 })
 
-it('the CSV files of a month, and those of the models, are shared as well', async () => {
+it('monthly CSV files and files of models are shared too', async () => {
   months.deliver('2026-03-05', 'late.csv')
   await months.run()
   const [newest, before] = readdirSync(join(dataDir, 'snapshots'))
@@ -78,7 +78,7 @@ it('the CSV files of a month, and those of the models, are shared as well', asyn
 const ALL_BUT_NEWEST = MONTHS.slice(0, -1)
 const WITHOUT_FEBRUARY = ['2025-12', '2026-01']
 
-/** What happens between the nights, and which months the second one shares with the first. */
+/** Changes between the nights, and the months that the second one shares with the first. */
 const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
   [
     'of the newest month, before all other days, of names and tags, and of apps without usage',
@@ -138,13 +138,16 @@ function damage(change: (bytes: Buffer) => unknown): void {
   writeFileSync(path, bytes)
 }
 
-it.each(CHANGES)('a change %s: the months with other rows are written', async (_, change, expected) => {
-  change()
-  expect(reused(await months.nextNight())).toEqual(expected)
-  await months.expectSameRows()
-})
+it.each(CHANGES)(
+  'after a change %s, only months with other rows are written',
+  async (_, change, expected) => {
+    change()
+    expect(reused(await months.nextNight())).toEqual(expected)
+    await months.expectSameRows()
+  },
+)
 
-it('where a link fails, be it between disks, for a right or for too many links, the file is copied', async () => {
+it('if a link fails (other disk, missing right, too many links), the file is copied', async () => {
   const { linkSync } = fs
   const codes = ['EXDEV', 'EPERM', 'EMLINK']
   Object.assign(fs, {
@@ -166,7 +169,7 @@ it('where a link fails, be it between disks, for a right or for too many links, 
   await months.expectSameRows()
 })
 
-it('what is hidden is in no byte of what is published from then on', async () => {
+it('a hidden app is in no byte of later snapshots', async () => {
   months.decide('7,Qwzxv-seven,public,,,2026-03-06')
   await months.nextNight()
   months.decide('7,Qwzxv-seven,hidden,,,2026-03-07')

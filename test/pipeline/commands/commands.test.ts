@@ -49,7 +49,7 @@ describe('status', () => {
       app_days: 6,
       days_missing: ['2026-01-05'],
       days_partial: [],
-      // What changed is the registry, not the figures.
+      // The registry changed, not the figures.
       days_restated: [],
       snapshots: 2,
       bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
@@ -57,7 +57,7 @@ describe('status', () => {
     })
   })
 
-  it('tells the disk use of each part, and what a night adds', async () => {
+  it('status shows the disk use of each part, and the growth per night', async () => {
     const { disk } = z
       .object({
         disk: z.record(z.string(), z.unknown()).and(z.object({ growth: z.record(z.string(), z.number()) })),
@@ -78,7 +78,7 @@ describe('status', () => {
     expect(stdout).toMatch(/^growth {8}[\d.]+ MB a night: raw /m)
   })
 
-  it('says how old the data is, and joins days that follow each other', async () => {
+  it('status shows how old the data is, and joins consecutive days', async () => {
     const old = folders.make()
     await publishSnapshot(old, {
       asOf: new Date('2026-01-20T02:00:00Z'),
@@ -97,14 +97,14 @@ describe('status', () => {
     })
   })
 
-  it('says so when nothing is published yet', async () => {
+  it('status reports that nothing is published yet', async () => {
     const ended = await runCommand(folders.make(), 'status')
     expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
   })
 })
 
 describe('how the last run ended', () => {
-  it('is told by status: why it was blocked, and by name what is published once it is mended', async () => {
+  it('is shown by status: the reason of a block, later the published snapshot', async () => {
     const copy = folders.make()
     cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
     writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
@@ -124,7 +124,7 @@ describe('how the last run ended', () => {
     })
   })
 
-  it('is told with all lines of its message, those after the first below it', async () => {
+  it('is shown with all lines of its message, the later ones indented', async () => {
     const copy = folders.make()
     const lastRun = {
       finished_at: '2026-01-08T02:00:09Z',
@@ -139,7 +139,7 @@ describe('how the last run ended', () => {
     )
   })
 
-  it('is left to the run that holds the lock, and says nothing where it cannot be read', async () => {
+  it('is not recorded by a run that is locked out, and is left out if unreadable', async () => {
     const copy = folders.make()
     writeFileSync(join(copy, 'last-run.json'), '{"half')
     expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
@@ -154,7 +154,7 @@ describe('quarantine', () => {
   const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
   const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
 
-  it('lists the rejected rows with file, row, reason and what stands there, of a day or of all', async () => {
+  it('quarantine lists rejected rows with file, row, reason and content, of one day or all days', async () => {
     const copy = folders.make()
     writeRaw(copy, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
     const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
@@ -182,7 +182,7 @@ describe('quarantine', () => {
     expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
   })
 
-  it('says so where nothing was counted yet, and refuses what is no day', async () => {
+  it('quarantine lists nothing before the first run, and rejects an argument that is not a day', async () => {
     expect(await runCommand(folders.make(), 'quarantine')).toMatchObject({ stdout: 'No row is rejected\n' })
     expect(await runCommand(dataDir, 'quarantine', 'today')).toMatchObject({
       code: 2,
@@ -193,7 +193,7 @@ describe('quarantine', () => {
 })
 
 it.each(['plan', 'quarantine'])(
-  '%s takes a warehouse without tables for none: a first run that is killed may leave one',
+  '%s treats a warehouse without tables, left by a killed first run, as none',
   async (command) => {
     const copy = folders.make()
     const none = await runCommand(copy, command)
@@ -207,7 +207,7 @@ it.each(['plan', 'quarantine'])(
 describe('run --as-of', () => {
   const now = new Date('2026-01-08T12:00:00Z')
 
-  /** What a run at TIME says beyond its stages, started at `now`. */
+  /** The messages of a run at TIME, without its stages, started at `now`. */
   async function notesAt(time: string): Promise<string[]> {
     const ahead = folders.make()
     cpSync(join(dataDir, 'raw'), join(ahead, 'raw'), { recursive: true })
@@ -222,7 +222,7 @@ describe('run --as-of', () => {
     return notes
   }
 
-  it('tells what a time to come does, and the remedy', async () => {
+  it('explains a time in the future, and the remedy', async () => {
     expect(await notesAt('2026-01-09T02:00:00Z')).toEqual([
       '--as-of 2026-01-09T02:00:00Z is later than the clock: the days through 2026-01-08 are published as completed, ' +
         'and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
@@ -230,13 +230,13 @@ describe('run --as-of', () => {
     ])
   })
 
-  it('says nothing of a time that was', async () => {
+  it('says nothing about a time in the past', async () => {
     expect(await notesAt(now.toISOString())).toEqual([])
   })
 })
 
 describe('plan', () => {
-  it('lists the days a run would read or forget, and writes nothing', async () => {
+  it('plan lists the days that a run would read or forget, and writes nothing', async () => {
     const planned = folders.make()
     writeRaw(planned, 'usage/date=2026-01-06/a.csv', '')
     writeRaw(planned, 'usage/date=2024-12-31/a.csv', '')
@@ -255,7 +255,7 @@ describe('plan', () => {
     expect(readdirSync(planned)).toEqual(['raw'])
   })
 
-  it('tells people what it would read and forget, and when a run would publish', async () => {
+  it('plan prints lines about the days to read and forget, and when a run would publish', async () => {
     const { stdout } = await runCommand(dataDir, 'plan')
     expect(stdout).toMatch(
       new RegExp(
@@ -274,13 +274,13 @@ describe('plan', () => {
     )
   })
 
-  it('names a DATA_DIR that does not exist', async () => {
+  it('plan names a DATA_DIR that does not exist', async () => {
     const missing = join(folders.make(), 'missing')
     const ended = await runCommand(missing, 'plan')
     expect(ended).toMatchObject({ code: 2, stderr: `DATA_DIR ${missing} does not exist\n` })
   })
 
-  it('knows what was counted already', async () => {
+  it('plan knows the counted days', async () => {
     expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
   })
 })
@@ -299,7 +299,7 @@ describe('superfluousSnapshots', () => {
     expect(superfluousSnapshots(ids, rules)).toEqual(['20260130T020000Z', '20260201T020000Z'])
   })
 
-  it('are none while all are young', () => {
+  it('are none while all snapshots are young', () => {
     expect(superfluousSnapshots(ids, { oldestKept: '2026-01-30', current: undefined })).toEqual([])
   })
 })
@@ -323,7 +323,7 @@ describe('prune', () => {
     expect(readdirSync(join(environment.DATA_DIR, 'snapshots')).toSorted()).toEqual(left)
   })
 
-  it('says what it would remove, then removes just that', async () => {
+  it('prune --dry-run lists snapshots, and prune removes exactly these', async () => {
     const tried = await json('prune', '--keep-days', '0', '--dry-run')
     expect(tried).toEqual({ removed: [FIRST], dry_run: true })
     expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
@@ -341,7 +341,7 @@ describe('prune', () => {
     [[], '2026-04-07T23:59:59Z', []],
     [[], '2026-04-08T00:00:00Z', [FIRST]],
   ])(
-    '%j keeps a snapshot for so many days after its own, by default 90: at %s',
+    '%j keeps a snapshot for this many days after its own (default 90): at %s',
     async (args, now, removed) => {
       const kept = folders.make()
       for (const id of [FIRST, SECOND]) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
@@ -357,7 +357,7 @@ describe('prune', () => {
     },
   )
 
-  it('refuses a number of days that is none', async () => {
+  it('prune rejects a wrong number of days', async () => {
     const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toContain('--keep-days')
@@ -366,7 +366,7 @@ describe('prune', () => {
 
 describe('wrong usage', () => {
   it.each([['--json'], ['--with-sample']])(
-    'run %s over a DATA_DIR that cannot be made says so',
+    'run %s reports a DATA_DIR that cannot be created',
     async (...options) => {
       const file = join(folders.make(), 'file')
       writeFileSync(file, '')
@@ -383,7 +383,7 @@ describe('wrong usage', () => {
       ['publish'],
       'Unknown command "publish": expected run, plan, import, ship, status, quarantine, diff, retract, prune, verify, rebuild. See --help',
     ],
-    // Every object has something of this name.
+    // Every object has a property with this name.
     [['constructor'], 'Unknown command "constructor": expected run'],
     [['diff', 'A'], 'diff takes two snapshots'],
     [['status', 'now'], 'does not take positional arguments'],

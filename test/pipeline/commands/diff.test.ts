@@ -1,4 +1,4 @@
-/** What `npm run nightly -- diff` tells of two snapshots. */
+/** `npm run nightly -- diff`: the differences between two snapshots. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ const dataDir = folders.make()
 beforeAll(() => publishTwice(dataDir))
 afterAll(() => folders.removeAll())
 
-it('tells totals, changed days, new and gone apps, and moved ranks', async () => {
+it('diff shows totals, changed days, new and gone apps, and moved ranks', async () => {
   expect(await jsonOf(dataDir, 'diff', FIRST, SECOND)).toEqual({
     before: FIRST,
     after: SECOND,
@@ -66,7 +66,7 @@ it('tells totals, changed days, new and gone apps, and moved ranks', async () =>
   })
 })
 
-it('counts a day that only the other side has as 0', async () => {
+it('diff counts a day that only one side has as 0 on the other', async () => {
   expect(await jsonOf(dataDir, 'diff', SECOND, FIRST)).toMatchObject({
     days: [
       { day: '2026-01-07', tokens_before: '300', tokens_after: '0', apps_changed: 2 },
@@ -76,7 +76,7 @@ it('counts a day that only the other side has as 0', async () => {
   })
 })
 
-it('tells a day of which the requests alone changed', async () => {
+it('diff shows a day on which only the requests changed', async () => {
   const recounted = folders.make()
   const deliverWith = (requests: number) =>
     writeRaw(
@@ -93,7 +93,7 @@ it('tells a day of which the requests alone changed', async () => {
   expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 1 app (figures)\n')
 })
 
-it('tells a day on which traffic moved from one app to another, though its total is the same', async () => {
+it('diff shows a day with the same total on which traffic moved between apps', async () => {
   const moved = folders.make()
   const usage = (one: number, two: number) =>
     `ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
@@ -107,14 +107,14 @@ it('tells a day on which traffic moved from one app to another, though its total
   await runAt(moved, '2026-01-08T02:00:00Z')
   const { stdout } = await runCommand(moved, 'diff', FIRST, SECOND)
   expect(stdout).toContain('days that changed: 1\n  2026-01-06: 30 -> 30 tokens, 2 apps (figures)\n')
-  // In the list of its tag the app has another rank, which is no move.
-  // A terminal would obey what stands in the name.
+  // The app has another rank in the list of its tag, which diff does not compare.
+  // A terminal would obey control characters in the name.
   expect(stdout).toContain(
     'apps (change, app_id, app_name): 1\n  renamed  1 Uno\uFFFD[2J\nranks in the 30-day lists',
   )
 })
 
-it('groups digits, and tells changes in percent', async () => {
+it('diff groups digits, and shows changes in percent', async () => {
   const grown = folders.make()
   const deliverTokens = (tokens: number) =>
     writeRaw(
@@ -132,7 +132,7 @@ it('groups digits, and tells changes in percent', async () => {
   expect(stdout).toContain('  2026-01-06: 1,000,000 -> 1,005,000 tokens (+0.50%), 1 app (figures)\n')
 })
 
-it('tells moved ranks, the best ones first', async () => {
+it('diff shows moved ranks, the best ones first', async () => {
   const moved = folders.make()
   const deliverTo = (day: string, ...tokens: readonly number[]) =>
     writeRaw(
@@ -142,7 +142,7 @@ it('tells moved ranks, the best ones first', async () => {
     )
   const names = [1, 2, 3, 4].map((id) => `${id},App,public,2025-01-01\n`)
   writeRaw(moved, 'apps/registry.csv', `${APPS_HEADER}${names.join('')}`)
-  // The fourth is last in 30 days, though the first of the last 7.
+  // The fourth app is last in 30 days, but first in the last 7.
   deliverTo('2025-12-20', 100, 100, 100)
   deliverTo('2026-01-06', 40, 30, 20, 50)
   await runAt(moved, '2026-01-07T02:00:00Z')
@@ -156,7 +156,7 @@ it('tells moved ranks, the best ones first', async () => {
   ).toEqual([...sorts.flatMap((sort) => lines.map((line) => `  ${sort} ${line}`)), ''])
 })
 
-it('shows people the first twenty of a kind, and how many more there are', async () => {
+it('diff prints twenty lines of a kind, and the number of further ones', async () => {
   const many = folders.make()
   const apps = Array.from({ length: 21 }, (_, index) => ({ id: index + 1, name: `App ${index + 1}` }))
   const none = { dataThrough: '2026-01-06', apps: [], daily: [] }
@@ -172,13 +172,13 @@ it('shows people the first twenty of a kind, and how many more there are', async
   )
 })
 
-it('names a snapshot that does not exist, and those that do', async () => {
+it('diff names an unknown snapshot, and the existing ones', async () => {
   const ended = await runCommand(dataDir, 'diff', FIRST, 'yesterday')
   expect(ended.code).toBe(2)
   expect(ended.stderr).toBe(`There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`)
 })
 
-it('names no more than the newest five', () => {
+it('the error for an unknown snapshot names at most the newest five', () => {
   const many = folders.make()
   const ids = [1, 2, 3, 4, 5, 6].map((day) => `2026010${day}T020000Z`)
   for (const id of ids) mkdirSync(join(many, 'snapshots', id), { recursive: true })

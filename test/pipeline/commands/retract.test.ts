@@ -1,4 +1,4 @@
-/** `retract`: a withdrawn snapshot is gone, its reason stays, and its identifier is never given again. */
+/** `retract`: removes a snapshot, keeps its reason, and never reuses its identifier. */
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -20,7 +20,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
-/** What two nights leave behind. */
+/** State after two nights. */
 const template = folders.make()
 
 function deliver(day: string, tokens: number): void {
@@ -48,7 +48,7 @@ function retract(...args: string[]) {
   return runCommand(dataDir, 'retract', ...args)
 }
 
-it('takes the current snapshot away, and the one before is current again', async () => {
+it('retract removes the current snapshot, and the previous one is current again', async () => {
   const ended = await retract(SECOND, '--reason', 'Counted twice', '--json')
   expect(ended.code).toBe(0)
   expect(JSON.parse(ended.stdout)).toMatchObject({ id: SECOND, reason: 'Counted twice', current: FIRST })
@@ -58,14 +58,14 @@ it('takes the current snapshot away, and the one before is current again', async
   expect(record).toMatchObject({ id: SECOND, as_of: '2026-01-08T02:00:00Z', reason: 'Counted twice' })
 })
 
-it('publishes anew afterwards under a later time, compared with what is left', async () => {
+it('a run after a retraction publishes under a later time, compared with the remaining snapshot', async () => {
   await retract(SECOND, '--reason', 'Counted twice')
   const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
   expect(report).toMatchObject({ outcome: 'published', as_of: '2026-01-08T02:00:01Z' })
   expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
 })
 
-it('says that unchanged input publishes the same figures again, and so does the run that does it', async () => {
+it('retract warns that unchanged input publishes the same figures again, and so does that run', async () => {
   const { stderr } = await retract(SECOND, '--reason', 'Counted twice')
   expect(stderr).toBe('Correct the input before the next run, or it publishes the same figures again\n')
   const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:00:00Z')
@@ -80,10 +80,10 @@ it('says that unchanged input publishes the same figures again, and so does the 
   expect(corrected.stderr).not.toContain('which was retracted')
 })
 
-it('keeps the pointer when another snapshot is taken away', async () => {
+it('retract keeps the pointer if another snapshot is retracted', async () => {
   deliver('2026-01-08', 30)
   await runAt(dataDir, '2026-01-09T02:00:00Z')
-  // As a run leaves it that is killed just before it switches the pointer.
+  // State after a run that was killed just before it switched the pointer.
   pointAt(dataDir, SECOND)
   expect((await retract(FIRST, '--reason', 'Wrong names')).stderr).toBe('')
   expect(currentSnapshot(dataDir)).toContain(SECOND)
@@ -104,7 +104,7 @@ it('withdraws a snapshot that was pruned, so that its citations get the reason',
   expect((await retract(FIRST, '--reason', 'x')).stderr).toContain('was retracted already')
 })
 
-it('writes nothing with --dry-run', async () => {
+it('retract --dry-run writes nothing', async () => {
   rmSync(join(dataDir, 'warehouse.duckdb'))
   const before = readdirSync(dataDir, { recursive: true })
   const ended = await retract(SECOND, '--reason', 'Why', '--dry-run')
@@ -115,17 +115,17 @@ it('writes nothing with --dry-run', async () => {
   expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
 })
 
-describe('interrupted after its record was written', () => {
+describe('a retraction that was interrupted after writing its record', () => {
   beforeEach(() => recordRetracted(SECOND))
 
-  it('is brought to its end by the next run, before anything of it may fail', async () => {
+  it('is completed by the next run, before that run can fail', async () => {
     writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
     await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
     expect(currentSnapshot(dataDir)).toContain(FIRST)
     expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
   })
 
-  it('leaves no pointer where no snapshot is left', async () => {
+  it('leaves no pointer if no snapshot is left', async () => {
     recordRetracted(FIRST)
     writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
     await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
@@ -133,7 +133,7 @@ describe('interrupted after its record was written', () => {
     expect((await runCommand(dataDir, 'status')).stdout).toBe('Nothing is published yet\n')
   })
 
-  it('is finished when it is asked for again, for the reason of the first time', async () => {
+  it('is completed by a second retract, with the first reason', async () => {
     const tried = await retract(SECOND, '--reason', 'x', '--dry-run')
     expect(tried.stdout).toBe(`${SECOND} would be retracted: Counted twice\ncurrent snapshot: ${FIRST}\n`)
     expect(currentSnapshot(dataDir)).toContain(SECOND)
@@ -145,7 +145,7 @@ describe('interrupted after its record was written', () => {
     expect((await retract(SECOND, '--reason', 'x')).stderr).toContain('was retracted already')
   })
 
-  it('is finished too where its removal had begun', async () => {
+  it('is completed if its removal had begun', async () => {
     const left = join(dataDir, 'snapshots', `.pruned-${SECOND}`)
     renameSync(join(dataDir, 'snapshots', SECOND), left)
     pointAt(dataDir, FIRST)
@@ -155,13 +155,13 @@ describe('interrupted after its record was written', () => {
     expect(currentSnapshot(dataDir)).toContain(FIRST)
   })
 
-  it('is no stand-in for another that is taken away', async () => {
+  it('does not take the place of another retracted snapshot', async () => {
     const only = await retract(FIRST, '--reason', 'x')
     expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
   })
 })
 
-/** The state in which a retraction is left that was killed just after its first step. */
+/** State of a retraction that was killed just after its first step. */
 function recordRetracted(id: string): void {
   recordRetraction(dataDir, {
     id,
@@ -171,7 +171,7 @@ function recordRetracted(id: string): void {
   })
 }
 
-it('refuses what cannot be done, and names the remedy', async () => {
+it('retract rejects an impossible retraction, and names the remedy', async () => {
   expect((await retract(SECOND)).stderr).toBe('retract needs --reason TEXT; the API answers with it\n')
   expect((await retract('yesterday', '--reason', 'x')).stderr).toBe(
     `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
@@ -184,7 +184,7 @@ it('refuses what cannot be done, and names the remedy', async () => {
   expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
 })
 
-it('waits for no run: another one under way is exit 75', async () => {
+it('retract exits with 75 during a run', async () => {
   const warehouse = await openWarehouse(dataDir, '1GB')
   const ended = await startCommand(dataDir, 'retract', SECOND, '--reason', 'x').ended
   warehouse.close()
@@ -192,18 +192,21 @@ it('waits for no run: another one under way is exit 75', async () => {
   expect(currentSnapshot(dataDir)).toContain(SECOND)
 })
 
-it.each(['', '{"id":"20260108T020000Z"}'])('leaves out and names a record that is none: %j', async (text) => {
-  await retract(SECOND, '--reason', 'Counted twice')
-  const path = join('snapshots/retracted', `${SECOND}.json`)
-  writeFileSync(join(dataDir, path), text)
-  const status = await runCommand(dataDir, 'status')
-  expect(status).toMatchObject({ code: 0, stdout: expect.stringMatching(/^current +20260107T020000Z/) })
-  expect(status.stdout).toContain(`unreadable    ${path}`)
-  // It counts as retracted still, and its identifier is not given again.
-  const run = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z')
-  expect(run).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining(`${path} cannot be read and is left out`),
-  })
-  expect(currentSnapshot(dataDir)).toContain('20260108T020001Z')
-})
+it.each(['', '{"id":"20260108T020000Z"}'])(
+  'status skips an unreadable retraction record and names it: %j',
+  async (text) => {
+    await retract(SECOND, '--reason', 'Counted twice')
+    const path = join('snapshots/retracted', `${SECOND}.json`)
+    writeFileSync(join(dataDir, path), text)
+    const status = await runCommand(dataDir, 'status')
+    expect(status).toMatchObject({ code: 0, stdout: expect.stringMatching(/^current +20260107T020000Z/) })
+    expect(status.stdout).toContain(`unreadable    ${path}`)
+    // The identifier stays retracted and is not reused.
+    const run = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z')
+    expect(run).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`${path} cannot be read and is left out`),
+    })
+    expect(currentSnapshot(dataDir)).toContain('20260108T020001Z')
+  },
+)

@@ -1,10 +1,10 @@
-/** Apps that have no id of their own get one that follows from what they are, the same wherever they are met. */
+/** Apps without an id get one that follows from their identity, the same everywhere. */
 import { describe, expect, it } from 'vitest'
 import { appIdOf, appNamed, FIRST_APP_ID } from '../../../pipeline/contract/app-identity.ts'
 
 describe('the id of an identity', () => {
-  it('is the same for good, from 1000000000 on and below 2^53', () => {
-    // Data that is published has these.
+  it('never changes, from 1000000000 on and below 2^53', () => {
+    // Published data contains these ids.
     expect(appIdOf('app.example')).toBe(1_527_876_024_117_272)
     const ids = Array.from({ length: 20_000 }, (_, index) => appIdOf(`app-${index}.example`))
     expect(new Set(ids).size).toBe(ids.length)
@@ -15,7 +15,7 @@ describe('the id of an identity', () => {
   })
 })
 
-describe('the app that a text names', () => {
+describe('the app of a text', () => {
   it.each([
     ['Claude Code', 'local:claude code', 'Claude Code'],
     ['  claude\u00A0 code ', 'local:claude code', 'claude code'],
@@ -27,7 +27,7 @@ describe('the app that a text names', () => {
   })
 
   it.each(['', '  ', '\u202E\u200B', 'http://localhost:3000', 'https://192.168.0.7/app'])(
-    'is none for %j',
+    'is undefined for %j',
     (text) => {
       expect(appNamed(text)).toBeUndefined()
     },

@@ -1,4 +1,4 @@
-/** What every program writes: counts with their nouns, text for a terminal, lines that fit. */
+/** Output of every program: counts with nouns, text for a terminal, wrapped lines. */
 import { expect, it } from 'vitest'
 import { pluralize, printable, wrap } from '../../../pipeline/contract/terminal.ts'
 
@@ -10,20 +10,20 @@ it.each([
   ['11', '11 days'],
   [1n, '1 day'],
   [10_000_000_000_000_000_001n, '10000000000000000001 days'],
-])('%s of a noun', (count, text) => {
+])('pluralize gives %s a noun with the right ending', (count, text) => {
   expect(pluralize(count, 'day')).toBe(text)
 })
 
-it('control characters of a text do not reach the terminal, tabs and line ends do', () => {
+it('control characters do not reach the terminal, tabs and line ends do', () => {
   expect(printable('a\u001B[2Jb\tc\nd')).toBe('a\uFFFD[2Jb\tc\nd')
 })
 
-it('wraps words at 100 columns, each line after the indent', () => {
+it('wrap breaks text at 100 columns, each line after the indent', () => {
   const lines = wrap('word '.repeat(60).trim(), '    ').split('\n')
   expect(lines.join(' ').split(/\s+/).filter(Boolean)).toHaveLength(60)
   for (const line of lines) expect(line).toMatch(/^ {4}word.{0,92}$/)
 })
 
-it('leaves a word that is longer than a line whole', () => {
+it('wrap leaves a word longer than a line whole', () => {
   expect(wrap('x'.repeat(120), '  ')).toBe(`  ${'x'.repeat(120)}`)
 })

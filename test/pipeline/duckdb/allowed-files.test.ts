@@ -7,7 +7,7 @@ import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('SQL of a run reaches DATA_DIR and what links in it lead to, and nothing else', async () => {
+it('SQL of a run reaches only DATA_DIR and the targets of links in it', async () => {
   const [dataDir, disk, elsewhere] = [folders.make("it's"), folders.make(), folders.make()]
   for (const folder of [dataDir, disk, elsewhere]) writeFileSync(join(folder, 'a.csv'), 'a\n1\n')
   mkdirSync(join(dataDir, 'raw', 'usage'), { recursive: true })

@@ -1,4 +1,4 @@
-/** Rows that could not be appended are nowhere, whatever table has the name of theirs by then. */
+/** Rows that an appender could not write never reach a later table of the same name. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { tmpdir } from 'node:os'
 import { expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { collectGarbage } from '../../support/garbage.ts'
 const makeTable = (connection: DuckDBConnection, column: string) =>
   connection.run(`CREATE OR REPLACE TEMP TABLE numbers (number ${column})`)
 
-/** Appends two numbers and a last one; gives what that fails with. The error itself would hold on to the appender. */
+/** Appends two numbers and a last one; returns the error message (the error would keep the appender alive). */
 function failureOf(connection: DuckDBConnection, last: bigint | null): Promise<string> {
   return withAppender(connection, 'numbers', async (appender) => {
     for (const number of [1n, 2n, last]) {
@@ -24,7 +24,7 @@ function failureOf(connection: DuckDBConnection, last: bigint | null): Promise<s
 it.each([
   ['the work fails', 7n, 'the cluster went away'],
   ['they cannot be written', null, 'NOT NULL constraint failed'],
-])('when %s, none comes into the next table of the name', async (_, last, message) => {
+])('when %s, no row reaches the next table of the same name', async (_, last, message) => {
   await withMemoryDatabase({ memory: '100MB', dataDir: tmpdir() }, async (connection) => {
     await makeTable(connection, 'BIGINT NOT NULL')
     expect(await failureOf(connection, last)).toContain(message)

@@ -1,4 +1,4 @@
-/** The run's databases never take a file of another program for their own, and load nothing to read it. */
+/** The run's databases do not open files of other programs, and load no extension for them. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -13,7 +13,7 @@ afterAll(() => folders.removeAll())
 it.each([
   ['an SQLite database', (path: string) => new DatabaseSync(path).exec('CREATE TABLE t (a)')],
   ['not a DuckDB database', (path: string) => writeFileSync(path, 'PAR1 and more')],
-])('a warehouse that is %s is refused with the remedy, whoever opens it', async (kind, make) => {
+])('a warehouse that is %s is rejected with the remedy, for reading and writing', async (kind, make) => {
   const dataDir = folders.make()
   make(join(dataDir, 'warehouse.duckdb'))
   for (const open of [openWarehouse, openWarehouseToRead]) {
@@ -23,7 +23,7 @@ it.each([
   }
 })
 
-it('no database of the run installs or loads an extension by itself', async () => {
+it('no database of the run installs or loads extensions automatically', async () => {
   const dataDir = folders.make()
   const settings = `SELECT current_setting('autoinstall_known_extensions') AS installs,
     current_setting('autoload_known_extensions') AS loads`

@@ -1,4 +1,4 @@
-/** The macros of a published file clamp and refuse dates as the API does (CONTRACT 4.1), from an attached database too. */
+/** The macros of a published file clamp and reject dates as the API does (CONTRACT 4.1), also in an attached database. */
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -42,7 +42,7 @@ afterAll(() => {
   folders.removeAll()
 })
 
-/** The rows as text, or the message of what is wrong. */
+/** The rows as text, or the error message. */
 async function ask(sql: string, from = connection): Promise<unknown> {
   const asked = from.runAndReadAll(sql).then((reader) => reader.getRowsJson())
   return await asked.catch((error: unknown) => String(error))
@@ -60,7 +60,7 @@ const DATES = [
 ]
 const WINDOWS = DATES.flatMap((start) => DATES.map((end) => ({ start, end })))
 
-/** What the API makes of the same dates; undefined where it refuses them. */
+/** The API's window for the same dates; undefined if it rejects them. */
 function resolvedByApi({ start, end }: { readonly start: string; readonly end: string }) {
   try {
     return resolveQuery(parseParameters(`start_date=${start}&end_date=${end}`), LAST_DAY)
@@ -71,7 +71,7 @@ function resolvedByApi({ start, end }: { readonly start: string; readonly end: s
 }
 
 describe.each(RANKINGS)('%s', (ranking) => {
-  it('clamps and refuses each pair of dates as the API does', async () => {
+  it('the macros clamp and reject each pair of dates as the API does', async () => {
     for (const window of WINDOWS) {
       const rows = await ask(`FROM ${ranking}('${window.start}', '${window.end}')`)
       const resolved = resolvedByApi(window)
@@ -80,7 +80,7 @@ describe.each(RANKINGS)('%s', (ranking) => {
     }
   })
 
-  it('takes dates as DATE and as text, and refuses what is neither', async () => {
+  it('the macros accept dates as DATE or text, and reject other values', async () => {
     const rows = await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`)
     expect(rows).toHaveLength(3)
     expect(await ask(`FROM ${ranking}(DATE '2025-01-20', DATE '2025-01-31')`)).toEqual(rows)
@@ -88,7 +88,7 @@ describe.each(RANKINGS)('%s', (ranking) => {
     expect(await ask(`FROM ${ranking}('2025-01-20', NULL)`)).toContain('both needed')
   })
 
-  it('works from an attached database after USE, and without it the error tells to USE it', async () => {
+  it('the macros work in an attached database after USE; without it the error names USE', async () => {
     const other = await DuckDBInstance.create(':memory:')
     const elsewhere = await other.connect()
     await elsewhere.run(`ATTACH '${file}' AS attached (READ_ONLY)`)
@@ -102,7 +102,7 @@ describe.each(RANKINGS)('%s', (ranking) => {
   })
 })
 
-it('popular_by_requests ranks by requests, ties by the lower app_id', async () => {
+it('popular_by_requests ranks by requests, and the lower app_id wins ties', async () => {
   const columns = 'rank, app_id, total_requests, total_tokens'
   expect(await ask(`SELECT ${columns} FROM popular_by_requests('2025-01-02', '2025-01-02')`)).toEqual([
     ['1', '1', '7', '1'],

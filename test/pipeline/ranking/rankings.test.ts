@@ -1,4 +1,4 @@
-/** The precomputed table rankings is what the macros of the published file answer, list by list. */
+/** The table rankings equals the macros' answers, list by list. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
@@ -6,7 +6,7 @@ import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/co
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
-/** Enough apps that most lists are cut at 200, and figures so small that equal totals lie across the cut. */
+/** Enough apps that most lists are cut at 200, and figures so small that ties lie at the cut. */
 const APPS = 2500
 const LAST_DAY = '2026-03-15'
 const DAYS = 45
@@ -27,7 +27,7 @@ let dataDir = ''
 
 afterAll(() => folders.removeAll())
 
-/** The same whole number below `limit` for the same seeds; no pattern between neighbours. */
+/** A pseudo-random whole number below `limit`, fixed per seed. */
 function scatter(limit: number, ...seeds: readonly number[]): number {
   const mixed = seeds.reduce((hash, seed) => Math.imul(hash ^ seed, 0x9e3779b1) ^ (hash >>> 15), 0x85ebca6b)
   return ((mixed ^ (mixed >>> 13)) >>> 0) % limit
@@ -77,29 +77,32 @@ function literal(text: string | null): string {
   return text === null ? 'NULL' : `'${text}'`
 }
 
-it.each(KINDS)('holds the first 200 of every filter of $sort over $days days', async ({ days, sort }) => {
-  const columns = 'category, subcategory, rank, app_id, app_name, total_requests, total_tokens'
-  const lists = FILTERS.map(({ category, subcategory }) => {
-    const [inCategory, inSubcategory] = [literal(category), literal(subcategory)]
-    return `SELECT ${inCategory} AS category, ${inSubcategory} AS subcategory, * FROM ${sort}(
+it.each(KINDS)(
+  'the table rankings has the first 200 of every filter of $sort over $days days',
+  async ({ days, sort }) => {
+    const columns = 'category, subcategory, rank, app_id, app_name, total_requests, total_tokens'
+    const lists = FILTERS.map(({ category, subcategory }) => {
+      const [inCategory, inSubcategory] = [literal(category), literal(subcategory)]
+      return `SELECT ${inCategory} AS category, ${inSubcategory} AS subcategory, * FROM ${sort}(
       '${addDays(LAST_DAY, 1 - days)}', '${LAST_DAY}', category := ${inCategory}, subcategory := ${inSubcategory})`
-  })
-  const asked = await queryCurrent(
-    dataDir,
-    `SELECT ${columns} FROM (${lists.join(' UNION ALL BY NAME ')}) WHERE rank <= 200
+    })
+    const asked = await queryCurrent(
+      dataDir,
+      `SELECT ${columns} FROM (${lists.join(' UNION ALL BY NAME ')}) WHERE rank <= 200
      ORDER BY category, subcategory, rank`,
-  )
-  const kept = await queryCurrent(
-    dataDir,
-    `SELECT ${columns} FROM rankings WHERE window_days = ${days} AND sort = '${sort}'
+    )
+    const kept = await queryCurrent(
+      dataDir,
+      `SELECT ${columns} FROM rankings WHERE window_days = ${days} AND sort = '${sort}'
      ORDER BY category, subcategory, rank`,
-  )
-  const filters = new Set(asked.map(({ category, subcategory }) => `${category} ${subcategory}`))
-  expect(filters.size).toBe(FILTERS.length)
-  expect(kept).toEqual(asked)
-})
+    )
+    const filters = new Set(asked.map(({ category, subcategory }) => `${category} ${subcategory}`))
+    expect(filters.size).toBe(FILTERS.length)
+    expect(kept).toEqual(asked)
+  },
+)
 
-it('has each list in one piece, ranks upward, the wider filter before those inside it', async () => {
+it('the table rankings keeps each list together, ranks ascending, the wider filter first', async () => {
   const rows = await queryCurrent(dataDir, 'FROM rankings')
   const firsts = rows.filter(({ rank }) => rank === '1')
   expect(firsts.map((row) => [row['window_days'], row['sort'], row['category'], row['subcategory']])).toEqual(
@@ -111,7 +114,7 @@ it('has each list in one piece, ranks upward, the wider filter before those insi
   expect(rows.map(({ rank }) => Number(rank))).toEqual(expected)
 })
 
-it('was tried where it matters: lists are cut among equals, in all apps, in groups and in single tags', async () => {
+it('the test data cuts lists among ties: of all apps, of groups and of single tags', async () => {
   const cut = await queryCurrent(
     dataDir,
     `SELECT category IS NOT NULL AS grouped, subcategory IS NOT NULL AS single

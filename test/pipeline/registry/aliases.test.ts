@@ -1,4 +1,4 @@
-/** Where aliases lead, in registries of every shape: chains, circles, and what leads into them or nowhere. */
+/** Aliases resolve in registries of every shape: chains, circles, and ways into a circle or to an unknown app. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { resolveAliases } from '../../../pipeline/registry/registry.ts'
 import { execute } from '../../../pipeline/duckdb/statements.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
-/** By id, from 1 on: the app whose alias it is. */
+/** By id, from 1: the target of the alias. */
 type Aliases = readonly (number | null)[]
 type Resolved = { readonly ends: Map<number, number>; readonly faults: string[] }
 
@@ -34,7 +34,7 @@ async function resolved(connection: DuckDBConnection, aliases: Aliases): Promise
   return { ends: new Map(reader.getRows().map(([app, end]) => [Number(app), Number(end)])), faults }
 }
 
-/** The same, one step after the other from each app. */
+/** The same in single steps from each app. */
 function walked(aliases: Aliases): Resolved {
   const ends = new Map<number, number>()
   const faults: string[] = []
@@ -59,8 +59,8 @@ function walked(aliases: Aliases): Resolved {
 }
 
 describe('aliases', () => {
-  it('end, and are told where they do not, as they would by single steps', async () => {
-    // The last two are in no registry.
+  it('resolve as by single steps from each app, with the same violations', async () => {
+    // The last two are not registered.
     const aliasOf = fc.option(fc.integer({ min: 1, max: APPS + 2 }), { freq: 4 })
     await withRegistry(async (connection) => {
       const property = fc.asyncProperty(
@@ -73,7 +73,7 @@ describe('aliases', () => {
     })
   })
 
-  it('may be a thousand in a row', async () => {
+  it('may form a chain of a thousand', async () => {
     const aliases = Array.from({ length: 1000 }, (_, index) => (index === 0 ? null : index))
     await withRegistry(async (connection) => {
       expect(await resolved(connection, aliases)).toEqual({
@@ -83,7 +83,7 @@ describe('aliases', () => {
     })
   })
 
-  it('may be a thousand in a circle, which is told once', async () => {
+  it('may form a circle of a thousand, which is reported once', async () => {
     const aliases = Array.from({ length: 1000 }, (_, index) => ((index + 1) % 1000) + 1)
     await withRegistry(async (connection) => {
       expect(await resolved(connection, aliases)).toEqual({

@@ -1,4 +1,4 @@
-/** `npm run apps`: what an operator decides about apps, and what the next nightly run makes of it. */
+/** `npm run apps`: an operator's decisions about apps, and their effect on the next nightly run. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -40,7 +40,7 @@ function apps(dataDir: string, ...args: readonly string[]) {
   return runCommandLine(runApps, args, { DATA_DIR: dataDir })
 }
 
-/** A decision that must be taken. */
+/** A decision that must succeed. */
 async function decide(dataDir: string, ...args: readonly string[]): Promise<void> {
   const { code, stderr } = await apps(dataDir, ...args)
   expect(stderr).toContain('It takes effect with the next nightly run')
@@ -69,7 +69,7 @@ const published = (dataDir: string) =>
   )
 
 describe('decisions', () => {
-  it('change what the next run publishes', async () => {
+  it('change the next snapshot', async () => {
     const dataDir = folder(...THREE)
     await decide(dataDir, 'rename', '1', 'Uno, "the first"', ...BECAUSE)
     await decide(dataDir, 'tag', '1', '--add', 'cli-agent', '--remove', 'legal', ...BECAUSE)
@@ -116,7 +116,7 @@ describe('decisions', () => {
     )
   })
 
-  it('are shown by history, beside the rows that were delivered', async () => {
+  it('are shown by history, beside delivered rows', async () => {
     const dataDir = folder(...THREE)
     await decide(dataDir, 'hide', '1', '--reason', 'first')
     await decide(dataDir, 'show', '1', '--reason', 'second')
@@ -143,7 +143,7 @@ describe('decisions', () => {
     expect(decisionFiles(dataDir)).toEqual([])
   })
 
-  it('outrank a row that is dated in the future, and say so', async () => {
+  it('outrank a row dated in the future, with a message', async () => {
     const dataDir = folder('1,One,public,,,2999-12-31T23:59:59.999999Z', '2,Two,public,,,2025-01-01')
     const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
     expect(code).toBe(0)
@@ -160,7 +160,7 @@ describe('decisions', () => {
     expect(await listed(dataDir, '1')).toMatchObject([{ visibility: 'hidden' }])
   })
 
-  it('taken in the same millisecond stand in their order', async () => {
+  it('of the same millisecond keep their order', async () => {
     const dataDir = folder(...THREE)
     const dependencies = {
       config: readConfig({ DATA_DIR: dataDir }),
@@ -175,7 +175,7 @@ describe('decisions', () => {
     ])
   })
 
-  it('about the visibility of an alias say that it is not the one that matters', async () => {
+  it('about the visibility of an alias warn that the canonical app decides', async () => {
     const dataDir = folder(...THREE, '4,Alias,public,,2,2025-01-01')
     const { stderr } = await apps(dataDir, 'hide', '4', ...BECAUSE)
     expect(stderr).toContain('App 4 is an alias: its usage counts for app 2')
@@ -193,7 +193,7 @@ describe('decisions', () => {
     ])
   })
 
-  it('taken at the same moment are all kept, and do not undo each other', async () => {
+  it('taken at the same time are all kept, and do not undo each other', async () => {
     const dataDir = folder(...THREE)
     const program = join(REPOSITORY, 'pipeline', 'apps.ts')
     const decisions = [
@@ -217,7 +217,7 @@ describe('decisions', () => {
     })
   })
 
-  it('mend a registry that stops the nightly run', async () => {
+  it('repair a registry that stops the nightly run', async () => {
     const dataDir = folder('1,One,secret,,,2025-01-01', '2,Two,public,,9,2025-01-01')
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('secret')
     expect((await apps(dataDir, 'list')).stderr).toContain('stop the nightly run: 2;')
@@ -230,7 +230,7 @@ describe('decisions', () => {
 })
 
 describe('list', () => {
-  it('shows the winning rows, with the address of apps that chat requests named', async () => {
+  it('list shows the winning rows, with the address of apps from chat requests', async () => {
     const dataDir = folder(...THREE)
     const chat = (referer: string, updated_at: string) =>
       `{"app_id":1000000000,"app_name":"A\\tB","visibility":"public","subcategories":["game"],"alias_of":null,"updated_at":"${updated_at}","referer":"${referer}"}\n`
@@ -248,7 +248,7 @@ describe('list', () => {
     expect(lines[3]).toMatch(/^1000000000\tA B\thidden\tgame\t\tapp\.example\/x\t\d{4}-/)
   })
 
-  it('passes over a row without an id, and says that it stops the nightly run', async () => {
+  it('list skips a row without an id, and warns that it stops the nightly run', async () => {
     const { code, stdout, stderr } = await apps(folder(...THREE, 'four,Four,public,,,2025-01-01'), 'list')
     expect(code).toBe(0)
     expect(stdout.match(/^.*?\t/gm)).toEqual(['app_id\t', '1\t', '2\t', '3\t'])
@@ -298,7 +298,7 @@ describe('wrong use', () => {
     expect(decisionFiles(dataDir)).toEqual([])
   })
 
-  it('a cycle over several decisions is refused at the last one', async () => {
+  it('a decision that closes a cycle of aliases is rejected', async () => {
     const dataDir = folder(...THREE)
     await decide(dataDir, 'alias', '1', '--of', '2', ...BECAUSE)
     await decide(dataDir, 'alias', '2', '--of', '3', ...BECAUSE)
@@ -308,7 +308,7 @@ describe('wrong use', () => {
     expect(decisionFiles(dataDir)).toHaveLength(2)
   })
 
-  it('without a registry says so; a registry that cannot be read exits 1 and is named', async () => {
+  it('apps reports a missing registry; an unreadable one is named with exit code 1', async () => {
     for (const args of [['list'], ['hide', '1', ...BECAUSE]]) {
       const empty = await apps(folders.make(), ...args)
       expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
@@ -322,7 +322,7 @@ describe('wrong use', () => {
   it.each([
     ['a folder', (path: string) => mkdirSync(path)],
     ['no empty file', (path: string) => writeFileSync(path, 'not of SQLite')],
-  ])('a lock that is %s is named, and not taken for one that is held', async (_, spoil) => {
+  ])('a lock file that is %s is reported as unusable, not as held', async (_, spoil) => {
     const dataDir = folder(...THREE)
     const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
     spoil(path)
@@ -334,7 +334,7 @@ describe('wrong use', () => {
     await decide(dataDir, 'hide', '1', ...BECAUSE)
   })
 
-  it('a lock that may not be written is named, and not taken for one that is held', async () => {
+  it('a read-only lock file is reported as unusable, not as held', async () => {
     const dataDir = folder(...THREE)
     const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
     writeFileSync(path, '', { mode: 0o400 })
@@ -344,12 +344,12 @@ describe('wrong use', () => {
     expect(code).toBe(1)
   })
 
-  it('another decision that takes too long is exit 75', async () => {
+  it('a decision exits with 75 if another one takes too long', async () => {
     const dataDir = folder(...THREE)
     const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
     using other = new DatabaseSync(path)
     other.exec('BEGIN EXCLUSIVE')
-    // Each look at the clock takes seconds, so that the patience of the command ends soon.
+    // Each look at the clock takes seconds, so that the command soon gives up.
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => (now += 4000))
     const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
@@ -379,7 +379,7 @@ describe('unattributed', () => {
       ...changes,
     })
 
-  it('shows served requests that named no app, by account', async () => {
+  it('unattributed shows served requests without an app, by account', async () => {
     const dataDir = folder(...THREE)
     const lines = [
       line('small', {}),
@@ -401,7 +401,7 @@ describe('unattributed', () => {
     expect(JSON.parse(json.stdout)).toMatchObject([{ account_id: 'large' }, { account_id: 'small' }])
   })
 
-  it('shows nothing where no chat request left a record', async () => {
+  it('unattributed shows nothing without chat records', async () => {
     const { code, stdout } = await apps(folder(...THREE), 'unattributed', '--json')
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual([])

@@ -1,4 +1,4 @@
-/** Apps by an address or a name, in usage and in the registry: one id each, whoever meets them first. */
+/** Apps by an address or a name, in usage and in the registry: one id each, whichever source comes first. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ const published = () =>
 const byName = () => readFileSync(join(dataDir, 'raw', 'apps', 'by-name.ndjson'), 'utf8')
 
 describe('usage that names its apps', () => {
-  it('is published under ids that follow from the names, the first spelling for good', async () => {
+  it('is published under ids that follow from the names, with the first spelling', async () => {
     writeUsage(usageCsv('Cline,1,0', 'cline,10,0', 'https://www.app.example/,100,0', ',1000,0'))
     writeUsage(
       '{"ts":"2026-11-17T11:00:00Z","app":"http://app.example","prompt_tokens":5,"completion_tokens":0}\n' +
@@ -56,14 +56,14 @@ describe('usage that names its apps', () => {
     const first = byName()
     await runAt(dataDir, SECOND_RUN)
     expect(byName()).toBe(first)
-    // What was lost is made again, with the same ids.
+    // The lost rows are made again, with the same ids.
     rmSync(join(dataDir, 'warehouse.duckdb'))
     rmSync(join(dataDir, 'raw', 'apps'), { recursive: true })
     await runAt(dataDir, '2026-11-20T02:00:00Z')
     expect(byName().match(/"app_id":\d+/g)).toEqual(first.match(/"app_id":\d+/g))
   })
 
-  it('is held back where NEW_APPS is hidden', async () => {
+  it('is not published if NEW_APPS is hidden', async () => {
     writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
     writeUsage(usageCsv('Cline,1,0'))
     const config = readConfig({ DATA_DIR: dataDir, NEW_APPS: 'hidden' })
@@ -72,7 +72,7 @@ describe('usage that names its apps', () => {
     expect(byName()).toContain('"visibility":"hidden"')
   })
 
-  it('counts for the app that the registry has with this name or address', async () => {
+  it('counts for the registered app with this name or address', async () => {
     writeRegistry(
       'app_id,app,app_name,visibility,updated_at\n' +
         '1,,Cline,public,2025-01-01\n2,https://app.example,Two,public,2025-01-01\n' +
@@ -80,7 +80,7 @@ describe('usage that names its apps', () => {
     )
     writeUsage(usageCsv('CLINE,1,0', 'https://app.example/,10,0', 'twin,100,0'))
     await runAt(dataDir, FIRST_RUN)
-    // Which of two apps a name means, nobody can tell.
+    // A name of two apps is ambiguous.
     expect(await published()).toEqual([
       { app_id: '1', app_name: 'Cline', tokens: '1' },
       { app_id: '2', app_name: 'Two', tokens: '10' },
@@ -88,7 +88,7 @@ describe('usage that names its apps', () => {
     ])
   })
 
-  it('may stand beside usage with ids, and an id counts before a name', async () => {
+  it('may be mixed with ids, and an id takes precedence over a name', async () => {
     writeRegistry('app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
     writeUsage(
       'ts,app_id,app,prompt_tokens,completion_tokens\n2026-11-17,1,Cline,1,0\n2026-11-17,,Cline,10,0\n',
@@ -102,7 +102,7 @@ describe('usage that names its apps', () => {
   })
 })
 
-it('rows that leave the column app empty name no app, in a file of any format in which no row does', async () => {
+it('rows with an empty column app name no app, in a file of any format without names', async () => {
   const files: Readonly<Record<string, (day: string) => string | Uint8Array>> = {
     csv: (day) => `ts,app,prompt_tokens,completion_tokens\n${day},,5,0\n${day},"",5,0\n`,
     ndjson: (day) =>
@@ -136,10 +136,10 @@ function unnamed(format: RawFormat, day: string): Uint8Array {
   ])
 }
 
-describe('a registry row may name, by a name or an address,', () => {
+describe('a registry row may give by name or address', () => {
   const names = 'app_id,app,app_name,visibility,alias_of,updated_at\n'
 
-  it('the app that another row gives an id', async () => {
+  it('an app that another row gives an id', async () => {
     writeRegistry(
       `${names}1,,Cline,public,,2025-01-01\n2,https://two.example,Two,public,,2025-01-01\n` +
         ',CLINE,Cline 2,public,,2025-02-01\n,http://www.two.example/,,hidden,,2025-02-01\n',
@@ -149,7 +149,7 @@ describe('a registry row may name, by a name or an address,', () => {
     expect(await published()).toEqual([{ app_id: '1', app_name: 'Cline 2', tokens: '1' }])
   })
 
-  it('the app whose alias it is', async () => {
+  it('the canonical app of an alias', async () => {
     writeRegistry(
       `${names}1,,One,public,,2025-01-01\n2,https://two.example,Two,public,,2025-01-01\n` +
         '3,,Three,public,one,2025-01-01\n,Four,Four,public,https://two.example/,2025-01-01\n' +
@@ -165,7 +165,7 @@ describe('a registry row may name, by a name or an address,', () => {
   })
 })
 
-it('a registry row that names its app is about the app of that name', async () => {
+it('a registry row with a name instead of an id concerns the app of that name', async () => {
   writeRegistry(
     'app,app_name,visibility,subcategories,updated_at\nCline,Cline for all,public,cli-agent,2026-01-01\nhttps://b.example,,hidden,,2026-01-01\n',
   )
@@ -174,7 +174,7 @@ it('a registry row that names its app is about the app of that name', async () =
   expect(await published()).toEqual([{ app_id: String(CLINE), app_name: 'Cline for all', tokens: '1' }])
 })
 
-it('chat and imported usage have one app, and a decision outranks what chat says of it later', async () => {
+it('chat and imported usage share an app, and a decision outranks later rows of chat', async () => {
   const address = 'https://app.example'
   const id = appIdOf('app.example')
   writeUsage(usageCsv(`${address},1,0`))

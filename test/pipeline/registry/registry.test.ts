@@ -1,4 +1,4 @@
-/** The app registry: which row wins, where aliases lead, and which faults stop a run. */
+/** The app registry: which row wins, where aliases lead, and which violations stop a run. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly } from '../../../pipeline/run.ts'
@@ -41,7 +41,7 @@ describe('broken registries', () => {
     ['9,A,public', 'broken line: missing columns'],
   ]
 
-  it('stop the run, which names each broken row, in their order', async () => {
+  it('stop the run, which names each broken row in order', async () => {
     const dataDir = folder(...wrongRows.map(([row]) => row))
     const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error)).split('\n')
     const named = failure.filter((line) => line.includes('registry.csv, row '))
@@ -70,7 +70,7 @@ describe('broken registries', () => {
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
   })
 
-  it('a name that is an object or a list, and one whose bytes are no text, stop the run and are named', async () => {
+  it('a name that is an object, a list or not UTF-8 stops the run and is named', async () => {
     const dataDir = folder()
     const row = (name: string) =>
       `{"app_id":1,"app_name":${name},"visibility":"public","updated_at":"2025-01-01"}\n`
@@ -81,7 +81,7 @@ describe('broken registries', () => {
     )
   })
 
-  it('a row dated after the run is warned of, since it outranks every later decision', async () => {
+  it('a row dated after the run gives a warning, since it outranks every later decision', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2030-01-01')
     const notes: string[] = []
     await runNightly(readConfig({ DATA_DIR: dataDir }), {
@@ -96,7 +96,7 @@ describe('broken registries', () => {
   it.each([
     ['all apps are hidden', '1,A,hidden,,,2025-01-01', '0 of 1 app in the registry are public'],
     ['the apps of the usage are others', '7,A,public,,,2025-01-01', '1 app with usage are not registered'],
-  ])('a run whose rankings are empty says so loudly: %s', async (_name, registry, words) => {
+  ])('a run with empty rankings prints a loud warning: %s', async (_name, registry, words) => {
     const dataDir = folder(registry)
     writeRaw(
       dataDir,
@@ -115,26 +115,26 @@ describe('broken registries', () => {
   it.each([
     [20, 'can be seen'],
     [21, 'and 1 more'],
-  ])('of %i faults the last line is %s', async (faults, last) => {
+  ])('of %i violations the last line is %s', async (faults, last) => {
     const dataDir = folder(
       ...Array.from({ length: faults }, (_, index) => `${index + 1},,public,,,2025-01-01`),
     )
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(new RegExp(`${last}$`))
   })
 
-  it('tells each cycle once, and the apps that lead into it not at all', async () => {
+  it('each cycle is reported once, without the apps that lead into it', async () => {
     const dataDir = folder('1,A,public,,2,2025-01-01', '2,B,public,,1,2025-01-01', '3,C,public,,1,2025-01-01')
     const failure: unknown = await runAt(dataDir, AS_OF).catch((error: unknown) => error)
     expect(String(failure).match(/->/g)).toHaveLength(2)
   })
 
-  it('no registry file at all says what to do', async () => {
+  it('a missing registry is reported with the remedy', async () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('There is no app registry: put a file')
   })
 
-  it('leaves the earlier registry in the warehouse as it was', async () => {
+  it('a broken registry leaves the earlier one in the warehouse unchanged', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01')
     await runAt(dataDir, AS_OF)
     writeRaw(dataDir, 'apps/later.csv', `${HEADER}\n1,A,secret,,,2025-02-01`)
@@ -146,7 +146,7 @@ describe('broken registries', () => {
 })
 
 describe('the winning row', () => {
-  it('is the newest, then of the later file, then of the later line, without spaces and byte order marks', async () => {
+  it('is the newest, then from the later file, then the later line; its texts are trimmed', async () => {
     const dataDir = folder(
       '1,A,secret,chess,,2025-01-01',
       '2, A , public ,game | cli-agent |, ,2025-01-01',
@@ -175,7 +175,7 @@ describe('the winning row', () => {
 })
 
 describe('requests that name no app', () => {
-  it('are counted by themselves, privately, and not as an app that is not registered', async () => {
+  it('are counted separately and privately, not as an unregistered app', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2025-01-01', '3,C,public,,,2025-01-01')
     writeRaw(
       dataDir,
@@ -201,7 +201,7 @@ describe('requests that name no app', () => {
 })
 
 describe('aliases', () => {
-  it('count for the end of their chain, with its visibility', async () => {
+  it('aliases count for the end of their chain, with its visibility', async () => {
     const dataDir = folder(
       '1,Alias of alias,hidden,,2,2025-01-01',
       '2,,private,,3,2025-01-01',

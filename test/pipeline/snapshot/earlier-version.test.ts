@@ -1,4 +1,4 @@
-/** A DATA_DIR that an earlier version left, with app_daily in one file and folders of its own, is carried on. */
+/** This version continues the DATA_DIR of an earlier one, which had app_daily in one file and further folders. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -13,7 +13,7 @@ const OLD = '20260107T020000Z'
 const NEW = '20260108T020000Z'
 const LIST = '/datasets/app-rankings/snapshots'
 
-/** What the earlier version kept in the warehouse, with a row in the first. */
+/** The earlier version's tables in the warehouse, with a row in the first. */
 const KEPT = `
   CREATE TABLE kept_files (id VARCHAR NOT NULL, shape VARCHAR NOT NULL, database_through DATE NOT NULL);
   CREATE TABLE kept_days (day DATE NOT NULL, content_hash VARCHAR NOT NULL);
@@ -48,14 +48,14 @@ beforeAll(async () => {
   instance.closeSync()
   mkdirSync(join(dataDir, 'kept', OLD), { recursive: true })
   writeFileSync(join(dataDir, 'kept', OLD, 'app_daily.parquet'), 'dead')
-  // It kept no permanent records either.
+  // It had no permanent records either.
   rmSync(join(dataDir, 'snapshots/records'), { recursive: true })
   deliver('2026-01-07')
 })
 
 const descriptorSchema = z.looseObject({ resources: z.array(z.looseObject({ path: z.string() })) })
 
-/** Gives the published snapshot the files that the earlier version wrote. */
+/** Replaces the published snapshot's files by the earlier version's. */
 async function asOneFile(run: (statement: string) => Promise<unknown>): Promise<void> {
   const folder = currentSnapshot(dataDir)
   const file = join(folder, 'app_daily.parquet')
@@ -78,7 +78,7 @@ async function asOneFile(run: (statement: string) => Promise<unknown>): Promise<
   rmSync(join(dataDir, 'snapshots/records', `${OLD}.json`))
 }
 
-it('the next run publishes, writes every month, and removes what the earlier version kept', async () => {
+it('the first run after an earlier version writes every month, and removes its extra tables and folders', async () => {
   const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
   expect(report).toMatchObject({ outcome: 'published', snapshot: NEW })
   expect([fact(report, 'load', 'days_loaded'), fact(report, 'bundle', 'months_reused')]).toEqual([1, 0])
@@ -94,7 +94,7 @@ it('the next run publishes, writes every month, and removes what the earlier ver
   expect(tables).toEqual([])
 })
 
-it('the old snapshot stays served beside the new one, under the names that its files have', async () => {
+it('the old snapshot is served beside the new one, under its own file names', async () => {
   const api = await startApi(dataDir)
   try {
     const list = z

@@ -7,7 +7,7 @@ import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('what one uses is cleared away by nobody, and goes with the work', async () => {
+it('a path in use is not cleared away, and is removed after the work', async () => {
   const folder = folders.make()
   await withOwnPath(folder, '.own-', async (path) => {
     writeFileSync(path, 'mine')
@@ -17,7 +17,7 @@ it('what one uses is cleared away by nobody, and goes with the work', async () =
   expect(readdirSync(folder)).toEqual([])
 })
 
-it('what nobody uses is cleared away, with its lock and without one, and nothing of another name', async () => {
+it('unused paths are cleared away, with or without a lock, and no other names', async () => {
   const folder = folders.make()
   mkdirSync(join(folder, '.own-1', 'inside'), { recursive: true })
   writeFileSync(join(folder, '.lock.own-1'), '')
@@ -28,6 +28,6 @@ it('what nobody uses is cleared away, with its lock and without one, and nothing
   expect(readdirSync(folder)).toEqual(['.other-1'])
 })
 
-it('in a folder that may not be written the work goes on without a lock', async () => {
+it('in a read-only folder the work goes on without a lock', async () => {
   expect(await withOwnPath('/proc', '.own-', async () => 'done')).toBe('done')
 })

@@ -1,4 +1,4 @@
-/** The published DuckDB file as a stranger meets it: opened by itself, with nothing of this project around it. */
+/** The published DuckDB file for a stranger: opened alone, without this project. */
 import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 afterAll(() => folders.removeAll())
 
-it('a script of three lines gets the rows of the table rankings from the macros', async () => {
+it('a three-line script gets the rows of the table rankings from the macros', async () => {
   const script = `
     import { DuckDBInstance } from '@duckdb/node-api'
     const connection = await (await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_ONLY' })).connect()
@@ -52,7 +52,7 @@ it('a script of three lines gets the rows of the table rankings from the macros'
   }
 })
 
-it('every stored list is what the macros give', async () => {
+it('every stored list equals the rows of the macros', async () => {
   const lists = await ask(
     'SELECT DISTINCT start_date, end_date, sort, category, subcategory FROM rankings ORDER BY ALL',
   )
@@ -67,7 +67,7 @@ it('every stored list is what the macros give', async () => {
   instance.closeSync()
 })
 
-/** Rows that stand in the first 200 of the macro and not in the table, or the other way round. */
+/** Rows in the first 200 of the macro but not in the table, or the other way round. */
 function differenceSql({ start_date, end_date, sort, category, subcategory }: TextRow): string {
   const columns = RANKING_COLUMNS.join()
   const filter = `category := ${literal(category)}, subcategory := ${literal(subcategory)}`
@@ -89,11 +89,11 @@ describe('shape', () => {
     expect(await columnsOf(`SELECT * FROM ${table}`)).toEqual(columns)
   })
 
-  it.each(['coverage', 'restatements', 'meta'])('the table %s is there', async (table) => {
+  it.each(['coverage', 'restatements', 'meta'])('the table %s exists', async (table) => {
     expect(await columnsOf(`SELECT * FROM ${table}`)).not.toEqual([])
   })
 
-  it('meta says when, how far, under which licence and by whom', async () => {
+  it('meta states time, last day, licence and publisher', async () => {
     const names = await columnsOf('SELECT * FROM meta')
     expect(names).toEqual(
       expect.arrayContaining([
@@ -109,7 +109,7 @@ describe('shape', () => {
     expect(await ask('SELECT count(*) AS rows FROM meta')).toEqual([{ rows: '1' }])
   })
 
-  it('the macros take dates as DATE or text and give exactly their columns', async () => {
+  it('the macros accept dates as DATE or text and return exactly their columns', async () => {
     const dates = ["'2026-08-25', '2026-08-31'", "DATE '2026-08-25', DATE '2026-08-31'"]
     for (const window of dates) {
       expect(await columnsOf(`SELECT * FROM popular(${window})`)).toEqual(RANKING_COLUMNS)
@@ -128,7 +128,7 @@ describe('shape', () => {
     ).rejects.toThrow(/codign/)
   })
 
-  it('categories is the taxonomy of the contract', async () => {
+  it('the table categories is the taxonomy of the contract', async () => {
     const rows = await ask('SELECT category, subcategory FROM categories')
     const pairs = Object.entries(TAXONOMY).flatMap(([category, tags]) =>
       tags.map((tag) => `${category}/${tag}`),
@@ -136,7 +136,7 @@ describe('shape', () => {
     expect(rows.map((row) => `${row['category']}/${row['subcategory']}`).toSorted()).toEqual(pairs.toSorted())
   })
 
-  it('the macros work when the file is attached under another name and used', async () => {
+  it('the macros work if the file is attached under another name and made current', async () => {
     const instance = await DuckDBInstance.create()
     const connection = await instance.connect()
     await connection.run(`ATTACH '${file}' AS another_name (READ_ONLY)`)
@@ -150,7 +150,7 @@ describe('shape', () => {
   })
 })
 
-describe('made for strangers', () => {
+describe('the DuckDB file', () => {
   it('has a comment on every table, view, column and macro', async () => {
     const bare = await ask(`
       SELECT 'table ' || table_name AS what, comment FROM duckdb_tables() WHERE NOT internal
@@ -192,10 +192,10 @@ describe('made for strangers', () => {
     expect(names.filter((name) => /\.(wal|tmp|part)|^[._]/.test(name))).toEqual([])
   })
 
-  it('answers the queries of data/README.md', async () => {
+  it('works with the queries of data/README.md', async () => {
     const readme = readFileSync(join(REPOSITORY, 'data', 'README.md'), 'utf8')
     const queries = [...readme.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) =>
-      // Files are named as they stand in the folder of a snapshot.
+      // The file names are relative to the snapshot's folder.
       sql
         .trim()
         .replace(/;$/, '')

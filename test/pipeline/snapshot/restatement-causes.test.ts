@@ -1,4 +1,4 @@
-/** A changed day says why: the figures, or what the registry says about an app. Only figures make it restated. */
+/** A changed day has a cause: figures, or the registry. Only figures make its coverage restated. */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline
 const DAY = '2026-01-05'
 const OTHER_DAY = '2026-01-06'
 
-/** App 4 has usage and is not registered. */
+/** App 4 has usage but is not registered. */
 const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,,,2025-01-01
 2,Two,public,,,2025-01-01
@@ -105,19 +105,22 @@ const CHANGES: readonly (readonly [string, readonly (() => void)[], readonly str
   ],
 ]
 
-it.each(CHANGES)('%s: each day says why, and only figures restate it', async (_, changes, expected) => {
-  for (const change of changes) change()
-  await run()
-  expect(await causes()).toEqual(expected)
-  const restated = await queryCurrent(
-    dataDir,
-    "SELECT day FROM coverage WHERE status = 'restated' ORDER BY day",
-  )
-  const corrected = expected.filter((each) => each.includes('figures')).map((each) => each.split(' ')[0])
-  expect(restated.map(({ day }) => day)).toEqual(corrected)
-})
+it.each(CHANGES)(
+  'if %s, each changed day has its cause, and only figures restate it',
+  async (_, changes, expected) => {
+    for (const change of changes) change()
+    await run()
+    expect(await causes()).toEqual(expected)
+    const restated = await queryCurrent(
+      dataDir,
+      "SELECT day FROM coverage WHERE status = 'restated' ORDER BY day",
+    )
+    const corrected = expected.filter((each) => each.includes('figures')).map((each) => each.split(' ')[0])
+    expect(restated.map(({ day }) => day)).toEqual(corrected)
+  },
+)
 
-it('a warehouse that does not know the snapshot before tells hidden apps by its public ones', async () => {
+it('a warehouse without apps of the previous snapshot derives hidden ones from its public ones', async () => {
   const warehouse = await openWarehouse(dataDir, '1GB')
   await warehouse.connection.run('DELETE FROM published_apps')
   warehouse.close()

@@ -1,4 +1,4 @@
-/** `run --from --to`: days of a range are counted again, whatever their fingerprint, and no other is looked at. */
+/** `run --from --to`: counts the days of a range again, whatever their fingerprint, and no other day. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -31,14 +31,14 @@ describe('a run over a range', () => {
     await runAt(dataDir, AS_OF)
   })
 
-  it('counts each of its days again, and the same figures are no news', async () => {
+  it('counts each of its days again, and publishes nothing if the figures are the same', async () => {
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z', { range })
     expect(fact(report, 'load', 'days_loaded')).toBe(2)
     expect(fact(report, 'load', 'days_unchanged')).toBe(2)
     expect(report.outcome).toBe('unchanged')
   })
 
-  it('leaves changed days outside to the next full run, and says how many', async () => {
+  it('leaves changed days outside the range to the next full run, and reports how many', async () => {
     deliver('2026-01-04', 99)
     deliver('2026-01-05', 77)
     rmSync(join(dataDir, 'raw/usage/date=2026-01-07'), { recursive: true })
@@ -53,7 +53,7 @@ describe('a run over a range', () => {
     expect(fact(full, 'load', 'days_removed')).toBe(1)
   })
 
-  it('is shown by --dry-run', async () => {
+  it('with --dry-run shows the days of the range', async () => {
     const args = ['run', '--dry-run', '--json', '--as-of', AS_OF, '--from', '2026-01-06']
     const { stdout } = await runCommand(dataDir, ...args)
     expect(JSON.parse(stdout)).toMatchObject({
@@ -65,7 +65,7 @@ describe('a run over a range', () => {
 })
 
 describe('readRange', () => {
-  it('takes one end alone', () => {
+  it('accepts --from or --to alone', () => {
     expect(readRange({ from: '2026-01-05' }, '2026-01-07')).toEqual({ from: '2026-01-05', to: '2026-01-07' })
     expect(readRange({ to: '2026-01-05' }, '2026-01-07')).toEqual({ from: '2025-01-01', to: '2026-01-05' })
     expect(readRange({}, '2026-01-07')).toBeUndefined()
@@ -80,7 +80,7 @@ describe('readRange', () => {
     [{ to: '2024-12-31' }, '--to 2024-12-31 is before 2025-01-01, the first day of the dataset'],
     [{ to: '2026-01-08' }, '--to 2026-01-08 is not over yet: the last completed day is 2026-01-07'],
     [{ from: '2026-01-06', to: '2026-01-05' }, '--from 2026-01-06 is after --to 2026-01-05'],
-  ])('%j is refused', (given, message) => {
+  ])('the range %j is rejected', (given, message) => {
     expect(() => readRange(given, '2026-01-07')).toThrow(message)
   })
 })

@@ -1,4 +1,4 @@
-/** Rows of one request that say different things are told apart from redeliveries, and block a run. */
+/** Contradicting rows of one request are distinguished from redeliveries, and block a run. */
 import { afterAll, expect, it } from 'vitest'
 import { BlockedError } from '../../../pipeline/errors.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
@@ -9,7 +9,7 @@ afterAll(() => folders.removeAll())
 
 const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
-/** A day of 2000 requests in one file, and rows of the first ones again in another. */
+/** A day of 2000 requests in one file, and repeated rows in another. */
 function writeDay(dataDir: string, day: string, again: readonly string[]): void {
   const header = 'ts,app_id,prompt_tokens,completion_tokens,request_id\n'
   const rows = Array.from({ length: 2000 }, (_, index) => `${day}T10:00:00Z,1,10,1,r${index}\n`)
@@ -17,10 +17,10 @@ function writeDay(dataDir: string, day: string, again: readonly string[]): void 
   writeRaw(dataDir, `usage/date=${day}/b.csv`, header + again.map((row) => `${day}T${row}\n`).join(''))
 }
 
-it('a redelivery is no conflict, and up to one conflict in a thousand rows is counted and told', async () => {
+it('a redelivery is no conflict, and up to one conflict in a thousand rows is only reported', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  // Later, or with other figures beside the tokens, it is the same request.
+  // A later row, or one with other descriptive values, is the same request.
   writeDay(dataDir, '2026-01-05', [
     '10:00:00Z,1,10,1,r0',
     '11:00:00Z,1,10,1,r1',
@@ -33,7 +33,7 @@ it('a redelivery is no conflict, and up to one conflict in a thousand rows is co
   expect(fact(report, 'gate', 'days_conflicting')).toBe(0)
 })
 
-it('more of them block the run until they are corrected, or let through by name', async () => {
+it('more conflicts block the run until they are corrected or accepted', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   writeDay(dataDir, '2026-01-05', [])
@@ -46,13 +46,13 @@ it('more of them block the run until they are corrected, or let through by name'
   const blocked = runAt(dataDir, '2026-01-07T02:00:00Z')
   await expect(blocked).rejects.toThrow(BlockedError)
   await expect(blocked).rejects.toThrow(/conflicts: rows that share a request_id.*2026-01-06: 3 of 2003 rows/)
-  // It is not forgotten with the next run, over unchanged files.
+  // The next run, over unchanged files, is blocked too.
   await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(BlockedError)
   await runAt(dataDir, '2026-01-07T04:00:00Z', { accepted: ['conflicts'] })
   expect(await queryCurrent(dataDir, 'SELECT count(*) AS days FROM app_daily')).toEqual([{ days: '2' }])
 })
 
-it('a day most of whose tokens name no registered app is warned of', async () => {
+it('a day with many tokens of unknown apps gives a warning', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const csv =

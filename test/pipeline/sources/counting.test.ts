@@ -1,4 +1,4 @@
-/** Days of Parquet files whose footers prove every row good: counted by the shortest way, and right to the last token. */
+/** Parquet files with footers that prove every row valid take the shortest way, and are counted exactly. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-06T02:00:00Z'
 
-/** More than four for each of the apps below, in each thread of most machines: their counts are kept in an array. */
+/** More than four rows per app and thread on most machines, so that the counts are kept in an array. */
 const ROWS = 400_000
 const APPS = 5000
 
@@ -20,12 +20,12 @@ const folders = new TemporaryFolders()
 
 afterAll(() => folders.removeAll())
 
-/** A folder whose day has these files, each a query for the columns beside ts. */
+/** A folder with a day of these files, each a query for the columns beside ts. */
 function dayOf(...queries: readonly string[]) {
   return wholeDay(...queries.map((sql) => `SELECT TIMESTAMP '${DAY}' AS ts, * FROM (${sql})`))
 }
 
-/** A folder whose day has these files, each a query for all columns. */
+/** A folder with a day of these files, each a query for all columns. */
 async function wholeDay(...queries: readonly string[]) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
@@ -44,7 +44,7 @@ async function writeParquet(dataDir: string, day: string, queries: readonly stri
   return files
 }
 
-/** What a day came to: apps, figures, and a digest of every row. */
+/** A counted day: apps, figures, and a digest of all rows. */
 const DIGEST =
   'SELECT count(*) AS apps, CAST(sum(requests) AS BIGINT) AS requests, CAST(sum(prompt_tokens) AS HUGEINT) AS prompt, ' +
   'bit_xor(hash(app_id, CAST(requests AS BIGINT), CAST(prompt_tokens AS BIGINT), CAST(completion_tokens AS BIGINT))) AS digest'
@@ -57,7 +57,7 @@ function summed(files: readonly string[]): string {
   )
 }
 
-it('ids that lie close together, also around 0 and at the end of 64 bits, or far apart are counted as one GROUP BY does', async () => {
+it('dense ids (also around 0 and at the ends of 64 bits) and sparse ids are counted as by one GROUP BY', async () => {
   const { dataDir } = await dayOf()
   const ids = [
     'i * 7919 % 5000 + 1',
@@ -102,7 +102,7 @@ it('a sum just below 2^53, past it, and past 2^63 keeps every token', async () =
   )
 })
 
-/** Columns of good rows, whose footers prove them; `{day}` stands for the day. */
+/** Columns of valid rows, proved by footers; `{day}` stands for the day. */
 const GOOD = {
   ts: "TIMESTAMP '{day}'",
   app_id: '1::BIGINT',
@@ -111,7 +111,7 @@ const GOOD = {
   requests: '4::BIGINT',
 }
 
-/** 200 rows, of which one has other values. */
+/** 200 rows; one has other values. */
 function withOne(values: Partial<typeof GOOD>): string {
   const columns = Object.entries({ ...GOOD, ...values }).map(([column, value]) => {
     const usual = Object.entries(GOOD).find(([name]) => name === column)?.[1]
@@ -149,7 +149,7 @@ const COUNTED = [
 
 const FURTHER = ['filename', 'file_row_number', 'path', 'row'] as const
 
-/** Two halves of a good day with a further column. */
+/** Two halves of a valid day with a further column. */
 function withFurther(name: string): string[] {
   return [0, 400].map(
     (
@@ -208,17 +208,18 @@ describe('a day with one odd row', () => {
   })
 
   it.each(FURTHER.map((name, index) => [name, dayOfCase(REJECTED.length + COUNTED.length + index)] as const))(
-    'ignores a further column %s',
+    'a further column %s is ignored',
     async (_name, day) => {
       expect(await counted(day)).toMatchObject([{ requests: '799' }])
       expect(await rejected(day)).toMatchObject([{ file: `usage/date=${day}/0.parquet`, row: '8' }])
     },
   )
 
-  it('tells how many rows have no tokens', () => expect(fact(report, 'load', 'rows_without_tokens')).toBe(1))
+  it('the report counts rows without tokens', () =>
+    expect(fact(report, 'load', 'rows_without_tokens')).toBe(1))
 })
 
-it('a footer that lies about its ids fails the day, and says so', async () => {
+it('a footer with a wrong range of ids fails the day with a message', async () => {
   const { dataDir, files } = await dayOf(
     `SELECT i % ${APPS} AS app_id, 1 AS prompt_tokens, 1 AS completion_tokens FROM range(${ROWS}) AS t (i)`,
   )
@@ -235,7 +236,7 @@ it('a footer that lies about its ids fails the day, and says so', async () => {
   )
 })
 
-it('a file whose bytes make no sense is named', async () => {
+it('a file with nonsense bytes is named', async () => {
   const rows = 'SELECT i AS app_id, i AS prompt_tokens, i AS completion_tokens FROM range(20000) AS t (i)'
   const { dataDir, files } = await dayOf(rows, rows, rows)
   const [, damaged = ''] = files
@@ -246,7 +247,7 @@ it('a file whose bytes make no sense is named', async () => {
   )
 })
 
-it('the least app_id there is may stand in a ranking', async () => {
+it('the smallest possible app_id may appear in a ranking', async () => {
   const least = -(2n ** 63n)
   const { dataDir } = await dayOf(
     `SELECT (${least})::BIGINT AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens FROM range(3)`,
@@ -262,7 +263,7 @@ it('the least app_id there is may stand in a ranking', async () => {
   ])
 })
 
-it('too little memory is no fault of a file', async () => {
+it('too little memory is not reported as a fault of a file', async () => {
   const { dataDir } = await dayOf('SELECT 1 AS app_id, 5 AS prompt_tokens, 0 AS completion_tokens')
   const lines = Array.from({ length: 20_000 }, (_, index) => `${DAY},${index},1,1`)
   writeRaw(
@@ -270,7 +271,7 @@ it('too little memory is no fault of a file', async () => {
     `usage/date=${DAY}/rows.csv`,
     `ts,app_id,prompt_tokens,completion_tokens\n${lines.join('\n')}\n`,
   )
-  // Far less than the setting may be, so that few rows are too many.
+  // Far below the setting's minimum, so that few rows are too many.
   const config = { ...readConfig({ DATA_DIR: dataDir }), memory: '11.2MB' }
   const run = runNightly(config, { now: () => new Date(AS_OF), progress: SILENT })
   await expect(run).rejects.toThrow(/^The run takes more memory than PIPELINE_MEMORY gives it/)

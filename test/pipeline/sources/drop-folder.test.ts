@@ -1,4 +1,4 @@
-/** What lies in the drop folder and is no file: named before anything is read of it. */
+/** Entries of the drop folder that are not files are reported before anything is read. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ beforeEach(() => {
   writeRaw(dataDir, 'usage/date=2026-01-06/a.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
 })
 
-it('takes a file, and a link to one', () => {
+it('the drop folder may contain files and links to files', () => {
   symlinkSync(join(day, 'a.csv'), join(day, 'link.csv'))
   expect(listUsageDays(rawFolder)[0]?.files.map(({ name }) => name)).toEqual([
     'usage/date=2026-01-06/a.csv',
@@ -28,12 +28,12 @@ it('takes a file, and a link to one', () => {
   ])
 })
 
-it('knows endings in capitals', () => {
+it('endings in capitals are recognised', () => {
   writeFileSync(join(day, 'B.CSV.GZ'), gzipSync('ts\n'))
   expect(listUsageDays(rawFolder)[0]?.files[0]).toMatchObject({ format: 'csv', compression: 'gz' })
 })
 
-it('knows a file from one of the same size and modification time that took its place', () => {
+it('a replaced file is detected, even with the same size and modification time', () => {
   const path = join(day, 'a.csv')
   const other = join(rawFolder, 'other.csv')
   const write = (target: string, content: string) => {
@@ -43,7 +43,7 @@ it('knows a file from one of the same size and modification time that took its p
   write(path, '1234')
   const before = fingerprintOf(listUsageDays(rawFolder)[0]?.files ?? [])
   const { ctimeNs } = statSync(path, { bigint: true })
-  // The clock of the file system moves on in steps.
+  // The file system's clock advances in steps.
   do write(other, '5678')
   while (statSync(other, { bigint: true }).ctimeNs === ctimeNs)
   renameSync(other, path)
@@ -53,14 +53,14 @@ it('knows a file from one of the same size and modification time that took its p
 
 it.each([
   ['a folder', (path: string) => mkdirSync(path)],
-  // Whoever opens it waits for somebody to write into it, for good where nobody does.
+  // Opening a named pipe waits for a writer, possibly for ever.
   ['a named pipe', (path: string) => execFileSync('mkfifo', [path])],
-])('refuses %s with the name of a file', (_kind, make) => {
+])('%s with the name of a usage file is rejected', (_kind, make) => {
   make(join(day, 'b.csv'))
   expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv is not a readable file')
 })
 
-it('names a link that leads nowhere', () => {
+it('a broken link is named', () => {
   symlinkSync(join(day, 'gone'), join(day, 'b.csv'))
   expect(() => listUsageDays(rawFolder)).toThrow('usage/date=2026-01-06/b.csv does not exist')
 })

@@ -1,4 +1,4 @@
-/** Repeated request_ids in a file of many row groups: every one is found, wherever its twin lies, and no other. */
+/** Repeated request_ids in a file of many row groups: each one is found, wherever its twin is, and no other. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -13,7 +13,7 @@ const folders = new TemporaryFolders()
 
 afterAll(() => folders.removeAll())
 
-/** A day whose rows have request_ids of their own, but for every `step`-th: that repeats one from far away. */
+/** A day with unique request_ids, except that every `step`-th repeats a distant one. */
 async function runOver(step: number) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
@@ -31,19 +31,19 @@ async function runOver(step: number) {
   return { duplicates: fact(report, 'load', 'rows_duplicate'), requests: Number(total?.['requests']) }
 }
 
-it('finds a single repetition', async () => {
+it('a single repeated request_id is found', async () => {
   expect(await runOver(ROWS * 2)).toEqual({ duplicates: 1, requests: ROWS - 1 })
 })
 
-it('takes off a few repetitions', async () => {
+it('a few repeated request_ids are subtracted', async () => {
   expect(await runOver(50_000)).toEqual({ duplicates: 6, requests: ROWS - 6 })
 })
 
-it('takes off very many', async () => {
+it('very many repeated request_ids are subtracted', async () => {
   expect(await runOver(4)).toEqual({ duplicates: ROWS / 4, requests: (ROWS * 3) / 4 })
 })
 
-it('takes an unknown count for less than 0, and a row without tokens off their number', async () => {
+it('an unknown count ranks below 0, and a duplicate without tokens reduces their number', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const rows = ['a,,,5', 'a,0,0,1', 'b,,,1', 'b,,,2'].map((row) => `${DAY},1,${row}`)

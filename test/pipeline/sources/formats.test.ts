@@ -1,4 +1,4 @@
-/** The same rows in every format and spelling give the same dataset; a file that is not whole fails the run by name. */
+/** The same rows in every format and spelling give the same dataset; a truncated file fails the run and is named. */
 import {
   Dictionary,
   Int32,
@@ -49,7 +49,7 @@ interface Row {
   readonly request_id: string | null
 }
 
-/** The larger row of a pair is the newer one too, so that formats with coarser times agree. */
+/** In each pair the larger row is the newer one too, so that formats with coarser times agree. */
 const ROWS: readonly Row[] = [
   row('00:00:00.000000', 1n, 10n, 1n, null, null),
   row('00:00:00.000000', 1n, 10n, 1n, 7n, null),
@@ -62,7 +62,7 @@ const ROWS: readonly Row[] = [
   row('23:59:59.123456', 3n, 0n, 4000000000n, 1000000n, 'ümläut'),
 ]
 
-/** What the rows amount to, added up by hand. */
+/** The totals of the rows, added up by hand. */
 const EXPECTED = [
   { app_id: '1', requests: '8', prompt_tokens: '20', completion_tokens: '2' },
   { app_id: '2', requests: '5', prompt_tokens: '300', completion_tokens: '30' },
@@ -144,7 +144,7 @@ it.each(VARIANTS)('$name gives the same day', async ({ name }) => {
   expect(await dailyOf(dataDir, dayOf.get(name) ?? '')).toEqual(EXPECTED)
 })
 
-it('one day may hold every format; its duplicates are found across them', async () => {
+it('a day may contain every format, and duplicates are found across formats', async () => {
   const mixed = folders.make()
   const day = '2025-01-01'
   writeRaw(mixed, 'apps/registry.csv', REGISTRY)
@@ -172,7 +172,7 @@ it('unsigned and decimal values past 2^63 keep every digit', async () => {
   ])
 })
 
-it('a row of Parquet stands for the requests it tells, and for one where its file tells none', async () => {
+it('a row of Parquet counts its number of requests, or one in a file without that column', async () => {
   const some = folders.make()
   writeRaw(some, 'apps/registry.csv', REGISTRY)
   const rows = (day: string) =>
@@ -194,9 +194,9 @@ it('a row of Parquet stands for the requests it tells, and for one where its fil
 })
 
 it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;', 'app_id=7', 'line=7'])(
-  'a DATA_DIR and files named %s are read',
+  'a DATA_DIR and files with the name %s are read',
   async (name) => {
-    // DuckDB itself keeps no database below a folder with a question mark; a file may have one.
+    // DuckDB cannot open a database below a folder with a question mark; a raw file may have one.
     const odd = folders.make(name.replaceAll('?', ''))
     const day = '2025-01-01'
     writeRaw(odd, `apps/${name}.csv`, REGISTRY)
@@ -206,13 +206,13 @@ it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;',
     writeRaw(odd, `usage/date=${day}/${name}.parquet`, await parquet({})(day, 1))
     await publish(odd, AS_OF)
     const [first] = await dailyOf(odd, day)
-    // The first row of ROWS came three more times.
+    // The first row of ROWS is repeated three times.
     expect(first).toEqual({ app_id: '1', requests: '11', prompt_tokens: '50', completion_tokens: '5' })
   },
 )
 
 it.each(['csv', 'ndjson', 'parquet'])(
-  'a .%s file with a backslash and a wildcard in its path fails the run, which says so',
+  'a .%s file with a backslash and a wildcard in its path fails the run with a message',
   async (ending) => {
     const odd = folders.make()
     const name = `usage/date=2025-01-01/half\\way [1].${ending}`
@@ -243,7 +243,7 @@ describe('a file that is not whole', () => {
     ['empty.parquet', () => ''],
   ]
 
-  it.each(damaged)('%s fails the run, which names it and publishes nothing', async (file, content) => {
+  it.each(damaged)('(%s) fails the run, which names it and publishes nothing', async (file, content) => {
     const before = currentSnapshot(dataDir)
     writeRaw(dataDir, `usage/date=${day}/${file}`, await content())
     const run = await runNightly(dataDir, '--as-of', '2025-03-02T02:00:00Z')
@@ -308,7 +308,7 @@ function toNdjson(day: string): string {
   }).join('')
 }
 
-/** Every count as JSON text, with a fraction of nothing. */
+/** Every count as JSON text, with a zero fraction. */
 function toTextNdjson(day: string): string {
   return toNdjson(day).replaceAll(/":(\d+)/g, '":"$1.0"')
 }
@@ -345,7 +345,7 @@ async function toParquet(sql: string): Promise<Uint8Array> {
 interface ArrowTypes {
   readonly ts?: 'second' | 'millisecond' | 'microsecond' | 'nanosecond' | 'text'
   readonly count?: Int64 | Uint64
-  /** 32-bit app ids and request ids from a dictionary. */
+  /** 32-bit app ids, and request ids from a dictionary. */
   readonly small?: boolean
 }
 
@@ -382,7 +382,7 @@ function arrow(day: string, { ts = 'microsecond', count = new Int64(), small = f
   })
 }
 
-/** A stream whose record batches hold one row each. */
+/** A stream with one row per record batch. */
 function arrowInBatches(day: string): Uint8Array {
   const table = arrow(day, {})
   const writer = new RecordBatchStreamWriter()
@@ -399,7 +399,7 @@ const UNITS = {
   nanosecond: { type: new TimestampNanosecond(), perSecond: 1_000_000_000n },
 } as const
 
-/** Made from the 64-bit values: the library's own conversion goes through floating milliseconds. */
+/** From 64-bit values: the library's own conversion uses floating milliseconds. */
 function timestamps(day: string, unit: keyof typeof UNITS): Vector<Timestamp> {
   const { type, perSecond } = UNITS[unit]
   const values = times(day).map((time) => {

@@ -1,4 +1,4 @@
-/** A night costs what it brings: which days are read again, what is published anew, and what is restated. */
+/** A night costs as much as its new data: which days are read again, published again, and restated. */
 import {
   existsSync,
   mkdirSync,
@@ -21,7 +21,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
-/** What the first night leaves behind. */
+/** State after the first night. */
 const template = folders.make()
 
 function deliver(day: string, tokens: number, file = 'rows.csv'): void {
@@ -60,7 +60,7 @@ beforeAll(async () => {
   await runAt(dataDir, '2026-01-07T02:00:00Z')
 })
 
-/** The same with so many rows on the second day that a bad one is no more than 1 %. */
+/** The same with so many rows on the second day that one broken row is at most 1 %. */
 const manyRows = folders.make()
 
 beforeAll(async () => {
@@ -74,17 +74,17 @@ beforeEach(() => {
   dataDir = folders.copy(template)
 })
 
-/** A run after which the copied files are known: theirs are other times of change. */
+/** A run that records the copied files, which have new change times. */
 async function recount(): Promise<void> {
   expect((await runAt(dataDir, '2026-01-07T03:00:00Z')).outcome).toBe('unchanged')
 }
 
 describe('load', () => {
-  it('reads a new day, and a day as a whole to which a file comes late, and no other', async () => {
+  it('reads only new days and days with a late file, these completely', async () => {
     await recount()
     deliver('2026-01-08', 30)
     deliver('2026-01-05', 1, 'late.csv')
-    // Neither over, nor after the floor.
+    // One day is not over, one is before the floor.
     deliver('2026-01-09', 30)
     deliver('2024-12-31', 30)
     const report = await runAt(dataDir, '2026-01-09T23:59:59Z')
@@ -98,7 +98,7 @@ describe('load', () => {
     expect(await tokensOf('2026-01-05')).toBe('22')
   })
 
-  it('takes the rows of a removed file and of a removed day out, and reads a day that is a link to a folder', async () => {
+  it('removes the rows of a removed file and day, and reads a day that is a link to a folder', async () => {
     deliver('2026-01-05', 1, 'late.csv')
     const elsewhere = join(folders.make(), 'day')
     renameSync(join(dataDir, 'raw/usage/date=2026-01-06'), elsewhere)
@@ -115,7 +115,7 @@ describe('load', () => {
     ])
   })
 
-  it('takes a day whose files hold no row for one that is missing', async () => {
+  it('treats a day with empty files as missing', async () => {
     for (const day of ['2026-01-04', '2026-01-07']) {
       writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
     }
@@ -131,7 +131,7 @@ describe('load', () => {
 })
 
 describe('publish', () => {
-  it('makes nothing new from a file that was only touched, nor from new days whose files hold no row', async () => {
+  it('publishes nothing after a file was only touched, or for new days with empty files', async () => {
     await recount()
     const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
     utimesSync(file, new Date(), new Date())
@@ -142,7 +142,7 @@ describe('publish', () => {
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
   })
 
-  it('makes nothing new from one more broken row of a day that is partial already', async () => {
+  it('publishes nothing for another broken row of a partial day', async () => {
     const folder = 'usage/date=2026-01-06'
     for (const file of ['rows.csv', 'more.csv']) writeRaw(dataDir, `${folder}/${file}`, usage(1, 1))
     writeRaw(dataDir, `${folder}/bad.csv`, BAD_ROW)
@@ -153,7 +153,7 @@ describe('publish', () => {
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })
   })
 
-  it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s went away', async (day) => {
+  it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s are gone', async (day) => {
     writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: ['rows'] })
     expect(report.outcome).toBe('published')
@@ -197,7 +197,7 @@ describe('publish', () => {
     expect(await queryCurrent(dataDir, added)).toEqual([{ category: 'coding', subcategory: 'reviewer' }])
   })
 
-  it('brings a run to its end that was killed just before it switched the pointer, and clears away what it left', async () => {
+  it('completes a run that was killed just before it switched the pointer, and clears away its leftovers', async () => {
     const left = [
       'snapshots/.building-20260101T030000Z',
       'snapshots/.pruned-20260101T030000Z',
@@ -218,7 +218,7 @@ describe('publish', () => {
     expect(left.filter((folder) => existsSync(folder))).toEqual([])
   })
 
-  it('keeps the report of every run in the warehouse, unregistered apps in it', async () => {
+  it('stores the report of every run in the warehouse, with unregistered apps', async () => {
     writeRaw(
       dataDir,
       'usage/date=2026-01-07/rows.csv',
@@ -237,7 +237,7 @@ describe('publish', () => {
 })
 
 describe('restatements', () => {
-  it('tell a changed day, an earlier change stays told, and a new day is none', async () => {
+  it('list a changed day, keep earlier ones, and do not list a new day', async () => {
     deliver('2026-01-05', 1, 'late.csv')
     deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
@@ -258,7 +258,7 @@ describe('restatements', () => {
     )
   })
 
-  it('tell a day of which the completion tokens alone changed', async () => {
+  it('list a day with changed completion tokens only', async () => {
     writeRaw(
       dataDir,
       'usage/date=2026-01-06/rows.csv',
@@ -271,7 +271,7 @@ describe('restatements', () => {
     ])
   })
 
-  it('are not told of days whose column only became wider, for a day past 2^63 tokens', async () => {
+  it('do not list days after their columns became wider, for a day above 2^63 tokens', async () => {
     const row = '2026-01-07T12:00:00Z,1,9223372036854775807,0\n'
     writeRaw(
       dataDir,
@@ -298,7 +298,7 @@ describe('restatements', () => {
 describe('chooseAsOf', () => {
   const now = new Date('2026-01-08T02:00:00.900Z')
 
-  it('is now in whole seconds', () => {
+  it('is the present time in whole seconds', () => {
     expect(chooseAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
     expect(chooseAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
   })
@@ -307,7 +307,7 @@ describe('chooseAsOf', () => {
     expect(chooseAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
   })
 
-  it('refuses a clock that stands far behind the newest snapshot', () => {
+  it('rejects a clock far behind the newest snapshot', () => {
     expect(chooseAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
     expect(() => chooseAsOf(now, '20260108T020101Z')).toThrow('The clock shows')
     expect(() => chooseAsOf(now, '20260109T020000Z')).toThrow(
@@ -315,7 +315,7 @@ describe('chooseAsOf', () => {
     )
   })
 
-  it('gives the time of a retracted snapshot to no other, and takes no notice of one that lies ahead', () => {
+  it('never reuses the time of a retracted snapshot, and ignores a retracted one in the future', () => {
     const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
     expect(chooseAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
   })

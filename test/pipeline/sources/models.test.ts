@@ -1,4 +1,4 @@
-/** Usage is counted by model as well, in the same pass: whatever the column says, it decides nothing about a row. */
+/** Usage is also counted by model, in the same pass; the column's value never invalidates a row. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -36,7 +36,7 @@ function writeDay(
   writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${[header, ...lines].join('\n')}\n`)
 }
 
-/** One row of every kind: app, model, prompt, completion, reasoning and cached tokens. */
+/** One row of each kind: app, model, prompt, completion, reasoning and cached tokens. */
 const ROWS = [
   [1n, 'acme/large', 10n, 5n, '2', '4'],
   [1n, 'acme/large:free', 1n, 1n, '1', '1'],
@@ -75,13 +75,13 @@ function counted(app: number, model: string | null, figures: readonly number[]) 
 const COUNTED = [
   counted(1, 'Acme/Large-2.5', [1, 3, 0, 0, 0]),
   counted(1, 'acme/large', [2, 11, 6, 3, 5]),
-  // Of this one the completion has fewer tokens than were thought.
+  // The reasoning tokens of this row exceed its completion tokens.
   counted(2, 'acme/large', [1, 100, 50, 0, 100]),
   counted(2, null, [5, 27, 27, 3, 0]),
 ]
 
 describe('the warehouse', () => {
-  it.each(FORMATS)('has each model of an app, with the parts of its tokens, from %s', async (format) => {
+  it.each(FORMATS)('has each model of an app with its token parts, from %s', async (format) => {
     const dataDir = withRegistry()
     writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, COLUMNS))
     await runAt(dataDir, AS_OF)
@@ -92,7 +92,7 @@ describe('the warehouse', () => {
     ])
   })
 
-  it('has the same from a file whose footer proves every row valid', async () => {
+  it('has the same models from a file with a footer that proves every row valid', async () => {
     const dataDir = withRegistry()
     const staged = folders.make()
     writeRaw(staged, 'rows.csv', rawFile('csv', COLUMNS))
@@ -111,7 +111,7 @@ describe('the warehouse', () => {
     )
   })
 
-  it('takes models that are no text for unknown, and those of other days as they are', async () => {
+  it('counts models that are not UTF-8 as unknown, without an effect on other days', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
     const day = '2026-01-04'
@@ -127,7 +127,7 @@ describe('the warehouse', () => {
     ])
   })
 
-  it('of an earlier version is counted again, and has the models then', async () => {
+  it('of an earlier version is counted again, with models', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
     await runAt(dataDir, AS_OF)
@@ -143,7 +143,7 @@ describe('the warehouse', () => {
     expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
   })
 
-  it('has nothing by model where nothing is told, and no day that is gone', async () => {
+  it('has no rows by model for usage without models, nor for removed days', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [`${DAY},1,10,5,`, `${DAY},1,10,5,gpt`])
     await runAt(dataDir, AS_OF)
@@ -153,7 +153,7 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
   })
 
-  it('counts the model of the row that counts for its request_id, whichever came first', async () => {
+  it('counts the model of the winning row of a request_id, in any order', async () => {
     const header = 'ts,app_id,prompt_tokens,completion_tokens,model,request_id'
     const lines = [
       `${DAY},1,10,5,acme/small,r1`,
@@ -177,7 +177,7 @@ describe('the warehouse', () => {
 describe('the table model_daily', () => {
   const MODELS = 'SELECT model_permaslug AS model, requests, prompt_tokens FROM model_daily ORDER BY ALL'
 
-  it('has the usage of public apps alone: aliases count, and nothing of others is in a model or in the rest', async () => {
+  it('has the usage of public apps only: aliases count, other apps are neither in a model nor in other', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [
       `${DAY},1,1,0,acme/large`,

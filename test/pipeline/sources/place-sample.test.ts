@@ -22,7 +22,7 @@ function isComplete(dataDir: string): boolean {
   return parts.join() === 'ATTRIBUTION,apps,usage' && days.length === DAYS
 }
 
-/** Leaves `raw` as a copy does that had put these parts in their place. */
+/** Puts `raw` into the state after a copy of these parts. */
 function interruptAfter(raw: string, placed: readonly string[]): void {
   const aside = join(raw, '.sample')
   mkdirSync(aside)
@@ -32,14 +32,14 @@ function interruptAfter(raw: string, placed: readonly string[]): void {
 }
 
 describe('the sample', () => {
-  it('goes into an empty folder, once', () => {
+  it('is copied into an empty folder, once', () => {
     const dataDir = folders.make()
     expect(placeSample(dataDir)).toBe(true)
     expect(isComplete(dataDir)).toBe(true)
     expect(placeSample(dataDir)).toBe(false)
   })
 
-  it('goes where there are empty folders alone', () => {
+  it('is copied if only empty folders exist', () => {
     const dataDir = folders.make()
     mkdirSync(join(dataDir, 'raw', 'usage', 'date=2026-01-01'), { recursive: true })
     mkdirSync(join(dataDir, 'raw', 'apps'))
@@ -47,7 +47,7 @@ describe('the sample', () => {
     expect(isComplete(dataDir)).toBe(true)
   })
 
-  it('goes beside names that the pipeline passes over, and leaves them as they are', () => {
+  it('is copied beside names that the pipeline skips, without changing them', () => {
     const others = [
       '.gitkeep',
       'apps/.gitkeep',
@@ -64,7 +64,7 @@ describe('the sample', () => {
     expect(placeSample(dataDir)).toBe(false)
   })
 
-  it('is completed beside them too when its days were moved in by half', () => {
+  it('is completed beside such names after half of its days were moved', () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'usage/.gitkeep', '')
     placeSample(dataDir)
@@ -77,7 +77,7 @@ describe('the sample', () => {
     expect(listUsageDays(raw)).toHaveLength(DAYS)
   })
 
-  it('stays away from a registry without usage', () => {
+  it('is not copied if there is a registry without usage', () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'apps/registry.csv', 'mine')
     expect(placeSample(dataDir)).toBe(false)
@@ -85,7 +85,7 @@ describe('the sample', () => {
     expect(readFileSync(join(dataDir, 'raw', 'apps', 'registry.csv'), 'utf8')).toBe('mine')
   })
 
-  it('stays away from snapshots, though nothing is current', () => {
+  it('is not copied if there are snapshots, even without a current one', () => {
     const dataDir = folders.make()
     mkdirSync(join(dataDir, 'snapshots', '20260107T020000Z'), { recursive: true })
     expect(placeSample(dataDir)).toBe(false)
@@ -104,7 +104,7 @@ describe('the sample', () => {
     },
   )
 
-  it('stays away where a cluster counts the usage', async () => {
+  it('is not copied if a cluster counts the usage', async () => {
     const dataDir = folders.make()
     const source = 'clickhouse://127.0.0.1:1/default?table=usage'
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: source })

@@ -1,4 +1,4 @@
-/** Rejected rows are kept with file, row and reason, in every text format and whatever broke them. */
+/** Rejected rows are kept with file, row and reason, in every text format and for every fault. */
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const AS_OF = '2026-01-10T02:00:00Z'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** So many good rows that a few bad ones stay below 1 %. */
+/** Enough valid rows that a few broken ones stay below 1 %. */
 function goodCsv(rows: number): string {
   return `${DAY}T00:00:00Z,1,1,1\n`.repeat(rows)
 }
@@ -89,7 +89,7 @@ describe('quarantine', () => {
     ])
   })
 
-  it('counts every line that an unclosed quote swallows', async () => {
+  it('counts every line inside an unclosed quote', async () => {
     expect(await rowsOf('quote.csv')).toEqual([['3', 'broken line: unquoted value', '3']])
   })
 
@@ -106,7 +106,7 @@ describe('quarantine', () => {
     ])
   })
 
-  it('gives lines with the same faults the same reason', async () => {
+  it('gives lines with the same fault the same reason', async () => {
     const broken = folder()
     const lines = '"x"y,2,3,4,5\n'.repeat(10) + '1,2,\xFF\n'.repeat(10)
     const file = Buffer.from(HEADER + goodCsv(2000) + lines, 'latin1')
@@ -123,7 +123,7 @@ describe('quarantine', () => {
     expect(torn).toEqual({ payload: `{"ts":"${DAY}T00:00:00Z","app_` })
   })
 
-  it('marks the day as partial and publishes the good rows', async () => {
+  it('marks the day as partial and publishes the valid rows', async () => {
     expect(await queryCurrent(dataDir, `SELECT * FROM coverage WHERE day = '${DAY}'`)).toEqual([
       { day: DAY, status: 'partial', total_requests: '2004', total_tokens: '4008' },
     ])
@@ -139,11 +139,11 @@ describe('quarantine', () => {
 })
 
 describe('a long line', () => {
-  /** A line of so many bytes, without its end. */
+  /** A line of this many bytes, without its end. */
   const line = { csv: csvLine, ndjson: ndjsonLine }
   const formats = ['csv', 'ndjson'] as const
 
-  it('counts below 2,000,000 bytes, and is rejected from there on', async () => {
+  it('is counted below 2,000,000 bytes, otherwise rejected', async () => {
     const dataDir = folder()
     const lengths = [100, 1_999_999, 2_000_000, 100, 10_000_000, 100]
     writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
@@ -157,7 +157,7 @@ describe('a long line', () => {
     expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2012' }])
   })
 
-  it('that the reader would pass over fails the run and is named', async () => {
+  it('that DuckDB would skip fails the run and is named', async () => {
     const dataDir = folder()
     const name = (format: string) => `usage/date=2026-01-0${format.length}/long.${format}`
     for (const format of formats) writeRaw(dataDir, name(format), text(format, [100, 40_000_000, 100]))
@@ -187,7 +187,7 @@ describe('a long line', () => {
 describe('the line ends of NDJSON', () => {
   const good = `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`
 
-  it('may be of both kinds, whichever is first, and rows have their true numbers', async () => {
+  it('may be of both kinds in any order, and rows have their true numbers', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
     const lines = [good, good, 'not json', '', 'not json', good]
@@ -205,9 +205,9 @@ describe('the line ends of NDJSON', () => {
     expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2010' }])
   })
 
-  it('are no carriage returns alone, on whichever line: the run fails and the file is named', async () => {
+  it('may not be lone carriage returns on any line: the run fails and names the file', async () => {
     const dataDir = folder()
-    // In chunks of 1 MiB: the last one has its carriage return at the end of the first.
+    // In chunks of 1 MiB: the last case has its carriage return at the end of the first chunk.
     const lines = [1, 2, Math.floor(2 ** 20 / (good.length + 1))]
     const name = (line: number) => `usage/date=${addDays(DAY, -lines.indexOf(line))}/returns.ndjson`
     for (const line of lines) {
@@ -222,7 +222,7 @@ describe('the line ends of NDJSON', () => {
 })
 
 describe('an unclosed quote', () => {
-  it('that swallows more than can be told fails the run, with the row and the number of lines', async () => {
+  it('that swallows too many lines fails the run, with the row and the number of lines', async () => {
     const dataDir = folder()
     const broken = `"${DAY}T00:00:00Z,1,1,1\n`
     writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
@@ -233,15 +233,15 @@ describe('an unclosed quote', () => {
 })
 
 describe('line breaks inside of quotes', () => {
-  it('begin no rows in a large file, though what follows looks like them', async () => {
+  it('begin no rows in a large file, even if the text after them looks like rows', async () => {
     const dataDir = folder()
     const headers = [
       `${HEADER.trim()},note`,
       `\uFEFF"${HEADER.trim().replaceAll(',', '","')}","note, if ""any"""`,
-      // Behind a quote where none may stand.
+      // After a misplaced quote.
       `${HEADER.trim()},note\n${DAY}T00:00:00Z,1,0,0,5" or so`,
     ]
-    // More than a thread takes at a time, so that one begins inside of a text.
+    // Enough for several threads, so that one starts inside a text.
     const note = `"${`\n${DAY}T00:00:00Z,9,9,9,z`.repeat(30_000)}"`
     const rows = `${DAY}T00:00:00Z,1,1,1,${note}\n`.repeat(20)
     for (const [index, header] of headers.entries())
@@ -254,7 +254,7 @@ describe('line breaks inside of quotes', () => {
 })
 
 describe('the limit of 1 %', () => {
-  it('is not passed by exactly 1 %', async () => {
+  it('allows exactly 1 %', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}${goodCsv(99)}${DAY}T00:00:00Z,1,x,1\n`)
     const report = await runAt(dataDir, AS_OF)
@@ -265,7 +265,7 @@ describe('the limit of 1 %', () => {
     ])
   })
 
-  it('fails the run when it is passed, names the file, and keeps snapshot and quarantine', async () => {
+  it('if exceeded fails the run, which names the file and keeps snapshot and quarantine', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
     await runAt(dataDir, AS_OF)
@@ -285,7 +285,7 @@ describe('the limit of 1 %', () => {
     ])
   })
 
-  it('is told for every broken day at once: the commonest fault first, with its first row, cut to a line or two', async () => {
+  it('is reported for all broken days together: most common violation first, with its first row, cut short', async () => {
     const dataDir = folder()
     const rows = ['x,1', '1,x' + '1'.repeat(300), '1,xsecond'].map(
       (values) => `${DAY}T00:00:00Z,${values},1\n`,
@@ -299,7 +299,7 @@ describe('the limit of 1 %', () => {
     )
   })
 
-  it('is forgotten when the files of the day are gone', async () => {
+  it('is forgotten once the files of the day are gone', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=2026-01-04/rows.csv`, `${HEADER}2026-01-04T00:00:00Z,1,1,1\n`)
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, `${HEADER}x,1,1,1\n`)
@@ -349,7 +349,7 @@ describe('files that cannot be counted', () => {
     ['rows.arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
   ] as const
 
-  it('fail the run, which names each of them with what is wrong', async () => {
+  it('fail the run, which names each file and its fault', async () => {
     const dataDir = folder()
     const day = (index: number) => `usage/date=${addDays('2025-12-01', index)}`
     for (const [index, [name, content]] of cases.entries())
@@ -360,7 +360,7 @@ describe('files that cannot be counted', () => {
     }
   })
 
-  it('a file of an unknown kind', async () => {
+  it('a file of an unknown kind fails the run', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/rows.xlsx`, 'x')
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
@@ -368,7 +368,7 @@ describe('files that cannot be counted', () => {
     )
   })
 
-  it('a folder that names no day', async () => {
+  it('a folder without a valid day fails the run', async () => {
     const dataDir = folder()
     writeRaw(dataDir, 'usage/date=2026-02-30/rows.csv', HEADER)
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
@@ -377,7 +377,7 @@ describe('files that cannot be counted', () => {
     )
   })
 
-  it('passes over names that begin with a dot or an underscore', async () => {
+  it('names that begin with a dot or an underscore are skipped', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/rows.csv`, HEADER + goodCsv(1))
     writeRaw(dataDir, `usage/date=${DAY}/_SUCCESS`, '')

@@ -1,4 +1,4 @@
-/** Input that the pipeline refuses: the run ends with 1, says where the fault is, and the old snapshot stays. */
+/** Rejected input: the run ends with 1 and names the fault, and the old snapshot stays. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ interface Refusal {
   /** Path below raw/. */
   readonly file: string
   readonly lines: readonly string[]
-  /** What the message must hold, each of them. */
+  /** Parts of the message. */
   readonly named: readonly string[]
 }
 
@@ -73,7 +73,7 @@ const REFUSALS: readonly Refusal[] = [
     named: ['usage/date=2025-01-02/new.csv', 'completion_tokens'],
   },
   {
-    fault: 'a line that a terminal would obey',
+    fault: 'a line with terminal control characters',
     file: 'usage/date=2025-01-02/new.csv',
     lines: [USAGE_HEADER, '\u001B[2J'],
     named: ['broken line', 'first at row 2: \uFFFD[2J\n'],
@@ -85,7 +85,7 @@ const REFUSALS: readonly Refusal[] = [
     named: ['usage/date=2025-01-02/new.xlsx'],
   },
   {
-    fault: 'a folder that names no day',
+    fault: 'a folder without a valid day',
     file: 'usage/date=2025-02-30/new.csv',
     lines: [USAGE_HEADER, USAGE_ROW],
     named: ['usage/date=2025-02-30'],
@@ -126,7 +126,7 @@ it.each(REFUSALS)('$fault', async ({ file, lines, named }) => {
   expect(currentSnapshot(dataDir)).toBe(before)
 })
 
-it('exactly 1 % of rejected rows is published, and so is what comes after a refusal', async () => {
+it('a day with exactly 1 % of rejected rows is published, and so is a run after a failed one', async () => {
   const rows = [...Array.from({ length: 99 }, () => USAGE_ROW), '2025-01-02T01:00:00Z,1,-1,1']
   writeRaw(dataDir, 'usage/date=2025-01-02/new.csv', text([USAGE_HEADER, ...rows]))
   const before = currentSnapshot(dataDir)
@@ -136,8 +136,8 @@ it('exactly 1 % of rejected rows is published, and so is what comes after a refu
 
 it.each([
   ['an unknown option', ['--as-off', '2025-01-05T02:00:00Z'], '--as-off'],
-  ['a time that is none', ['--as-of', 'yesterday'], 'yesterday'],
-  ['a word too many', ['weekly'], 'weekly'],
+  ['an invalid time', ['--as-of', 'yesterday'], 'yesterday'],
+  ['an extra argument', ['weekly'], 'weekly'],
 ])('wrong usage, %s, ends with 2 and names it', async (_fault, options, named) => {
   const run = await runNightly(dataDir, ...options)
   expect(run.stderr).toContain(named)
@@ -145,7 +145,7 @@ it.each([
   expect(run.code).toBe(2)
 })
 
-/** Removes a raw file; a usage file with the folder of its day. */
+/** Removes a raw file, and the folder of a usage file. */
 function withdraw(file: string): void {
   rmSync(join(dataDir, 'raw', file.replace(/^(usage\/date=[^/]+).*/, '$1')), { recursive: true })
 }

@@ -1,4 +1,4 @@
-/** Rules that hold for raw usage in every format alike: what a file does not say is no figure. */
+/** Rules for raw usage in every format alike: a missing value is never a figure. */
 import {
   columnFromArray,
   decimal,
@@ -29,7 +29,7 @@ const AS_OF = '2026-12-31T02:00:00Z'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A file on a day of its own. */
+/** A file on its own day. */
 type Case = {
   readonly name: string
   readonly ending: string
@@ -40,7 +40,7 @@ function dayOf(index: number): string {
   return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
 }
 
-/** One DATA_DIR with each case on its day: one run is enough for all. */
+/** One DATA_DIR with a day per case, so that one run suffices. */
 function folderOf(cases: readonly Case[]): string {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
@@ -50,7 +50,7 @@ function folderOf(cases: readonly Case[]): string {
   return dataDir
 }
 
-/** Columns of two good rows: 12 tokens. */
+/** Columns of two valid rows: 12 tokens. */
 function good(day: string): Record<string, RawColumn[1]> {
   return {
     ts: [`${day}T10:00:00Z`, `${day}T11:00:00Z`],
@@ -60,7 +60,7 @@ function good(day: string): Record<string, RawColumn[1]> {
   }
 }
 
-/** The same case in the formats, with some columns in the place of others. */
+/** The same case in each format, with some columns replaced. */
 function inFormats(
   name: string,
   columns: (day: string) => Record<string, RawColumn[1]>,
@@ -97,14 +97,14 @@ function jsonRow(day: string, further = ''): string {
   return `{"ts":"${day}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1${further}}\n`
 }
 
-/** A .gz with a field of its header that few programs write. */
+/** A .gz with a rare header field. */
 function gzipWith(flag: number, field: Buffer, text: string): Buffer {
   const plain = gzipSync(text)
   plain.writeUInt8(flag, 3)
   return Buffer.concat([plain.subarray(0, 10), field, plain.subarray(10)])
 }
 
-/** With a sum of its header. */
+/** With a header checksum. */
 function gzipWithSum(text: string): Buffer {
   const header = gzipSync(text).subarray(0, 10)
   header.writeUInt8(2, 3)
@@ -113,14 +113,14 @@ function gzipWithSum(text: string): Buffer {
   return gzipWith(2, sum, text)
 }
 
-/** A frame of one block that is not compressed, as `zstd --long=28` begins it: whoever reads it must keep 256 MB. */
+/** An uncompressed one-block frame as of `zstd --long=28`: reading it takes a window of 256 MB. */
 function zstdLong(text: string): Buffer {
   const block = Buffer.alloc(3)
   block.writeUIntLE((text.length << 3) | 1, 0, 3)
   return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
 }
 
-/** A Parquet file with a column of integers whose bytes are split. */
+/** A Parquet file with a BYTE_STREAM_SPLIT column of integers. */
 function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): Uint8Array {
   return new Uint8Array(
     parquetWriteBuffer({
@@ -134,7 +134,7 @@ function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): U
   )
 }
 
-/** Two rows with one request_id, the newer of app 1. */
+/** Two rows with one request_id; the newer is of app 1. */
 function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
   const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
   const nanoseconds = BigInt(Date.parse(day)) * 1_000_000n
@@ -308,12 +308,12 @@ describe('two rows of 12 tokens are read', () => {
       content: (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
     },
     {
-      name: 'a .gz with a comment',
+      name: 'a .gz file with a comment',
       ending: 'csv.gz',
       content: (day) => gzipWith(16, Buffer.from('made by hand\0'), `${HEADER}\n${csvRow(day).repeat(2)}`),
     },
     {
-      name: 'a .gz with a sum of its header',
+      name: 'a .gz file with a header checksum',
       ending: 'ndjson.gz',
       content: (day) => gzipWithSum(jsonRow(day).repeat(2)),
     },
@@ -364,7 +364,7 @@ describe('two rows of 12 tokens are read', () => {
   })
 })
 
-describe('the run is refused for', () => {
+describe('the run fails for', () => {
   const notInteger = /2 rows: prompt_tokens is not an integer, 0 or more/
   const cases: readonly (Case & { readonly message: RegExp })[] = [
     ...inFormats(
@@ -401,7 +401,7 @@ describe('the run is refused for', () => {
       content: (day) => jsonRow(day, ',"Prompt_Tokens":0').repeat(2),
       message: /2 rows: the key prompt_tokens stands twice: prompt_tokens and Prompt_Tokens/,
     },
-    ...inFormats('what may be a thousand', (day) => ({
+    ...inFormats('numbers that may be thousands', (day) => ({
       ...good(day),
       prompt_tokens: ['12.000', '1.000'],
     })).map((one) => ({ ...one, message: notInteger })),
@@ -534,7 +534,7 @@ describe('the run is refused for', () => {
   )
 })
 
-describe('of two rows with one request_id that differ below the microsecond, the newer counts', () => {
+describe('of two rows with one request_id that differ by nanoseconds, the newer counts', () => {
   const cases: Case[] = [
     ...inFormats('as text', (day) => ({
       ...good(day),

@@ -1,4 +1,4 @@
-/** Every check runs before publishing, and finds and names a planted violation. */
+/** Every check runs before publishing, and finds and names planted violations. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -11,7 +11,7 @@ import { REPOSITORY } from '../../support/processes.ts'
 
 const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
 
-/** Statements that violate a check, one for each way, and a piece of the row that must be named. */
+/** Statements that violate each check, and a part of the offending row. */
 const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
   'apps-described': [
     ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
@@ -145,7 +145,7 @@ afterAll(() => {
   folders.removeAll()
 })
 
-/** Fresh copies of both databases under the names that the checks use. */
+/** Fresh copies of both databases under the names in the checks. */
 async function copies(): Promise<void> {
   for (const [name, source] of [
     ['warehouse', 'private'],
@@ -164,24 +164,24 @@ async function offendingRows(check: string): Promise<string> {
   return JSON.stringify(reader.getRowObjectsJson())
 }
 
-it('every check has a planted violation here', () => {
+it('every check has a planted violation', () => {
   const checks = readdirSync(CHECKS).map((name) => name.replace(/\.sql$/, ''))
   expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
 })
 
-it.each(readdirSync(CHECKS))('%s states its rule in whole sentences on its first line', (name) => {
+it.each(readdirSync(CHECKS))('%s states its rule in complete sentences on its first line', (name) => {
   const [first = ''] = readFileSync(join(CHECKS, name), 'utf8').split('\n', 1)
   expect(first).toMatch(/^-- [A-Z].*[.)]$/)
   expect(first.split('(').length).toBe(first.split(')').length)
 })
 
 describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {
-  it('holds for what was published', async () => {
+  it('holds for a published snapshot', async () => {
     await copies()
     expect(await offendingRows(check)).toBe('[]')
   })
 
-  it.each(violations)('finds what %j breaks, and names it', async (statement, named) => {
+  it.each(violations)('finds and names the violation of %j', async (statement, named) => {
     await copies()
     await connection.run(statement)
     expect(await offendingRows(check)).toContain(named)

@@ -1,4 +1,4 @@
-/** Gates before publishing: what is out of the usual is blocked with its figures, and let through once by name. */
+/** Gates before publishing: an unusual snapshot is blocked with its figures, and published once it is accepted. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -19,12 +19,12 @@ import {
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A Tuesday, with the eight Tuesdays before it in the data. */
+/** A Tuesday with eight earlier Tuesdays in the data. */
 const LAST = '2026-03-03'
 const WEEKS = 8
 
 let dataDir = ''
-/** What the night before leaves behind. */
+/** State after the night before. */
 const template = folders.make()
 
 function deliver(day: string, tokens: number, apps = [1, 2]): void {
@@ -52,12 +52,12 @@ beforeEach(() => {
   dataDir = folders.copy(template)
 })
 
-/** A run of the night after LAST, as its operator sees it. */
+/** A run of the night after LAST, as an operator starts it. */
 function run(...options: string[]) {
   return runCommand(dataDir, 'run', '--as-of', '2026-03-04T02:00:00Z', ...options)
 }
 
-/** Nothing was published, and what stood before still stands. */
+/** Nothing was published, and the previous snapshot is unchanged. */
 async function expectBlocked(...told: string[]): Promise<void> {
   const before = currentSnapshot(dataDir)
   const ended = await run()
@@ -78,7 +78,7 @@ async function expectAccepted(gate: string): Promise<void> {
 }
 
 describe('volume', () => {
-  it('of a day below half the median of its weekday is blocked, and let through once by name', async () => {
+  it('of a day below half the median of its weekday is blocked, until it is accepted', async () => {
     deliver(LAST, 49)
     await expectBlocked(
       `volume: ${LAST} has 98 tokens, 0.49 times 200, the median of the 8 Tuesdays before it; allowed are 0.5 to 5 times`,
@@ -87,7 +87,7 @@ describe('volume', () => {
     await expectAccepted('volume')
   })
 
-  it('that is corrected after it blocked needs no option, and the thresholds are settings', async () => {
+  it('that is corrected after a block needs no option, and the thresholds are settings', async () => {
     deliver(LAST, 90)
     process.env['GATE_VOLUME_LOW'] = '0.95'
     await expectBlocked('allowed are 0.95 to 5 times')
@@ -96,7 +96,7 @@ describe('volume', () => {
     delete process.env['GATE_VOLUME_LOW']
   })
 
-  it('is held against each weekday by itself: tokens and requests, past a threshold but not at it', async () => {
+  it('is compared per weekday, tokens and requests, and blocked beyond a threshold but not at it', async () => {
     const eleven = Array.from({ length: 11 }, () => 1)
     const days = ['2026-02-25', '2026-02-26', '2026-02-27', '2026-02-28'] as const
     for (const day of days) for (let week = 1; week <= WEEKS; week += 1) deliver(addDays(day, -7 * week), 100)
@@ -104,7 +104,7 @@ describe('volume', () => {
     deliver(days[1], 50)
     deliver(days[2], 500)
     deliver(days[3], 18, eleven)
-    // Of Mondays there is no history.
+    // Mondays have no history.
     deliver('2026-03-02', 1)
     deliver(LAST, 100)
     const ended = await run('--accept', 'volume', '--json')
@@ -120,7 +120,7 @@ describe('volume', () => {
     })
   })
 
-  it('tells the first six figures, and how many more there are', async () => {
+  it('is reported with the first six figures, and the number of further ones', async () => {
     const elevenRows = Array.from({ length: 11 }, () => 1)
     for (const weeks of [0, 1, 2]) deliver(addDays(LAST, 7 * weeks), 501, elevenRows)
     deliver(addDays(LAST, 21), 501)
@@ -129,7 +129,7 @@ describe('volume', () => {
     expect(stderr).toContain('  volume: and 1 more figure like these\n')
   })
 
-  it('of a day that fills a gap is judged as that of a new one, of a corrected day it is not', async () => {
+  it('of a day that fills a gap is compared like a new day, but not of a corrected day', async () => {
     rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
     deliver(LAST, 100)
     await runAt(dataDir, '2026-03-04T01:00:00Z', { accepted: ['rows'] })
@@ -145,19 +145,19 @@ describe('volume', () => {
     expect(fact(report, 'gate', 'days_judged')).toBe(1)
   })
 
-  it('of a day before the first one published is not judged: history grows backwards', async () => {
+  it('of a day before the published history is not compared', async () => {
     for (let week = WEEKS + 1; week <= WEEKS + 8; week += 1)
       deliver(addDays(LAST, -7 * week), week % 2 === 0 ? 1 : 1000)
     const report = await runAt(dataDir, '2026-03-04T02:00:00Z')
     expect(fact(report, 'gate', 'days_judged')).toBe(0)
   })
 
-  it('is held against the median of the eight weeks before, be they even or odd in number', async () => {
+  it('is compared with the median of the eight weeks before, even or odd in number', async () => {
     const monday = addDays(LAST, -1)
     const weekly = [10, 80, 20, 70, 30, 60, 50, 40, 1]
     for (const [index, tokens] of weekly.entries()) {
       deliver(addDays(LAST, -7 * (index + 1)), tokens)
-      // Of the Mondays one is missing.
+      // One Monday is missing.
       if (index !== 1) deliver(addDays(monday, -7 * (index + 1)), tokens)
     }
     for (const day of [monday, LAST]) deliver(day, 9)
@@ -167,7 +167,7 @@ describe('volume', () => {
     )
   })
 
-  it('of the first run is judged for its last day alone, and told without blocking: nothing could stay', async () => {
+  it('of the first run is compared for its last day only, and noted without blocking', async () => {
     const raw = join(dataDir, 'raw')
     dataDir = folders.make()
     copyRaw(dataDir, raw)
@@ -189,14 +189,14 @@ describe('volume', () => {
       ]),
     })
 
-    // From then on there is something that stays.
+    // Later runs block, since a snapshot could stay.
     deliver(LAST, 2)
     await expect(runAt(dataDir, '2026-03-04T03:00:00Z')).rejects.toThrow(
       /^Blocked before publishing; 20260304T020000Z/,
     )
   })
 
-  it('of the newest day is judged again when its figures change, and only then', async () => {
+  it('of the newest day is compared again only if its figures change', async () => {
     deliver(LAST, 100)
     await runAt(dataDir, '2026-03-04T00:30:00Z')
     deliver(LAST, 60)
@@ -223,14 +223,14 @@ describe('volumeFinding', () => {
     median_doubled: 3n,
   }
 
-  it('compares in whole numbers, far beyond what floating point can tell apart', () => {
+  it('compares in whole numbers, beyond floating-point precision', () => {
     const median_doubled = 2n * 10n ** 30n
     const half = 10n ** 30n / 2n
     expect(volumeFinding({ ...volume, median_doubled, measured: half }, gates)).toBeUndefined()
     expect(volumeFinding({ ...volume, median_doubled, measured: half - 1n }, gates)).toContain('0.499 times')
   })
 
-  it('tells a median between two numbers, and judges nothing with fewer than four weeks or a median of 0', () => {
+  it('reports a median between two numbers, and finds nothing with fewer than four weeks or a median of 0', () => {
     expect(volumeFinding(volume, gates)).toContain('0 times 1.5, the median of the 4 Tuesdays')
     expect(volumeFinding({ ...volume, weeks: 3 }, gates)).toBeUndefined()
     expect(volumeFinding({ ...volume, median_doubled: 0n }, gates)).toBeUndefined()
@@ -238,7 +238,7 @@ describe('volumeFinding', () => {
 })
 
 describe('rows', () => {
-  it('blocks when published days have no usage any more, also when the data ends before the last of them', async () => {
+  it('blocks if published days lost their usage, also if the data ends before the last of them', async () => {
     for (const day of ['2026-02-10', '2026-02-24'])
       rmSync(join(dataDir, `raw/usage/date=${day}`), { recursive: true })
     await expectBlocked('rows: published days that have no usage any more: 2 (2026-02-10, 2026-02-24)')
@@ -248,7 +248,7 @@ describe('rows', () => {
     ])
   })
 
-  it('blocks when more than the allowed share of the published rows is gone', async () => {
+  it('blocks if more than the allowed share of the published rows is gone', async () => {
     deliver('2026-02-24', 200, [1])
     deliver('2026-02-17', 200, [1])
     await expectBlocked('2 of 16 published rows (a day of an app) are gone, 12.5 %; allowed are 10 %')
@@ -258,7 +258,7 @@ describe('rows', () => {
     expect(ended.code).toBe(0)
   })
 
-  it('lets a correction pass that loses less, and an app that was hidden', async () => {
+  it('accepts a correction that loses less, and a hidden app', async () => {
     deliver('2026-02-24', 200, [1])
     expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
     register('later.csv', '2,Two,hidden,,2026-03-01\n')
@@ -267,14 +267,14 @@ describe('rows', () => {
 })
 
 describe('apps', () => {
-  it('lets an app pass that became an alias', async () => {
+  it('accepts an app that became an alias', async () => {
     register('later.csv', '2,Two,public,1,2026-03-01\n')
     expect((await runAt(dataDir, '2026-03-04T02:00:00Z')).outcome).toBe('published')
   })
 })
 
-describe('several at once', () => {
-  it('are all told, and each is to be let through: here a volume, and an app that left the registry', async () => {
+describe('several findings', () => {
+  it('are all reported, and each must be accepted: a volume, and an app that left the registry', async () => {
     rmSync(join(dataDir, 'raw/apps/two.csv'))
     deliver(LAST, 1)
     await expectBlocked(
@@ -288,11 +288,11 @@ describe('several at once', () => {
     const both = await run('--accept', 'apps', '--accept', 'volume')
     expect(both.code).toBe(0)
     expect(both.stderr).toContain('Let through by --accept, apps: ')
-    // Published with the snapshot, so it must not name what was taken away.
+    // Published with the snapshot, so it must not name the removed app.
     expect(readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')).not.toContain('Two')
   })
 
-  it('--accept names gates that exist', async () => {
+  it('--accept rejects unknown gates', async () => {
     const ended = await run('--accept', 'everything')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toBe('--accept "everything" is no gate: expected volume, rows, apps, conflicts\n')

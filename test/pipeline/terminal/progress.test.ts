@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'
 
-/** What a progress writes for one stage of 40 steps. */
+/** The output of a progress for one stage of 40 steps. */
 function written(isTTY: boolean): string {
   let text = ''
   const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
@@ -12,17 +12,17 @@ function written(isTTY: boolean): string {
 }
 
 describe('createProgress', () => {
-  it('redraws a bar on a terminal', () => {
+  it('progress redraws a bar on a terminal', () => {
     const text = written(true)
     expect(text).toContain(`\r\u001B[2Kload     ${'█'.repeat(12)}${'░'.repeat(12)} 20 of 40`)
     expect(text.match(/\n/g)).toHaveLength(2)
   })
 
-  it('writes one plain line for a stage elsewhere', () => {
+  it('progress writes one plain line per stage elsewhere', () => {
     expect(written(false)).toBe('load     40 days counted  1.23 s\na note\n')
   })
 
-  it('tells of a whole run in one line, where it is asked to be brief', () => {
+  it('brief progress writes one line for a whole run', () => {
     let text = ''
     const { progress, end } = createBriefProgress(
       createProgress({ write: (piece: string) => (text += piece) }),
@@ -35,7 +35,7 @@ describe('createProgress', () => {
     expect(text).toBe('a note\nrun      3 apps  1.75 s\n')
   })
 
-  it('notes nothing that a terminal would obey', () => {
+  it('progress writes no terminal control characters', () => {
     let text = ''
     createProgress({ write: (piece: string) => (text += piece) }).note('a\u001B[2Jb\u009Bc\td\n  e')
     expect(text).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e\n')

@@ -3,7 +3,7 @@ import { readConfig } from '../../../../pipeline/config.ts'
 import { parseClickHouseAddress } from '../../../../pipeline/sources/clickhouse/address.ts'
 
 describe('USAGE_SOURCE', () => {
-  it('names host, credentials, database, table and cluster', () => {
+  it('an address states host, credentials, database, table and cluster', () => {
     expect(parseClickHouseAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
       url: 'https://host:8123',
       user: 'u',
@@ -22,7 +22,7 @@ describe('USAGE_SOURCE', () => {
     'clickhouse://u:100%@host/db?table=t',
     'postgres://host/db?table=t',
     'cluster',
-  ])('%s is refused with the form it must have', (address) => {
+  ])('the address %s is rejected with the expected form', (address) => {
     expect(() => readConfig({ USAGE_SOURCE: address })).toThrow(
       'clickhouse://user:password@host:port/database',
     )

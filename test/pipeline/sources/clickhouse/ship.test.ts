@@ -1,4 +1,4 @@
-/** Usage records of chat reach the cluster at least once and in order, whatever the cluster or a process does. */
+/** Usage records of chat reach the cluster at least once and in order, despite faults of the cluster or a process. */
 import { globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,13 +34,13 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Records of a day, with ids of its name and their number. */
+/** Records of a day, with numbered ids. */
 const numbered = (count: number, day = DAY) =>
   Array.from({ length: count }, (_, index) =>
     usageRecord({ ts: `${day}T12:00:00.000Z`, request_id: `${day} ${index}` }),
   )
 
-/** Writes a file of chat below DATA_DIR, one JSON line per record, and `tail` after them. */
+/** Writes a file of chat below DATA_DIR: a JSON line per record, then `tail`. */
 function writeFile(dataDir: string, path: string, records: readonly object[], tail = ''): string {
   const target = join(dataDir, path)
   mkdirSync(dirname(target), { recursive: true })
@@ -50,7 +50,7 @@ function writeFile(dataDir: string, path: string, records: readonly object[], ta
 
 const rawFile = (name: string, day = DAY) => `raw/usage/date=${day}/chat-20260310T000000Z-1-${name}.ndjson`
 
-/** Names of all files of usage below DATA_DIR, without the number of the process. */
+/** Names of all usage files below DATA_DIR, without the process id. */
 const namesIn = (dataDir: string) =>
   globSync('{raw,spool}/usage/*/*', { cwd: dataDir })
     .map((path) => basename(path).replace('chat-20260310T000000Z-1-', ''))
@@ -59,7 +59,7 @@ const namesIn = (dataDir: string) =>
 const shipFrom = (dataDir: string) => shipRecords(dataDir, server.address)
 
 describe('a shipping', () => {
-  it('inserts the columns of the table and nothing else, and moves the file aside', async () => {
+  it('a shipping inserts the columns of the table only, and renames the file', async () => {
     const dataDir = folders.make()
     writeFile(dataDir, rawFile('a'), [
       usageRecord({ request_id: 'served', model: 'line\nbreak \u2028 😀' }),
@@ -82,7 +82,7 @@ describe('a shipping', () => {
     expect(server.inserts).toHaveLength(1)
   })
 
-  it('takes files of every day, of an older version and of a killed shipping, in blocks of one day', async () => {
+  it('a shipping takes files of every day, of an older version and of a killed shipping, a block per day', async () => {
     const dataDir = folders.make()
     const first = numbered(10_500)
     writeFile(dataDir, rawFile('a'), first)
@@ -102,7 +102,7 @@ describe('a shipping', () => {
     expect(namesIn(dataDir)).toEqual([...aside, 'other.ndjson'])
   })
 
-  it('keeps what is no record beside the file, and inserts the rest', async () => {
+  it('a shipping keeps lines without a record beside the file, and inserts the rest', async () => {
     const dataDir = folders.make()
     const tail = 'not JSON\n{"ts":"2026-03-10T12:00:00Z"}\n{"ts":"2026'
     writeFile(dataDir, rawFile('a'), [usageRecord({ request_id: 'good' })], tail)
@@ -117,7 +117,7 @@ describe('while the cluster is away', () => {
   const manners = [
     { manner: 'does not listen', behaviour: undefined },
     { manner: 'hangs up', behaviour: hangUp },
-    { manner: 'takes the rows and hangs up', behaviour: loseAnswer },
+    { manner: 'stores the rows and closes the connection', behaviour: loseAnswer },
     { manner: 'is hidden behind a proxy', behaviour: badGateway },
   ]
 
@@ -133,7 +133,7 @@ describe('while the cluster is away', () => {
       expect(fault).toBeInstanceOf(DataError)
       expect(String(fault)).toContain('does not take usage records')
       expect(String(fault)).not.toContain(server.address.password)
-      // Other files would fare no better, so they are not tried.
+      // The insert fails for every file then, so the others are not tried.
       expect(server.inserts.length).toBeLessThan(2)
       const [lost] = server.inserts.splice(0)
 
@@ -153,7 +153,7 @@ describe('while the cluster is away', () => {
 })
 
 it.each([TYPE_MISMATCH, 'Code: 27, e.displayText() = DB::Exception: Cannot parse input'])(
-  'a file that the cluster refuses holds up no other (%s)',
+  'a file that the cluster rejects does not stop the others (%s)',
   async (words) => {
     const dataDir = folders.make()
     writeFile(dataDir, rawFile('a'), [usageRecord({ request_id: 'bad' })])
@@ -166,7 +166,7 @@ it.each([TYPE_MISMATCH, 'Code: 27, e.displayText() = DB::Exception: Cannot parse
   },
 )
 
-it('does not tell the password, even where the cluster does', async () => {
+it('an error message has no password, even if the message of the cluster has it', async () => {
   const dataDir = folders.make()
   writeFile(dataDir, rawFile('a'), [usageRecord({ request_id: 'a' })])
   const words = `Code: 516. DB::Exception: ${server.address.password} is wrong. (AUTHENTICATION_FAILED)`
@@ -175,7 +175,7 @@ it('does not tell the password, even where the cluster does', async () => {
 })
 
 describe('while the API writes', () => {
-  it('shippings that follow one another lose no acknowledged record', async () => {
+  it('repeated shippings lose no acknowledged record', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     const records = numbered(2000)
@@ -192,11 +192,11 @@ describe('while the API writes', () => {
     await usage.close()
     await shipFrom(dataDir)
     expect([...new Set(server.ids())].toSorted()).toEqual(requestIds(records).toSorted())
-    // A line that is read while it is written counts as torn, and is whole in the next file.
+    // A line that is read while it is written counts as torn, and is complete in the next file.
     expect(namesIn(dataDir).filter((name) => !/^_(shipped|torn)-/.test(name))).toEqual([])
   })
 
-  it('a file that was shipped is followed by a new one, without a word in the log', async () => {
+  it('chat continues a shipped file in a new one, without a log entry', async () => {
     const dataDir = folders.make()
     const usage = await openLog(dataDir)
     for (const record of numbered(3)) {
@@ -227,7 +227,7 @@ describe('npm run nightly -- ship', () => {
     print: (text: string) => void printed.push(text),
   })
 
-  it('prints what was shipped', async () => {
+  it('ship prints the number of shipped records', async () => {
     const dataDir = folders.make()
     writeFile(dataDir, rawFile('a'), numbered(2))
     const printed: string[] = []
@@ -237,7 +237,7 @@ describe('npm run nightly -- ship', () => {
     expect(printed).toEqual(['2 usage records of 1 file shipped'])
   })
 
-  it('says where there is no cluster that runs count the files as they are', async () => {
+  it('ship without a cluster explains that runs read the files', async () => {
     const work = ship.prepare([])(worldOf({ DATA_DIR: folders.make() }, []))
     await expect(work).rejects.toThrow(UsageError)
   })

@@ -1,4 +1,4 @@
-/** Columns of Arrow files that other programs write: types with an accessor of their own, and compressed buffers. */
+/** Columns in Arrow files of other programs: types with an own accessor, and compressed buffers. */
 import {
   Bool,
   compressionRegistry,
@@ -30,7 +30,7 @@ const folders = new TemporaryFolders()
 
 afterAll(() => folders.removeAll())
 
-/** The rows of a file with these bytes, its columns in their order, as they come at a time. */
+/** The rows of a file with these bytes, in column order and in the batches of the reader. */
 async function slicesOf(content: Uint8Array, columns: readonly string[]) {
   const folder = folders.make()
   writeRaw(folder, 'rows.arrow', content)
@@ -56,7 +56,7 @@ function valuesOf(vector: Vector): Promise<(string | null)[]> {
   )
 }
 
-/** Numbers of 128 bits, the lowest word first. */
+/** Numbers of 128 bits, lowest word first. */
 function decimals(scale: number, values: readonly bigint[]): Vector {
   const words = values.flatMap((value) =>
     [0n, 32n, 64n, 96n].map((shift) => Number((BigInt.asUintN(128, value) >> shift) & 0xffffffffn)),
@@ -111,7 +111,7 @@ it('buffers compressed with ZSTD are read', async () => {
   expect(new Set(rows.flat())).toEqual(new Set(['7']))
 })
 
-it('decimals of negative scale have their zeros, and stand beside other columns, in files and in streams', async () => {
+it('decimals of negative scale are read with their zeros, beside other columns, in files and in streams', async () => {
   const values = decimals(-2, [12n, -3n])
   expect(await valuesOf(values)).toEqual(['1200', '-300'])
   const table = new Table({ odd: values, value: vectorFromArray([1n, 2n], new Int64()) })
@@ -119,7 +119,7 @@ it('decimals of negative scale have their zeros, and stand beside other columns,
   expect(await rowsOf(tableToIPC(table, 'stream'), ['value'])).toEqual([['1'], ['2']])
 })
 
-it('a large record batch comes in slices, with every value in its row', async () => {
+it('a large record batch is read in slices, with every value in its row', async () => {
   const numbers = Array.from({ length: 25_000 }, (_, index) => index)
   const table = new Table({
     wide: vectorFromArray(
@@ -166,7 +166,7 @@ it('a large record batch comes in slices, with every value in its row', async ()
   )
 })
 
-it('a stream behind a stream is read as well', async () => {
+it('a second stream in a file is read too', async () => {
   const streams = [[1, 2], [3]].map((numbers) =>
     tableToIPC(new Table({ value: vectorFromArray(numbers, new Int32()) }), 'stream'),
   )
@@ -174,13 +174,13 @@ it('a stream behind a stream is read as well', async () => {
   expect(rows.flat()).toEqual(['1', '2', '3'])
 })
 
-it('a file shorter than its end mark would be is named', async () => {
+it('a file shorter than an end mark is named', async () => {
   await expect(rowsOf(Buffer.from('ARROW'), ['value'])).rejects.toThrow(
     'rows.arrow is not a whole Arrow IPC file: its end mark is missing',
   )
 })
 
-/** A stream as version 0.14 of the format had it: no mark before the length of a message. */
+/** A stream in format 0.14: without a mark before the length of a message. */
 function legacyStream(stream: Uint8Array): Buffer {
   const bytes = Buffer.from(stream)
   const mark = Buffer.from('ffffffff', 'hex')
@@ -193,7 +193,7 @@ function legacyStream(stream: Uint8Array): Buffer {
   throw new Error('The stream has no end')
 }
 
-it('a stream of an early version of the format is read, and refused where its end mark is missing', async () => {
+it('a stream of format 0.14 is read, and rejected without its end mark', async () => {
   const table = new Table({ value: vectorFromArray([1n, 2n], new Int64()) })
   const stream = legacyStream(tableToIPC(table, 'stream'))
   expect(await rowsOf(stream, ['value'])).toEqual([['1'], ['2']])

@@ -1,4 +1,4 @@
-/** `import`: any usage file lands in the folders of its days, counted like files that were put there by hand. */
+/** `import`: usage files go into the folders of their days, and count like files that were put there by hand. */
 import { readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -61,7 +61,7 @@ describe('import', () => {
     ])
   })
 
-  it('takes a time without a zone for UTC also behind one with the name of a zone', async () => {
+  it('reads a time without a zone as UTC, also after a time with a zone name', async () => {
     const times = ['2026-01-05 23:30:00 America/New_York', '2026-01-05 23:30:00', '2026-01-05 23:30:00+02']
     const path = put('zones.csv', `${HEADER}\n${times.map((time) => `${time},1,10,1,a/b\n`).join('')}`)
     const ended = await runCommand(dataDir, 'import', path, '--json')
@@ -77,7 +77,7 @@ describe('import', () => {
     })
   })
 
-  it('carries model, provider and account over', async () => {
+  it('copies model, provider and account', async () => {
     await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`))
     const folder = join(dataDir, 'raw/usage/date=2026-01-06')
     const [name = ''] = readdirSync(folder)
@@ -89,7 +89,7 @@ describe('import', () => {
     expect(rows).toEqual([{ model: 'a/b', provider: null }])
   })
 
-  it('has the same file there once, however often and under whatever name it comes', async () => {
+  it('stores the same file once, whatever its name', async () => {
     const text = `${HEADER}\n${ROWS.join('\n')}\n`
     await runCommand(dataDir, 'import', put('one.csv', text))
     const folder = join(dataDir, 'raw/usage/date=2026-01-05')
@@ -102,7 +102,7 @@ describe('import', () => {
     expect(statSync(join(folder, name)).ino).toBe(ino)
   })
 
-  it('takes several files of several kinds, compressed ones too', async () => {
+  it('accepts several files of different kinds, compressed ones too', async () => {
     const ndjson = '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5}\n'
     const csv = gzipSync(`${HEADER}\n${ROWS.join('\n')}\n`)
     const ended = await runCommand(dataDir, 'import', put('a.ndjson', ndjson), put('b.csv.gz', csv))
@@ -111,7 +111,7 @@ describe('import', () => {
     expect(report.not_published).toMatchObject({ rows_read: 4 })
   })
 
-  it('leaves the judging to the run: a broken value comes into the quarantine as it was', async () => {
+  it('leaves validation to the run: a broken value reaches the quarantine unchanged', async () => {
     const good = Array.from({ length: 200 }, () => '2026-01-05T01:00:00Z,1,1,1,a')
     const broken = '2026-01-05T01:00:00Z,one,minus two,1,a'
     await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${[...good, broken].join('\n')}\n`))
@@ -133,7 +133,7 @@ describe('import', () => {
     expect(ended.stdout).toMatch(/date=2999-01-01\S+: 1 row, not over yet/)
   })
 
-  it('tells what it took before a file that it cannot take', async () => {
+  it('reports the imported files before a file that cannot be read', async () => {
     const good = put('good.csv', `${HEADER}\n${ROWS[0]}\n`)
     const ended = await runCommand(dataDir, 'import', good, put('bad.csv', 'a,b\n1,2\n'), '--json')
     expect(ended.code).toBe(1)
@@ -141,7 +141,7 @@ describe('import', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: good }] })
   })
 
-  it('writes under no name that a run reads, and clears away what a killed one left', async () => {
+  it('writes under names that a run skips, and clears away files of a killed import', async () => {
     const path = put('export.csv', `${HEADER}\n${ROWS[0]}\n`)
     await runCommand(dataDir, 'import', path)
     const folder = join(dataDir, 'raw/usage/date=2026-01-05')
@@ -152,14 +152,14 @@ describe('import', () => {
     const seen = new Set<string | null>()
     const watcher = watch(folder, (_, changed) => seen.add(changed))
     await runCommand(dataDir, 'import', path)
-    // The system tells changes a little later.
+    // The system reports changes a little later.
     await pause(100)
     watcher.close()
     expect([...seen].filter((changed) => !changed?.startsWith('.'))).toEqual([name])
     expect(readdirSync(folder)).toEqual([name])
   })
 
-  it('of one file twice at one moment has it there once, whole', async () => {
+  it('of one file twice at the same time stores it once, complete', async () => {
     const path = put('export.csv', `${HEADER}\n${`${ROWS[0]}\n`.repeat(10_000)}`)
     const importing = () =>
       withMemoryDatabase({ memory: '200MB', dataDir }, async (connection) => {
@@ -175,7 +175,7 @@ describe('import', () => {
     expect(report.not_published).toMatchObject({ rows_read: 10_000 })
   })
 
-  it('a half file that a killed one left under the name of DuckDB does not fail the run', async () => {
+  it('ignores half a file of a killed import under the temporary name of DuckDB', async () => {
     await runCommand(dataDir, 'import', put('export.csv', `${HEADER}\n${ROWS[0]}\n`))
     writeRaw(dataDir, 'usage/date=2026-01-05/tmp_.import-0123456789abcdef.parquet', 'PAR1')
     const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
@@ -190,9 +190,9 @@ describe('import', () => {
   })
 })
 
-describe('a file that is refused', () => {
+describe('a rejected file', () => {
   const cases: readonly (readonly [string, string, number, string])[] = [
-    // None of these is a day that a folder can be named after.
+    // None of these is a day that a folder can have as its name.
     ...['infinity', '-infinity', '57970-01-01', '0044-03-15 (BC)'].map(
       (time) => ['a.csv', `${HEADER}\n${time},1,1,1,a\n`, 1, `ts "${time}" is not a UTC timestamp`] as const,
     ),
@@ -215,14 +215,14 @@ describe('a file that is refused', () => {
     ['a.parquet', 'x', 1, 'a.parquet cannot be read as Parquet'],
   ]
 
-  it.each(cases)('%s with %j: nothing of it is written', async (name, content, code, message) => {
+  it.each(cases)('%s with %j is not imported at all', async (name, content, code, message) => {
     const ended = await runCommand(dataDir, 'import', put(name, content))
     expect(ended.code).toBe(code)
     expect(ended.stderr).toContain(message)
     expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 
-  it('does not exist, or none is named', async () => {
+  it('may be missing, or not given at all', async () => {
     const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
     expect(missing.stderr).toBe('nothing.csv does not exist\n')
     expect((await runCommand(dataDir, 'import')).stderr).toBe('import takes one or more files\n')

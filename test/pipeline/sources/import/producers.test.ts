@@ -1,4 +1,4 @@
-/** Exports that people have go in by one command each, and the rankings hold what the exports say. */
+/** One command imports an export of each producer, and the rankings contain its figures. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -9,7 +9,7 @@ import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../s
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** Writes a file of a producer and gives its path. */
+/** Writes a file of a producer; returns its path. */
 function put(name: string, content: string | Uint8Array): string {
   const path = join(folders.make('inbox'), name)
   mkdirSync(dirname(path), { recursive: true })
@@ -66,7 +66,7 @@ const observation = (id: string, start_time: string, usage_details: object, chan
   ...changes,
 })
 const LANGFUSE = lines(
-  // Cached tokens are a part of the input here, and stand beside it in the next row.
+  // Cached tokens are part of the input in this row, and additional in the next one.
   observation('l1', '2026-11-17 03:36:01.789000', {
     input: 100,
     output: 10,
@@ -114,7 +114,7 @@ const HELICONE_ROWS = [
   helicone('h3', '2026-11-17T04:00:00Z', [null, null], { response_status: 429 }),
   helicone('h4', '2026-11-17T05:00:00Z', [5, 2], { request_properties: {} }),
 ]
-// The tool doubles the quotes of objects, and then those of the cell.
+// The producer's tool doubles the quotes of objects, and then those of the cell.
 const HELICONE_CSV = `response_id,response_created_at,response_status,request_created_at,request_body,request_properties,request_user_id,model,prompt_tokens,completion_tokens,latency,cost
 ${HELICONE_ROWS.map((row) =>
   [
@@ -204,7 +204,7 @@ const EXPORTS: readonly (readonly [producer: string, name: string, content: stri
 ]
 
 describe('an export', () => {
-  /** A producer's second export names the same requests, so it goes into a second folder. */
+  /** A producer's second export has the same requests, so it goes into a second folder. */
   const folderOf = new Map<string, string>()
   const imported = EXPORTS.map(([producer, name, content], index) => {
     const copies = EXPORTS.slice(0, index).filter(([other]) => other === producer).length
@@ -215,14 +215,17 @@ describe('an export', () => {
     return { producer, name, app, dataDir, content: name.endsWith('.gz') ? gzipSync(own) : own }
   })
 
-  it.each(imported)('of $producer, $name, goes in by one command', async ({ producer, name, ...each }) => {
-    const path = put(name, each.content)
-    const ended = await runCommand(each.dataDir, 'import', '--from', producer, path, '--json')
-    expect(ended.stderr).toBe('')
-    expect(JSON.parse(ended.stdout)).toMatchObject({
-      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: [each.app] }],
-    })
-  })
+  it.each(imported)(
+    'of $producer, $name, is imported by one command',
+    async ({ producer, name, ...each }) => {
+      const path = put(name, each.content)
+      const ended = await runCommand(each.dataDir, 'import', '--from', producer, path, '--json')
+      expect(ended.stderr).toBe('')
+      expect(JSON.parse(ended.stdout)).toMatchObject({
+        imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: [each.app] }],
+      })
+    },
+  )
 
   it('of each producer is in the next snapshot', async () => {
     for (const dataDir of folderOf.values()) {
@@ -242,7 +245,7 @@ describe('an export', () => {
     }
   })
 
-  it('that comes again with more rows replaces what it brought for its days', async () => {
+  it('that is imported again with more rows replaces its earlier rows', async () => {
     const dataDir = folders.make()
     const row = (id: string, day: string, tokens: number) =>
       cloudflareLog(id, `${day}T12:00:00Z`, [tokens, 0], { app: 'A' })
@@ -263,7 +266,7 @@ describe('an export', () => {
     ])
   })
 
-  it('of another producer is refused by its keys', async () => {
+  it('of another producer is rejected by its keys', async () => {
     const dataDir = folders.make()
     const ended = await runCommand(dataDir, 'import', '--from', 'litellm', put('a.csv', OPENROUTER))
     expect(ended.code).toBe(1)
@@ -280,7 +283,7 @@ describe('--map', () => {
     { at: 1_763_350_561_999, app: { title: 'One' }, in: 2, out: 1 },
   )
 
-  it('says where columns are found, in pairs or in a file', async () => {
+  it('maps columns by pairs or by a file', async () => {
     const path = put('rows.ndjson', ROWS)
     const pairs = 'ts=at:ms,app=app.title,prompt_tokens=in,completion_tokens=out'
     const map = put(
@@ -312,7 +315,7 @@ describe('--map', () => {
     }
   })
 
-  it('stands before the map of a producer', async () => {
+  it('takes precedence over the map of a producer', async () => {
     const dataDir = folders.make()
     const path = put('a.csv', OPENROUTER)
     const ended = await runCommand(
@@ -342,14 +345,14 @@ describe('--map', () => {
     expect(ended.stderr).toContain(message)
   })
 
-  it('asks for the unit of a time that is a number', async () => {
+  it('rejects a time that is a number without a unit', async () => {
     const map = 'ts=at,app=app.title,prompt_tokens=in,completion_tokens=out'
     const ended = await runCommand(folders.make(), 'import', '--map', map, put('rows.ndjson', ROWS))
     expect(ended.stderr).toContain('say what it counts, such as --map ts=PATH:ms')
   })
 })
 
-it('a second file of a day without request_id and source is warned of', async () => {
+it('a second file of a day without request_id and source gives a warning', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const csv = (tokens: number) => `ts,app_id,prompt_tokens,completion_tokens\n2026-11-17,1,${tokens},0\n`
