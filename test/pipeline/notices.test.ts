@@ -77,7 +77,7 @@ function events(): unknown[] {
   )
 }
 
-describe('a run', () => {
+describe('notices', () => {
   it('a successful run sends the ping and nothing else', async () => {
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toEqual([{ path: '/ping', method: 'GET', body: '' }])
@@ -238,7 +238,7 @@ describe('a run', () => {
 describe('a reply', () => {
   afterEach(() => vi.unstubAllGlobals())
 
-  it.each([200, 500])('a reply with status %s is closed as soon as the status is known', async (status) => {
+  it.each([200, 500])('with status %s is closed as soon as the status is known', async (status) => {
     let left = 0
     const body = () => new ReadableStream({ cancel: () => void (left += 1) })
     const statuses = [status]

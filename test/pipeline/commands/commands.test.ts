@@ -39,7 +39,7 @@ function fileSizes(id: string): number[] {
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
 
 describe('status', () => {
-  it('status shows what is published and which days are missing', async () => {
+  it('shows what is published and which days are missing', async () => {
     expect(await json('status')).toMatchObject({
       current: SECOND,
       as_of: '2026-01-08T02:00:00Z',
@@ -57,7 +57,7 @@ describe('status', () => {
     })
   })
 
-  it('status shows the disk use of each part, and the growth per night', async () => {
+  it('shows the disk use of each part, and the growth per night', async () => {
     const { disk } = z
       .object({
         disk: z.record(z.string(), z.unknown()).and(z.object({ growth: z.record(z.string(), z.number()) })),
@@ -78,7 +78,7 @@ describe('status', () => {
     expect(stdout).toMatch(/^growth {8}[\d.]+ MB a night: raw /m)
   })
 
-  it('status shows how old the data is, and joins consecutive days', async () => {
+  it('shows how old the data is, and joins consecutive days', async () => {
     const old = folders.make()
     await publishSnapshot(old, {
       asOf: new Date('2026-01-20T02:00:00Z'),
@@ -97,7 +97,7 @@ describe('status', () => {
     })
   })
 
-  it('status reports that nothing is published yet', async () => {
+  it('reports that nothing is published yet', async () => {
     const ended = await runCommand(folders.make(), 'status')
     expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
   })
@@ -154,7 +154,7 @@ describe('quarantine', () => {
   const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
   const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
 
-  it('quarantine lists rejected rows with file, row, reason and content, of one day or all days', async () => {
+  it('lists rejected rows with file, row, reason and content, of one day or all days', async () => {
     const copy = folders.make()
     writeRaw(copy, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
     const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
@@ -182,7 +182,7 @@ describe('quarantine', () => {
     expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
   })
 
-  it('quarantine lists nothing before the first run, and rejects an argument that is not a day', async () => {
+  it('lists nothing before the first run, and rejects an argument that is not a day', async () => {
     expect(await runCommand(folders.make(), 'quarantine')).toMatchObject({ stdout: 'No row is rejected\n' })
     expect(await runCommand(dataDir, 'quarantine', 'today')).toMatchObject({
       code: 2,
@@ -236,7 +236,7 @@ describe('run --as-of', () => {
 })
 
 describe('plan', () => {
-  it('plan lists the days that a run would read or forget, and writes nothing', async () => {
+  it('lists the days that a run would read or forget, and writes nothing', async () => {
     const planned = folders.make()
     writeRaw(planned, 'usage/date=2026-01-06/a.csv', '')
     writeRaw(planned, 'usage/date=2024-12-31/a.csv', '')
@@ -255,7 +255,7 @@ describe('plan', () => {
     expect(readdirSync(planned)).toEqual(['raw'])
   })
 
-  it('plan prints lines about the days to read and forget, and when a run would publish', async () => {
+  it('prints lines about the days to read and forget, and when a run would publish', async () => {
     const { stdout } = await runCommand(dataDir, 'plan')
     expect(stdout).toMatch(
       new RegExp(
@@ -274,13 +274,13 @@ describe('plan', () => {
     )
   })
 
-  it('plan names a DATA_DIR that does not exist', async () => {
+  it('names a DATA_DIR that does not exist', async () => {
     const missing = join(folders.make(), 'missing')
     const ended = await runCommand(missing, 'plan')
     expect(ended).toMatchObject({ code: 2, stderr: `DATA_DIR ${missing} does not exist\n` })
   })
 
-  it('plan knows the counted days', async () => {
+  it('knows the counted days', async () => {
     expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
   })
 })
@@ -323,7 +323,7 @@ describe('prune', () => {
     expect(readdirSync(join(environment.DATA_DIR, 'snapshots')).toSorted()).toEqual(left)
   })
 
-  it('prune --dry-run lists snapshots, and prune removes exactly these', async () => {
+  it('with --dry-run lists snapshots, without it removes exactly these', async () => {
     const tried = await json('prune', '--keep-days', '0', '--dry-run')
     expect(tried).toEqual({ removed: [FIRST], dry_run: true })
     expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
@@ -357,7 +357,7 @@ describe('prune', () => {
     },
   )
 
-  it('prune rejects a wrong number of days', async () => {
+  it('rejects a wrong number of days', async () => {
     const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
     expect(ended.code).toBe(2)
     expect(ended.stderr).toContain('--keep-days')

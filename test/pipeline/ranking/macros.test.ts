@@ -71,7 +71,7 @@ function resolvedByApi({ start, end }: { readonly start: string; readonly end: s
 }
 
 describe.each(RANKINGS)('%s', (ranking) => {
-  it('the macros clamp and reject each pair of dates as the API does', async () => {
+  it('clamps and rejects each pair of dates as the API does', async () => {
     for (const window of WINDOWS) {
       const rows = await ask(`FROM ${ranking}('${window.start}', '${window.end}')`)
       const resolved = resolvedByApi(window)
@@ -80,7 +80,7 @@ describe.each(RANKINGS)('%s', (ranking) => {
     }
   })
 
-  it('the macros accept dates as DATE or text, and reject other values', async () => {
+  it('accepts dates as DATE or text, and rejects other values', async () => {
     const rows = await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`)
     expect(rows).toHaveLength(3)
     expect(await ask(`FROM ${ranking}(DATE '2025-01-20', DATE '2025-01-31')`)).toEqual(rows)
@@ -88,7 +88,7 @@ describe.each(RANKINGS)('%s', (ranking) => {
     expect(await ask(`FROM ${ranking}('2025-01-20', NULL)`)).toContain('both needed')
   })
 
-  it('the macros work in an attached database after USE; without it the error names USE', async () => {
+  it('works in an attached database after USE; without it the error names USE', async () => {
     const other = await DuckDBInstance.create(':memory:')
     const elsewhere = await other.connect()
     await elsewhere.run(`ATTACH '${file}' AS attached (READ_ONLY)`)

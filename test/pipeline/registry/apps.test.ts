@@ -230,7 +230,7 @@ describe('decisions', () => {
 })
 
 describe('list', () => {
-  it('list shows the winning rows, with the address of apps from chat requests', async () => {
+  it('shows the winning rows, with the address of apps from chat requests', async () => {
     const dataDir = folder(...THREE)
     const chat = (referer: string, updated_at: string) =>
       `{"app_id":1000000000,"app_name":"A\\tB","visibility":"public","subcategories":["game"],"alias_of":null,"updated_at":"${updated_at}","referer":"${referer}"}\n`
@@ -248,7 +248,7 @@ describe('list', () => {
     expect(lines[3]).toMatch(/^1000000000\tA B\thidden\tgame\t\tapp\.example\/x\t\d{4}-/)
   })
 
-  it('list skips a row without an id, and warns that it stops the nightly run', async () => {
+  it('skips a row without an id, and warns that it stops the nightly run', async () => {
     const { code, stdout, stderr } = await apps(folder(...THREE, 'four,Four,public,,,2025-01-01'), 'list')
     expect(code).toBe(0)
     expect(stdout.match(/^.*?\t/gm)).toEqual(['app_id\t', '1\t', '2\t', '3\t'])
@@ -379,7 +379,7 @@ describe('unattributed', () => {
       ...changes,
     })
 
-  it('unattributed shows served requests without an app, by account', async () => {
+  it('shows served requests without an app, by account', async () => {
     const dataDir = folder(...THREE)
     const lines = [
       line('small', {}),
@@ -401,7 +401,7 @@ describe('unattributed', () => {
     expect(JSON.parse(json.stdout)).toMatchObject([{ account_id: 'large' }, { account_id: 'small' }])
   })
 
-  it('unattributed shows nothing without chat records', async () => {
+  it('shows nothing without chat records', async () => {
     const { code, stdout } = await apps(folder(...THREE), 'unattributed', '--json')
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual([])

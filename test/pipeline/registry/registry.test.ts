@@ -201,7 +201,7 @@ describe('requests that name no app', () => {
 })
 
 describe('aliases', () => {
-  it('aliases count for the end of their chain, with its visibility', async () => {
+  it('count for the end of their chain, with its visibility', async () => {
     const dataDir = folder(
       '1,Alias of alias,hidden,,2,2025-01-01',
       '2,,private,,3,2025-01-01',
