@@ -1,7 +1,7 @@
-/** Addresses of pages, which carry on the snapshot that the visitor looks at. */
+/** Addresses of pages; they keep the visitor's snapshot. */
 import { html, type Html } from './html.ts'
 
-/** An address with those parameters that have a value. */
+/** An address with the parameters that have a value. */
 export function address(
   path: string,
   parameters: Readonly<Record<string, string | null | undefined>>,
@@ -12,7 +12,7 @@ export function address(
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
 }
 
-/** The field of a form that keeps the snapshot; nothing where the newest is looked at. */
+/** The form field that keeps the snapshot; null for the newest. */
 export function snapshotField(asOf: string | undefined): Html | null {
   return asOf === undefined ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`
 }

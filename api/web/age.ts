@@ -3,8 +3,8 @@ import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
 import { isOverdue, isStale } from '../datasets/status.ts'
 
 /**
- * How old the data is: it has all days that are due (`current`), it lacks some although it was published after the
- * last run was due (`ended`: no later usage was delivered), or no snapshot was published since (`overdue`).
+ * The age of the data: all due days are present (`current`); days are missing although it was published after the last
+ * due run (`ended`: no later usage was delivered); or no snapshot was published since (`overdue`).
  */
 export type Age = 'current' | 'ended' | 'overdue'
 

@@ -8,7 +8,7 @@ export function eachDay({ start, end }: DateWindow): string[] {
   return days
 }
 
-/** A window in words; one day is its date alone. */
+/** A window in words; a single day is its date. */
 export function inWords({ start, end }: DateWindow): string {
   return start === end ? start : `${start} to ${end}`
 }

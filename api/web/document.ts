@@ -1,4 +1,4 @@
-/** What all pages for people have in common: the head of the document, its foot, and what a browser may load. */
+/** The common parts of all pages: head, foot, and content security policy. */
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { PICTURE } from './charts/picture.ts'
@@ -6,7 +6,7 @@ import { html, raw, type Html } from './html.ts'
 
 export const HTML = 'text/html; charset=utf-8'
 
-/** Nothing from another host, nothing inline: styles and scripts are files of ours. */
+/** Nothing from another host and nothing inline: styles and scripts are local files. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -18,18 +18,18 @@ export const CONTENT_SECURITY_POLICY = [
 ].join('; ')
 
 export interface PageDocument {
-  /** Of the window; the name of the service follows. */
+  /** Title of the window; the name of the service follows. */
   readonly title: string
   readonly description: string
-  /** Where the skip link leads. */
+  /** Target of the skip link. */
   readonly skipTo: { readonly id: string; readonly label: string }
   readonly header: Html
   readonly main: Html
-  /** The line to print when the data is reused, where the page shows data. */
+  /** The attribution line, if the page shows data. */
   readonly attribution?: string
   /** The schema.org description of the dataset. */
   readonly structuredData?: object | undefined
-  /** Address of the picture that previews of links show. */
+  /** Address of the picture for link previews. */
   readonly picture?: string
 }
 
@@ -84,7 +84,7 @@ function pictureTags(picture: string): Html {
     <meta name="twitter:card" content="summary_large_image" />`
 }
 
-/** A `<` could end the script early, and stands for itself in JSON text as an escape. */
+/** `<` could end the script early, so it is escaped in the JSON text. */
 function jsonLd(data: object): Html {
   return raw(
     `<script type="application/ld+json">${JSON.stringify(data).replaceAll('<', String.raw`\u003c`)}</script>`,

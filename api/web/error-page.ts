@@ -1,4 +1,4 @@
-/** What fails at the origin is a page in a browser; programs get the envelope of CONTRACT 3. */
+/** Errors at the origin: a page for browsers, the envelope of CONTRACT 3 for programs. */
 import type { Request } from 'express'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Reply } from '../http/call.ts'
@@ -15,12 +15,12 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Not available yet',
 }
 
-/** Whether the request comes from somebody who wants to read: it prefers HTML, as browsers do. */
+/** Whether the request prefers HTML, as browsers do. */
 export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
   return request.accepts(['application/json', 'text/html']) === 'text/html'
 }
 
-/** Ends the reply with a page that says what is wrong and where to go on. */
+/** Ends the reply with a page that shows the error and links onward. */
 export function sendErrorPage(reply: Reply, fault: ApiError): void {
   const title = TITLES[fault.status] ?? 'Something is wrong'
   const page = renderDocument({

@@ -11,7 +11,7 @@ import { sendBody } from '../http/respond.ts'
 import { html, type Html } from './html.ts'
 import { counted } from './numbers.ts'
 
-/** Entries of the feed; whoever wants older ones finds them in the list of snapshots. */
+/** Maximum entries; the list of snapshots has the older ones. */
 const ENTRIES = 100
 
 interface Entry {
@@ -19,13 +19,13 @@ interface Entry {
   readonly element: Html
 }
 
-/** How the address of an entry begins in its id, which has to stay, and in its links, which have to lead there. */
+/** The origins of an entry's id, which is permanent, and of its links, which must work. */
 interface Origins {
   readonly id: string
   readonly link: string
 }
 
-/** Renders the feed; `origin` tells under which address the request reached us, `idOrigin` is always the same. */
+/** Renders the feed; `origin` is the request's address, `idOrigin` is constant. */
 export function feed(
   catalogue: SnapshotCatalogue,
   idOrigin: string,
@@ -59,13 +59,13 @@ export function feed(
   }
 }
 
-/** The time of the newest entry, also of one that a retraction took out: the time never goes back. */
+/** The time of the newest entry, including ones that a retraction removed: the time never decreases. */
 function lastChange(entries: readonly Entry[], retractions: readonly Retraction[]): string {
   const times = [...entries.map(({ updated }) => updated), ...retractions.map(({ as_of }) => as_of)]
   return times.toSorted().at(-1) ?? '1970-01-01T00:00:00Z'
 }
 
-/** An entry leads people to the page of its snapshot, and programs to what is known of it. */
+/** An entry links people to the page of its snapshot, and programs to its description. */
 function links(asOf: string, url: string, { link }: Origins): Html {
   return html`<link rel="alternate" type="text/html" href="${link}/?as_of=${asOf}" />
     <link rel="related" type="application/json" href="${link}${url}" />`
@@ -84,7 +84,7 @@ function retractionEntry({ id, as_of, reason, retracted_at }: Retraction, origin
   return { updated: retracted_at, element }
 }
 
-/** What is new with a snapshot: its days, and, in an entry of its own, what it says differently of earlier ones. */
+/** The entries of a snapshot: its days and, if there are any, its restatements. */
 function entriesOf(snapshot: SnapshotEntry, origins: Origins): Entry[] {
   const { as_of, data_through, days_restated } = snapshot
   const published = feedEntry(snapshot, origins, {
@@ -96,7 +96,7 @@ function entriesOf(snapshot: SnapshotEntry, origins: Origins): Entry[] {
   const restated = feedEntry(snapshot, origins, {
     id: '#restatements',
     title: `${counted(days_restated, 'day')} restated by the snapshot of ${as_of}`,
-    summary: `New figures for ${counted(days_restated, 'day')} published before; see restatements.csv.`,
+    summary: `New figures for ${counted(days_restated, 'day')} that had been published; see restatements.csv.`,
   })
   return [restated, published]
 }

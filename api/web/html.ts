@@ -1,12 +1,12 @@
-/** HTML as a tagged template: whatever is put in is escaped, unless it is HTML already. */
+/** HTML as a tagged template: inserted values are escaped, except HTML. */
 
-/** Control characters besides white space: HTML and XML forbid them, as they are and as references. */
+/** Control characters except white space: HTML and XML forbid them, literally and as references. */
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu
 
-/** Controls that turn the direction of text around them, beyond the element they stand in. */
+/** Characters that change the text direction beyond their element. */
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/gu
 
-/** A piece of HTML; only `html` and `raw` make one. */
+/** A piece of HTML; only `html` and `raw` create it. */
 export interface Html {
   readonly html: string
 }
@@ -21,18 +21,18 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Builds HTML; null and undefined vanish, lists are joined. */
+/** Builds HTML; null and undefined are omitted, lists are joined. */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
   const text = strings.reduce((built, part, index) => built + render(pieces[index - 1]) + part)
   return { html: text }
 }
 
-/** Text that is HTML already; nothing of a stranger may come here. */
+/** Marks text as HTML; never use it for untrusted text. */
 export function raw(text: string): Html {
   return { html: text }
 }
 
-/** A name of a stranger where there can be no element around it: its direction ends with it. */
+/** An untrusted name outside of an element, with its text direction isolated. */
 export function isolated(name: string): string {
   return `\u2068${name.replaceAll(DIRECTIONS, '')}\u2069`
 }

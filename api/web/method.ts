@@ -1,4 +1,4 @@
-/** GET /method: how the figures are made, in plain words. */
+/** GET /method: how the figures are computed, in plain words. */
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
@@ -11,7 +11,7 @@ import { exact } from './numbers.ts'
 import { tabs } from './tabs.ts'
 import type { View } from './views.ts'
 
-/** What the worked example begins with: tokens of one app in four weeks, oldest first. */
+/** The worked example: tokens of one app in four weeks, oldest first. */
 const EXAMPLE = [300n, 500n, 400n, 1000n] as const
 
 export const methodView: View<{ readonly parameters: Readonly<Record<string, never>> }> = {
@@ -50,7 +50,7 @@ function counting(): Html {
     <ul>
       <li>Aliases: traffic of an app that is registered as an alias counts for the app it stands for.</li>
       <li>Hidden and private apps are left out, and so is traffic of apps that are not registered.</li>
-      <li>Requests that name no app are counted by the operator and never ranked.</li>
+      <li>Requests without an app are counted by the operator and never ranked.</li>
       <li>A request that is reported twice under one id counts once.</li>
     </ul>
     <p>${COMPARABILITY_NOTE}</p>`
@@ -80,14 +80,12 @@ function ranking(): Html {
 function gaps(): Html {
   return html`<h2 id="gaps">Missing, partial and restated days</h2>
     <ul>
-      <li>
-        A missing day is one that no usage was delivered for. It counts as zero in sums, and pages say so.
-      </li>
+      <li>A missing day has no delivered usage. It counts as zero in sums, and pages mark it.</li>
       <li>A partial day lacks rows that were rejected, at most one percent of them.</li>
       <li>
-        A restated day has other figures than when it was first published. Each snapshot lists such days with
-        the cause: usage was counted anew, an app was hidden or shown, its usage counts for another app, or it
-        came into the registry or left it.
+        The figures of a restated day changed after their first publication. Each snapshot lists such days
+        with the cause: usage was counted again, an app was hidden or shown, its usage counts for another app,
+        or it came into the registry or left it.
       </li>
     </ul>`
 }
@@ -95,10 +93,10 @@ function gaps(): Html {
 function publishing(nextRun: string | undefined): Html {
   return html`<h2 id="published">How often it is published</h2>
     <p>
-      Each night the days that changed are counted anew and a new snapshot is
+      Each night the changed days are counted again and a new snapshot is
       published${nextRun === undefined ? '' : `, next at ${nextRun}`}. A snapshot never changes.
-      <a href="${SNAPSHOTS_PATH}">All snapshots</a> stay under their own addresses; a snapshot that was wrong
-      is withdrawn with a reason.
+      <a href="${SNAPSHOTS_PATH}">All snapshots</a> stay under their own addresses; a wrong snapshot is
+      withdrawn with a reason.
     </p>`
 }
 
@@ -111,8 +109,8 @@ function citing({ attribution, sources }: SnapshotFacts): Html {
     <pre class="copy"><code>${attribution}</code></pre>
     ${sources === null ? null : html`<pre class="copy"><code>${sources}</code></pre>`}
     <p>
-      An app is listed when its requests name it: send the header <code>HTTP-Referer</code> with its address
-      and <code>X-Title</code> with its name. To correct a name, a category or an alias, or to hide an app,
-      write to the operator of this service; corrections are part of the next night.
+      An app is listed if its requests name it: send the header <code>HTTP-Referer</code> with its address and
+      <code>X-Title</code> with its name. To correct a name, a category or an alias, or to hide an app, write
+      to the operator of this service; corrections are part of the next night.
     </p>`
 }

@@ -1,4 +1,4 @@
-/** Figures in the form people read. */
+/** Formats numbers for people. */
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const EVEN = new Intl.NumberFormat('en', {
@@ -18,7 +18,7 @@ export function compact(value: bigint): string {
   return COMPACT.format(value)
 }
 
-/** Three digits and a unit, as figures in a column have them: `48.3T`, `58.0M`; below 1000 every digit. */
+/** Three digits and a unit, for columns: `48.3T`, `58.0M`; below 1000 every digit. */
 export function even(value: bigint): string {
   return value < 1000n ? EXACT.format(value) : EVEN.format(value)
 }
@@ -33,12 +33,12 @@ export function counted(number: bigint | number, noun: string): string {
   return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
 }
 
-/** Growth in percent of a number that is not 0, one digit after the point: `+12.3%`. */
+/** Growth in percent of a nonzero number, with one decimal: `+12.3%`. */
 export function percent(value: bigint, of: bigint): string {
   return `+${PERCENT.format(Number((value * 1000n) / of) / 1000)}`
 }
 
-/** A part of a whole in percent, one digit after the point; `<0.1%` for what would round to nothing. */
+/** A share in percent, with one decimal; `<0.1%` instead of a rounded zero. */
 export function share(part: bigint, whole: bigint): string {
   if (whole === 0n) return '–'
   const thousandths = Number((part * 10_000n) / whole) / 10

@@ -1,4 +1,4 @@
-/** What the service answers to people and to machines that look around, at the origin (CONTRACT 4.6). */
+/** The routes at the origin, for people and for discovery by programs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
 import { localUrl } from '../../pipeline/contract/settings.ts'
@@ -35,7 +35,7 @@ interface WebDependencies {
   readonly snapshots: Snapshots
   readonly catalogue: SnapshotCatalogue
   readonly views: Views
-  /** Address under which the public reaches the service; undefined where the request's own host is to be taken. */
+  /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
   /** The setting PORT. */
   readonly port: number
@@ -48,7 +48,7 @@ const ASSETS = {
   'icon.svg': 'image/svg+xml',
 } as const
 
-/** The routes of the page, its files, the feed and the catalogue. */
+/** The routes of the pages, their files, the feed and the catalogue. */
 export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebDependencies): Route[] {
   const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
@@ -89,7 +89,7 @@ function asset(name: string, contentType: string): Handler {
   return fixedBody(contentType, bytes, { 'Cache-Control': 'public, max-age=3600' })
 }
 
-/** RFC 9727: where the description, the state and the metadata of the API are. */
+/** RFC 9727: links to the description, the status and the metadata of the API. */
 function apiCatalog(origin: (request: Request) => string): Handler {
   return (request, reply) => {
     const at = origin(request)

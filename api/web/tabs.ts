@@ -1,4 +1,4 @@
-/** The rankings that the pages show, as tabs. */
+/** The rankings of the pages, as tabs. */
 import { MODELS_PAGE_PATH } from '../paths.ts'
 import { address } from './addresses.ts'
 import { html, type Html } from './html.ts'
@@ -9,9 +9,9 @@ const TABS = [
 ] as const
 
 /**
- * The tabs; on pages beside the rankings they are the way to them.
- * @param shown the tab that the page is.
- * @param asOf set where a snapshot is pinned: the other tab shows the same one.
+ * The tabs; they also link from other pages to the rankings.
+ * @param shown the selected tab.
+ * @param asOf set for a pinned snapshot: the other tab keeps it.
  */
 export function tabs(shown: (typeof TABS)[number]['name'] | undefined, asOf: string | undefined): Html {
   const to = (path: string) => address(path, { as_of: asOf })

@@ -1,4 +1,4 @@
-/** Views of a snapshot for people, as bytes: each is made once for all who ask, and kept (CONTRACT 4.6). */
+/** Views of a snapshot for people, as bytes: rendered once for concurrent requests, then cached (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { wholeSeconds } from '../../pipeline/contract/calendar.ts'
@@ -18,7 +18,7 @@ import { createSerialQueue } from '../process/serial-queue.ts'
 import { ageOf, type Age } from './age.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './document.ts'
 
-/** What a view is made from, beside what was asked. */
+/** The inputs of a view beside its parameters. */
 export interface ViewContext {
   readonly snapshot: ReadableSnapshot
   readonly isCurrent: boolean
@@ -26,30 +26,30 @@ export interface ViewContext {
   readonly entries: readonly SnapshotEntry[]
   /** The withdrawn snapshots, newest first. */
   readonly retractions: readonly Retraction[]
-  /** Address under which people reach the service, as far as it is known. */
+  /** Public origin of the service, as far as it is known. */
   readonly origin: string
   readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
 }
 
-/** Something that can be looked at: a page, a table, a drawing. `Asked` is what a request says, defaults not applied. */
+/** A page, table or drawing. `Asked` has the parameters of a request, without defaults. */
 export interface View<Asked extends AskedOfView> {
   readonly name: string
   readonly contentType: string
-  /** @throws {ApiError} when the request is wrong. */
+  /** @throws {ApiError} for an invalid request. */
   readonly read: (request: Request) => Asked
-  /** @throws {ApiError} when there is no such thing in the snapshot. */
+  /** @throws {ApiError} if the snapshot lacks the requested thing. */
   readonly make: (context: ViewContext, asked: Asked) => Promise<string | Buffer>
 }
 
-/** What every view is asked for. */
+/** The parameters of every view. */
 export interface AskedOfView {
   readonly parameters: {
-    /** The snapshot that is asked for; the current one without it. */
+    /** The requested snapshot; the current one by default. */
     readonly as_of?: string | undefined
   }
 }
 
-/** A view as a request asks for it. */
+/** A view with its parameters. */
 interface Question<Asked extends AskedOfView> {
   readonly view: View<Asked>
   readonly asked: Asked
@@ -60,7 +60,7 @@ interface Question<Asked extends AskedOfView> {
 export interface Views {
   /** The bytes of a view of this snapshot, which must stay open meanwhile. */
   get<Asked extends AskedOfView>(snapshot: Snapshot, question: Question<Asked>): Promise<Made>
-  /** Makes a view before its snapshot is served. */
+  /** Renders a view before its snapshot is served. */
   warm<Asked extends AskedOfView>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
 }
 
@@ -73,17 +73,16 @@ export interface ViewDependencies {
 
 interface Made {
   readonly body: Buffer
-  /** Checksum of the body before it was compressed. */
+  /** Checksum of the body before compression. */
   readonly checksum: string
 }
 
-/** Bytes that all kept views may have together. */
+/** Bytes of all cached views together. */
 const KEPT_BYTES = 32 * 1024 * 1024
 
-/** The views of this process. */
 export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
   const keep = createBodyCache<Made>(KEPT_BYTES)
-  // One at a time: a view that is not kept waits in line instead of failing because too many queries wait.
+  // One at a time: an uncached view waits instead of failing with too many queries.
   const inLine = createSerialQueue()
 
   const contexts = new Map<string, ViewContext>()
@@ -146,7 +145,7 @@ export function serveView<Asked extends AskedOfView>(
     await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
       if (snapshot instanceof ApiError) throw snapshot
       reply.set(headers)
-      // Without the body there is no tag of it either, and no reason to ask for what it shows.
+      // Without a body there is no tag either, so the view is not rendered.
       if (request.method === 'HEAD') return void reply.end()
       const isCurrent = snapshots.current.facts()?.id === snapshot.id
       // A PNG is compressed already.
@@ -161,7 +160,7 @@ export function serveView<Asked extends AskedOfView>(
   }
 }
 
-/** Everything that decides what is shown. The newest snapshot and their numbers stand for the lists of snapshots. */
+/** Everything that determines the bytes. The newest snapshot and their number stand for the lists of snapshots. */
 function keyOf<Asked extends AskedOfView>(
   { snapshot, entries, retractions, freshness }: ViewContext,
   { view, asked, isCurrent }: Question<Asked>,

@@ -1,4 +1,4 @@
-/** What the pages of apps show, read from one snapshot. */
+/** Reads the data of the app pages from one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
@@ -8,7 +8,7 @@ import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts
 import { windowUpTo, type DateWindow } from '../../datasets/rankings/window.ts'
 import { ApiError } from '../../http/errors.ts'
 
-/** An app as it is listed. */
+/** An app in a list. */
 export interface ListedApp {
   readonly id: bigint
   readonly name: string
@@ -18,7 +18,7 @@ export interface ListedApp {
 /** Usage of an app on a day, `YYYY-MM-DD`. */
 export type DayOfUsage = z.infer<typeof dayOfUsage>
 
-/** Where an app stood in a week; undefined where it was not in the list. */
+/** An app's rank in a week; undefined if it was not in the list. */
 export interface WeekOfRanks {
   readonly week: DateWindow
   readonly ranks: Readonly<Record<Sort, bigint | undefined>>
@@ -37,14 +37,14 @@ const SHARE = `
     CAST(coalesce(sum(total_tokens) FILTER (app_id = TRY_CAST($app AS BIGINT)), 0) AS VARCHAR) AS own_tokens
   FROM popular($start, $end, category := $category)`
 
-/** Weeks of ranks: as many as a table can show. */
+/** Weeks of ranks in the table. */
 const WEEKS = 12
 const WEEK_DAYS = 7
 
-/** Apps that a search lists. */
+/** Apps in a search result. */
 const FOUND_APPS = 50
 
-/** Days that apps found are ordered by, and that shares are of. */
+/** Days for the order of found apps and for shares. */
 const RECENT_DAYS = 30
 
 const appRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), tags: z.string() }))
@@ -63,7 +63,7 @@ const foundRows = z.array(z.object({ app_id: z.bigint(), app_name: z.string(), t
 
 /**
  * The app with this id.
- * @throws {ApiError} 404 that says why an app may not be listed.
+ * @throws {ApiError} 404 with the reasons why an app may not be listed.
  */
 export async function readApp(snapshot: ReadableSnapshot, id: string): Promise<ListedApp> {
   const [row] = appRows.parse(await snapshot.query(APP, { app: id }))
@@ -72,12 +72,12 @@ export async function readApp(snapshot: ReadableSnapshot, id: string): Promise<L
   }
   throw new ApiError(
     404,
-    `No app with the id ${id} is listed in the snapshot of ${snapshot.asOf}. An app is not listed while it is not ` +
-      'registered or not public, and when it is an alias of another app, which its usage then counts for',
+    `No app with the id ${id} is listed in the snapshot of ${snapshot.asOf}. An app is not listed if it is not ` +
+      'registered or not public, or if it is an alias: then its usage counts for another app',
   )
 }
 
-/** The days that an app was used on, in order. */
+/** The days with usage of an app, in order. */
 export async function readHistory(snapshot: ReadableSnapshot, id: bigint): Promise<readonly DayOfUsage[]> {
   return historyRows.parse(await snapshot.query(HISTORY, { app: String(id) }))
 }
@@ -106,14 +106,14 @@ async function readRank(
   return row?.rank
 }
 
-/** What an app has of the tokens of a category in the last 30 days of the data. */
+/** An app's share of a category's tokens in the last 30 days of the data. */
 export interface CategoryShare {
   readonly category: Category
   readonly own: bigint
   readonly all: bigint
 }
 
-/** The share of an app in each category that it has a tag of. */
+/** The share of an app in each of its categories. */
 export async function readShares(
   snapshot: ReadableSnapshot,
   { id, tags }: ListedApp,
@@ -135,7 +135,7 @@ function recentWindow({ dataThrough }: ReadableSnapshot): DateWindow {
   return windowUpTo(dataThrough, RECENT_DAYS)
 }
 
-/** The apps with `text` in their name, those with the most tokens of the last 30 days first. */
+/** The apps with `text` in their name, ordered by tokens of the last 30 days. */
 export async function findApps(snapshot: ReadableSnapshot, text: string) {
   return foundRows.parse(await snapshot.query(FOUND, { ...recentWindow(snapshot), text, limit: FOUND_APPS }))
 }

@@ -1,4 +1,4 @@
-/** What can be taken from the page of an app: its history as CSV, a chart and a badge to embed. */
+/** Files of an app page: its history as CSV, a chart and a badge to embed. */
 import type { Columns } from '../../../pipeline/contract/dataset.ts'
 import { encodeCsv } from '../../datasets/formats/encode-csv.ts'
 import { FORMATS } from '../../datasets/formats/formats.ts'
@@ -33,7 +33,7 @@ export const historyFile: View<AskedApp> = {
   },
 }
 
-/** Colours stand in the drawing itself: where it is embedded, no style sheet of ours applies. */
+/** Colours are in the drawing itself, since no style sheet applies where it is embedded. */
 const INK = colourOf('text')
 const PAPER = colourOf('panel')
 const BADGE_BAR = colourOf('accent')
@@ -87,7 +87,7 @@ export const chartFile: View<AskedApp> = {
 
 const BADGE = { height: 20, label: 96, value: 112 }
 
-/** The weekly rank of an app, for a page of its own. */
+/** The weekly rank of an app, to embed. */
 export const badgeFile: View<AskedApp> = {
   name: 'badge.svg',
   contentType: SVG,

@@ -1,4 +1,4 @@
-/** GET /apps/{app_id} (CONTRACT 4.6): one app, its usage over time and where it stands. */
+/** GET /apps/{app_id} (CONTRACT 4.6): one app, its usage over time and its ranks. */
 import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
@@ -84,7 +84,7 @@ function facts(history: readonly DayOfUsage[], ranks: readonly WeekOfRanks[]): H
   </p>`
 }
 
-/** Usage by day of one measure, from the first day of the app on; nothing where there was none. */
+/** Usage by day of one measure, from the first day of the app on; null without usage. */
 function chart(app: ListedApp, measure: AppMeasure, gaps: Gaps): Html | null {
   const { title, daily } = measure
   if ([...daily.values()].every((value) => value === 0n)) return null
@@ -114,7 +114,7 @@ function measuresOf(history: readonly DayOfUsage[]): readonly AppMeasure[] {
   ]
 }
 
-/** Its part of each category that it belongs to. */
+/** Its share of each of its categories. */
 function shareList(shares: readonly CategoryShare[], asOf: string | undefined): Html | null {
   if (shares.length === 0) return null
   return html`<p class="facts">

@@ -1,4 +1,4 @@
-/** GET /compare?apps=1,2,3 (CONTRACT 4.6): two to five apps on one chart, by an address that can be shared. */
+/** GET /compare?apps=1,2,3 (CONTRACT 4.6): two to five apps on one chart, at a permanent address. */
 import type { ReadableSnapshot } from '../../datasets/snapshots/open-snapshot.ts'
 import { ApiError } from '../../http/errors.ts'
 import { APPS_PATH, COMPARE_PATH } from '../../paths.ts'
@@ -18,7 +18,6 @@ import type { View } from '../views.ts'
 import { readApp, readHistory, type ListedApp } from './app-data.ts'
 import { askedComparison, COMPARED_APPS, type AskedComparison } from './parameters.ts'
 
-/** An app with its tokens per day. */
 interface Compared extends ListedApp, Ink {
   readonly daily: Daily
 }
@@ -74,7 +73,7 @@ async function readCompared(snapshot: ReadableSnapshot, id: bigint): Promise<Lis
   return { ...app, daily: new Map(history.map(({ day, total_tokens }) => [day, BigInt(total_tokens)])) }
 }
 
-/** The chart, from the first day that one of the apps has. */
+/** The chart, from the first day of any of the apps. */
 async function chartOf(
   snapshot: ReadableSnapshot,
   compared: readonly Compared[],

@@ -1,4 +1,4 @@
-/** What may be asked of the pages of apps. */
+/** The parameters of the app pages. */
 import type { Request } from 'express'
 import { z } from 'zod'
 import { PARAMETERS } from '../../datasets/rankings/parameters.ts'
@@ -7,7 +7,7 @@ import { badRequest, readParameters, type ParameterTable } from '../../http/prot
 import { queryString } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 
-/** Apps that one chart can tell apart. */
+/** Apps that one chart can distinguish. */
 export const COMPARED_APPS = 5
 
 const AS_OF = { as_of: PARAMETERS.as_of } as const
@@ -31,7 +31,7 @@ export interface AskedApp {
   readonly parameters: { readonly as_of?: string }
 }
 
-/** The app that the path names. */
+/** Reads the app from the path. */
 export function askedApp(request: Request): AskedApp {
   const id = request.params['app_id']
   if (typeof id !== 'string' || !/^\d{1,19}$/.test(id)) {
@@ -44,7 +44,7 @@ export interface AskedSearch {
   readonly parameters: { readonly as_of?: string; readonly q?: string }
 }
 
-/** The text that an app is searched by. */
+/** Reads the search text. */
 export function askedSearch(request: Request): AskedSearch {
   return { parameters: read(SEARCH, request) }
 }
@@ -53,13 +53,13 @@ export interface AskedComparison {
   readonly parameters: { readonly as_of?: string; readonly apps?: string; readonly scale?: 'linear' | 'log' }
 }
 
-/** The apps that are compared. */
+/** Reads the compared apps. */
 export function askedComparison(request: Request): AskedComparison {
   return { parameters: read(COMPARISON, request) }
 }
 
 function read(table: ParameterTable, request: Request): Readonly<Record<string, unknown>> {
-  // A form sends every field, also those the visitor left alone.
+  // Forms send every field, even empty ones.
   const filled = [...new URLSearchParams(queryString(request))].filter(([, value]) => value !== '')
   const { values, faults } = readParameters(table, new URLSearchParams(filled).toString())
   if (faults.length > 0) throw badRequest(faults)

@@ -1,9 +1,9 @@
-// What a script adds to a page that is whole without it: copy buttons, the figures of a day of the chart by pointer, tap
-// and keyboard, and a legend that lights up its part of the chart.
+// Extends the page, which is complete without a script: copy buttons, the figures of a chart's day by pointer, tap and
+// keyboard, and a legend that highlights its part of the chart.
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 
-// The address that the visitor came by, in commands to copy.
+// Commands to copy use the visitor's address.
 for (const place of document.querySelectorAll('.origin')) place.textContent = location.origin
 
 for (const block of document.querySelectorAll('pre.copy')) block.append(copyButton(block.textContent.trim()))
@@ -18,7 +18,7 @@ function copyButton(text) {
   return button
 }
 
-// Browsers offer their clipboard over https alone; over http there is the command of old.
+// Browsers offer the clipboard API over https alone; over http only the old command works.
 async function copy(text) {
   if (navigator.clipboard !== undefined) {
     return navigator.clipboard.writeText(text).then(
@@ -40,14 +40,14 @@ for (const figure of document.querySelectorAll('figure.figure')) {
   lightBands(figure)
 }
 
-// The table of the chart has the figures: each of its rows is a column of the chart.
+// The chart's table has the figures: each row is a column of the chart.
 function showDays(figure) {
   const rows = [...figure.querySelectorAll('tbody tr')]
   const readout = figure.querySelector('.readout')
   const places = [readout.querySelector('.moment'), ...readout.querySelectorAll('.value')]
   const whole = places.map((place) => place.textContent)
   const fields = [...figure.querySelectorAll('.fields')].map((group) => [...group.children])
-  // The figures stand below the chart: what a browser shows of itself would lie over it.
+  // The figures are below the chart; the browser's own tooltip would cover it.
   for (const title of figure.querySelectorAll('.fields title')) title.remove()
 
   const slider = document.createElement('input')

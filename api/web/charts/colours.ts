@@ -1,19 +1,19 @@
-/** What a band of a chart is drawn with: a colour that stays with its app, and stripes where a chart has the colour twice. */
+/** The ink of a chart band: a colour per app, and stripes if a chart has the colour twice. */
 
-/** Colours of the style sheet. A prime number: ids in even steps get different ones too. */
+/** Colours of the style sheet. A prime number, so that ids in even steps get different ones too. */
 const COLOURS = 13n
 
 export interface Ink {
-  /** By which the style sheet finds the colour. */
+  /** The name of the colour in the style sheet. */
   readonly colour: string
-  /** How many bands before it have the colour; 0 is plain. */
+  /** How many earlier bands have the colour; 0 is plain. */
   readonly mark: number
 }
 
 /** All other usage together. */
 export const OTHERS: Ink = { colour: 'others', mark: 0 }
 
-/** The apps of a chart with their inks. The colour follows from the id alone: it is the same in every chart. */
+/** The apps of a chart with their inks. The colour depends only on the id, so it is the same in every chart. */
 export function inked<App extends { readonly id: bigint }>(apps: readonly App[]): readonly (App & Ink)[] {
   const had = new Map<string, number>()
   return apps.map((app) => {

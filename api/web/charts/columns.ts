@@ -1,9 +1,9 @@
-/** What the columns of a chart stand for: days, or whole weeks where days would be too narrow. */
+/** The columns of a chart: days, or whole weeks if days would be too narrow. */
 import type { DateWindow } from '../../datasets/rankings/window.ts'
 import { eachDay } from '../days.ts'
 import { OTHERS, type Ink } from './colours.ts'
 
-/** Usage per day, `YYYY-MM-DD`; a day without usage is not in it. */
+/** Usage per day, `YYYY-MM-DD`, without days of no usage. */
 export type Daily = ReadonlyMap<string, bigint>
 
 /** A band or a line of a chart: an app, or all others together. */
@@ -12,18 +12,18 @@ export interface Band extends Ink {
   readonly daily: Daily
 }
 
-/** Days that are not like the others. */
+/** Missing, partial and restated days. */
 export interface SpecialDays {
   readonly missing: ReadonlySet<string>
   readonly restated: ReadonlySet<string>
 }
 
 export interface Column extends DateWindow {
-  /** Usage of each band. */
+  /** Usage per band. */
   readonly values: readonly bigint[]
   readonly total: bigint
   readonly days: number
-  /** How many of its days the data does not have, and how many were restated. */
+  /** How many of its days are missing, and how many were restated. */
   readonly missing: number
   readonly restated: number
 }
@@ -38,8 +38,8 @@ const MOST_DAYS = 120
 const WEEK = 7
 
 /**
- * Usage per day, or per week where the window has more than 120 days. Weeks are counted back from its last day, and
- * the days before the first whole week have no column: next to whole weeks a part of one looks like a collapse.
+ * Usage per day, or per week for windows of more than 120 days. Weeks are counted back from the last day. Days before
+ * the first whole week have no column, since a part of a week looks like a collapse.
  */
 export function columnsOf(
   bands: readonly Band[],
@@ -67,7 +67,7 @@ export function columnsOf(
   return { unit, bands, columns }
 }
 
-/** The bands, and last the rest of the `totals` per day, where there is any. */
+/** The bands, and the rest of the `totals` per day as a last band, if there is any. */
 export function withOthers(bands: readonly Band[], totals: Daily, name: string): readonly Band[] {
   const others = new Map(
     [...totals].map(([day, total]) => [

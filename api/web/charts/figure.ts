@@ -1,4 +1,4 @@
-/** A chart with all that makes it readable: the figures of a day by pointer or keyboard, and a table of its days. */
+/** A chart with its legend, the figures of a day by pointer or keyboard, and a table of its days. */
 import { inWords } from '../days.ts'
 import { html, type Html } from '../html.ts'
 import { compact, exact } from '../numbers.ts'
@@ -7,20 +7,20 @@ import { NARROW, remark, WIDE, type Frame } from './frame.ts'
 
 interface ChartFigure {
   readonly id: string
-  /** What is measured: `Tokens`. */
+  /** The measure, such as `Tokens`. */
   readonly measure: string
   readonly caption: Html
-  /** Days that are not like the others. */
+  /** A note about special days. */
   readonly note: Html | null
   readonly columns: Columns
   readonly draw: (frame: Frame) => Html
-  /** How the legend shows a band. */
+  /** Renders a band's sample in the legend. */
   readonly swatch: (band: Band) => Html
-  /** Whether the bands together are something: those of a comparison are not. */
+  /** Whether the bands add up to a total; in a comparison they do not. */
   readonly isSum: boolean
 }
 
-/** The figure. The script puts the figures of one day where those of the whole chart stand. */
+/** The figure. The script replaces the total figures by the figures of one day. */
 export function chartFigure(figure: ChartFigure): Html {
   const { id, measure, caption, note, columns, draw, swatch, isSum } = figure
   const { unit, bands } = columns
@@ -43,7 +43,7 @@ export function chartFigure(figure: ChartFigure): Html {
   </figure>`
 }
 
-/** The figures of the chart, for those who rather read. */
+/** The figures of the chart as a table. */
 function table(measure: string, { unit, bands, columns }: Columns, isSum: boolean): Html {
   const hasTotal = isSum && bands.length > 1
   return html`<details>

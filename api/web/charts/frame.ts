@@ -1,10 +1,10 @@
-/** What all charts are drawn in: a place of a fixed size with an axis, days below it and a field per day to point at. */
+/** The frame of all charts: a fixed size with an axis, dates below it and a hover field per day. */
 import { inWords } from '../days.ts'
 import { html, isolated, type Html } from '../html.ts'
 import { compact } from '../numbers.ts'
 import type { Column, Columns } from './columns.ts'
 
-/** A place to draw in, in units of its own. */
+/** A drawing area in its own units. */
 export interface Frame {
   readonly name: 'wide' | 'narrow' | 'picture'
   readonly width: number
@@ -12,11 +12,11 @@ export interface Frame {
   readonly letters: number
   /** Dates below the axis. */
   readonly dates: number
-  /** Whether a pointer can rest on it, which shows the figures of a day. */
+  /** Whether hovering shows the figures of a day. */
   readonly hovered: boolean
 }
 
-/** The page holds both drawings of a chart, and shows the one that fits. */
+/** The page holds both drawings of a chart, and shows one by width. */
 export const WIDE: Frame = { name: 'wide', width: 960, height: 280, letters: 13, dates: 6, hovered: true }
 export const NARROW: Frame = {
   name: 'narrow',
@@ -27,27 +27,27 @@ export const NARROW: Frame = {
   hovered: false,
 }
 
-/** Where values stand on the axis, from 0 at its foot to 1 at its head, and the values that are marked. */
+/** Positions of values on the axis, from 0 at the bottom to 1 at the top, and the marked values. */
 export interface Axis {
   readonly share: (value: bigint) => number
   readonly ticks: readonly bigint[]
 }
 
-/** Where things stand inside a frame. */
+/** Positions inside a frame. */
 export interface Plot {
   readonly frame: Frame
   readonly left: number
   readonly top: number
   readonly bottom: number
-  /** The width that each column has to itself. */
+  /** The width of a column with its margin. */
   readonly slot: number
-  /** The height of a value, from above. */
+  /** The y coordinate of a value, from the top. */
   readonly y: (value: bigint) => number
 }
 
 const TICKS = 4n
 
-/** Lays a chart out; the axis takes the room that its longest figure needs. */
+/** Lays out a chart; the axis is as wide as its longest figure. */
 export function plotOf(frame: Frame, axis: Axis, { columns }: Columns): Plot {
   const longest = Math.max(...axis.ticks.map((tick) => compact(tick).length))
   const left = 10 + Math.ceil(longest * frame.letters * 0.62)
@@ -63,7 +63,7 @@ export function plotOf(frame: Frame, axis: Axis, { columns }: Columns): Plot {
   }
 }
 
-/** An axis from 0 on that holds `highest`. */
+/** An axis from 0 that includes `highest`. */
 export function linearAxis(highest: bigint): Axis {
   const head = niceCeiling(highest)
   return {
@@ -72,14 +72,14 @@ export function linearAxis(highest: bigint): Axis {
   }
 }
 
-/** The next of a few round multiples of a power of ten; a quarter of it, the step of the axis, is whole and round. */
+/** The next of a few round multiples of a power of ten; a quarter of it, the axis step, is whole and round. */
 export function niceCeiling(value: bigint): bigint {
   const power = 10n ** BigInt(Math.max(1, value.toString().length - 1))
   const steps = [4n, 8n, 12n, 16n, 20n, 24n, 32n, 40n, 60n, 80n, 100n].map((tenths) => (power * tenths) / 10n)
   return steps.find((step) => step >= value) ?? value
 }
 
-/** The whole drawing: grid and dates, what the chart shows, and a field over each column that tells its figures. */
+/** The whole drawing: grid and dates, the chart's content, and a field over each column with its figures. */
 export function drawChart(
   plot: Plot,
   axis: Axis,
@@ -128,7 +128,7 @@ function dates(columns: readonly Column[], { frame, left, slot }: Plot): Html[] 
   })
 }
 
-/** A mark at the foot of a column with restated days. */
+/** A mark below a column with restated days. */
 function restatedMark(index: number, { left, slot, bottom }: Plot): Html {
   const x = left + (index + 0.5) * slot
   return html`<circle class="restated" cx="${x.toFixed(1)}" cy="${(bottom + 5).toFixed(1)}" r="2.5" />`
@@ -149,7 +149,7 @@ function field(
   >`
 }
 
-/** The figures of a column in words, a line for each band. */
+/** The figures of a column in words, a line per band. */
 function figuresOf(column: Column, { bands }: Columns): string {
   const head = `${inWords(column)}${remark(column)}`
   if (column.missing === column.days) return head
@@ -159,7 +159,7 @@ function figuresOf(column: Column, { bands }: Columns): string {
   ].join('\n')
 }
 
-/** What is to be known of the days of a column. */
+/** A remark on the days of a column. */
 export function remark({ days, missing, restated }: Column): string {
   if (missing === days) return ' (no data)'
   const notes = [

@@ -6,7 +6,7 @@ import { drawChart, linearAxis, plotOf, type Axis, type Frame } from './frame.ts
 
 export type Scale = 'linear' | 'log'
 
-/** Lines over time; on a logarithmic scale a day of 0 tokens breaks a line, since 0 has no place there. */
+/** Lines over time; on a logarithmic scale a day of 0 tokens breaks a line. */
 export function drawLines(columns: Columns, scale: Scale, frame: Frame): Html {
   const values = columns.columns.flatMap((column) => column.values)
   const axis = scale === 'log' ? logarithmicAxis(values) : linearAxis(maximum(values))
@@ -27,19 +27,19 @@ export function drawLines(columns: Columns, scale: Scale, frame: Frame): Html {
   return drawChart(plot, axis, html`${lines}`, { label, columns })
 }
 
-/** A piece of a line in a legend. */
+/** A line sample for a legend. */
 export function lineSwatch(ink: Ink): Html {
   return html`<svg class="key line band-${ink.colour}" viewBox="0 0 24 12" aria-hidden="true" ${dashes(ink)}>
     <line x2="24" y1="6" y2="6" />
   </svg>`
 }
 
-/** The dashes of a line, for each of the marks that five lines may need; a plain one has none. */
+/** The dashes of a line, for the marks that five lines may need; a plain line has none. */
 function dashes({ mark }: Ink): Html | null {
   return mark === 0 ? null : html`stroke-dasharray="${12 / mark} 3"`
 }
 
-/** The parts of a line between its gaps; a point alone is there twice, since a line of one point is not drawn. */
+/** The parts of a line between its gaps; a single point is repeated, since a line of one point is not drawn. */
 export function unbroken(points: readonly (string | undefined)[]): string[][] {
   const parts: string[][] = [[]]
   for (const point of points) {

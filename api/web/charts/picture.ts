@@ -1,17 +1,17 @@
-/** Pictures of the data that stand alone: drawn as SVG with its own colours, and turned into PNG for whoever takes no SVG. */
+/** Standalone pictures of the data: SVG with its own colours, and PNG. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { renderAsync } from '@resvg/resvg-js'
 import { shorten } from '../../untrusted/shorten.ts'
 import { html, isolated, raw, type Html } from '../html.ts'
 
-/** The size that previews of links have. */
+/** The size of link previews. */
 export const PICTURE = { width: 1200, height: 630, margin: 40 } as const
 
 const NAME_LETTERS = 28
 const CREDIT_LETTERS = 150
 
-/** The light colours of the style sheet, by the names of their variables: where a picture is shown, no sheet applies. */
+/** The light colours of the style sheet by variable name, since no style sheet applies to a picture. */
 const COLOURS = new Map(
   [
     ...readFileSync(new URL('../assets/page.css', import.meta.url), 'utf8').matchAll(
@@ -25,7 +25,7 @@ export function colourOf(name: string): string {
   return COLOURS.get(name) ?? '#000000'
 }
 
-// Fonts for machines that have none; where a machine has more, they add the scripts that these lack.
+// Bundled fonts for machines without any; other installed fonts add further scripts.
 const { resolve } = createRequire(import.meta.url)
 const FONTS = ['DejaVuSans', 'DejaVuSans-Bold'].map((name) => resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`))
 
@@ -39,7 +39,7 @@ export async function toPng(svg: string): Promise<Buffer> {
 interface Picture {
   readonly title: string
   readonly content: Html
-  /** Whom the figures come from, a paragraph each. */
+  /** Credit lines, a paragraph each. */
   readonly credits: readonly string[]
 }
 
@@ -76,12 +76,12 @@ export function drawPicture({ title, content, credits }: Picture): string {
   </svg>`.html
 }
 
-/** Letters of a title that stays inside: bold ones are about 0.7 of their size wide. */
+/** Font size of a title that fits: bold letters are about 0.7 of their size wide. */
 function titleSize(title: string): number {
   return Math.min(30, Math.floor((PICTURE.width - 2 * PICTURE.margin) / (0.7 * title.length)))
 }
 
-/** The rules of the style sheet that charts need. */
+/** The style rules for charts. */
 function styles(): Html {
   const bands = [...COLOURS].filter(([name]) => name.startsWith('band-'))
   return raw(`<style>
@@ -96,7 +96,7 @@ function styles(): Html {
   </style>`)
 }
 
-/** A name of a stranger in a place of a fixed width. */
+/** An untrusted name for a place of a fixed width. */
 export function shortName(name: string): string {
   return isolated(shorten(name, NAME_LETTERS))
 }

@@ -6,14 +6,14 @@ import { unbroken } from './lines.ts'
 
 const LINE = { width: 96, height: 24, padding: 2 }
 
-/** What a small line shows: tokens per day of a window, without the days that are `missing`. */
+/** The data of a sparkline: tokens per day of a window, without the `missing` days. */
 interface Trend {
   readonly daily: Daily
   readonly window: DateWindow
   readonly missing: ReadonlySet<string>
 }
 
-/** A small line for one row of the table, broken where days are missing; `label` is for those who cannot see it. */
+/** A sparkline for a table row, broken at missing days; `label` is the text alternative. */
 export function sparkline({ daily, window, missing }: Trend, label: string): Html {
   const days = eachDay(window)
   const highest = Math.max(1, ...days.map((day) => Number(daily.get(day) ?? 0n)))

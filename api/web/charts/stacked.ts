@@ -1,4 +1,4 @@
-/** Usage over time, stacked by app: drawn as SVG on the server, so that it needs no script and prints. */
+/** Usage over time, stacked by app: drawn as SVG on the server, without a script, and printable. */
 import { html, type Html } from '../html.ts'
 import type { Ink } from './colours.ts'
 import type { Column, Columns } from './columns.ts'
@@ -18,7 +18,7 @@ export function stackedColumns(columns: Columns, frame: Frame, label: string): H
   return drawChart(plot, axis, html`${gaps(columns.columns, plot)}${bands}`, { label, columns })
 }
 
-/** The square of a band in a legend. It holds the stripes that the drawings fill the band with, since it is always seen. */
+/** The square of a band in a legend. It holds the stripe pattern that the drawings use, since it is always visible. */
 export function boxSwatch(ink: Ink): Html {
   return html`<svg class="key band-${ink.colour}" viewBox="0 0 12 12" aria-hidden="true">
     ${ink.mark === 0 ? null : stripes(ink)}
@@ -28,7 +28,7 @@ export function boxSwatch(ink: Ink): Html {
 
 const STRIPE = 6
 
-/** Stripes in the colour of the panel, at an angle for each of the marks that seven bands may need. */
+/** Stripes in the colour of the panel, at an angle per mark, for the marks that seven bands may need. */
 function stripes(ink: Ink): Html {
   return html`<pattern
     id="${stripesId(ink)}"
@@ -42,7 +42,7 @@ function stripes(ink: Ink): Html {
   </pattern>`
 }
 
-/** What a striped band is filled with; a plain one has the colour of its class. */
+/** The fill of a striped band; a plain one has the colour of its class. */
 function fillOf(ink: Ink): Html | null {
   return ink.mark === 0 ? null : html`fill="url(#${stripesId(ink)})"`
 }
@@ -51,7 +51,7 @@ function stripesId({ colour, mark }: Ink): string {
   return `stripes-${colour}-${mark}`
 }
 
-/** All boxes of a band as one path: many small elements would weigh more. */
+/** All boxes of a band as one path: many small elements would be larger. */
 function bandPath(columns: readonly Column[], band: number, plot: Plot): string {
   return columns
     .flatMap(({ values }, index) => {
@@ -63,7 +63,7 @@ function bandPath(columns: readonly Column[], band: number, plot: Plot): string 
     .join('')
 }
 
-/** Stands as high as the chart, so that it is seen. */
+/** As high as the chart, to be visible. */
 function gaps(columns: readonly Column[], plot: Plot): Html | null {
   const boxes = columns.flatMap(({ missing, days }, index) =>
     missing === days ? box(index, plot, { top: plot.top, bottom: plot.bottom }) : [],

@@ -1,4 +1,4 @@
-/** What the page of models shows, read from one snapshot. */
+/** Reads the data of the models page from one snapshot. */
 import { z } from 'zod'
 import { OTHER_MODELS } from '../../../pipeline/contract/dataset.ts'
 import { requireModels } from '../../datasets/models/read-models.ts'
@@ -42,8 +42,8 @@ const dailyRows = z.array(z.object({ day: z.string(), model: z.string(), tokens 
 const dayRows = z.array(z.object({ day: z.string(), tokens }))
 
 /**
- * The usage of each model in a window, the largest first; that of no public model has its place among them.
- * @throws {ApiError} 400 when the snapshot was made before models were counted.
+ * The usage of each model in a window, the largest first, including the sum of non-public models.
+ * @throws {ApiError} 400 if the snapshot predates the count of models.
  */
 export async function readModelTotals(
   snapshot: ReadableSnapshot,

@@ -1,4 +1,4 @@
-/** GET /models (CONTRACT 4.6): which models the apps use, as chart and table. */
+/** GET /models (CONTRACT 4.6): the models that the apps use, as chart and table. */
 import { createHash } from 'node:crypto'
 import { OTHER_MODELS } from '../../../pipeline/contract/dataset.ts'
 import type { Format } from '../../datasets/formats/formats.ts'
@@ -24,10 +24,10 @@ import type { View } from '../views.ts'
 import { readDays, readModelDays, readModelTotals, type ModelTotal } from './model-data.ts'
 import { askedModels, type AskedModels } from './parameters.ts'
 
-/** Models that the chart tells apart; all other usage is one band. */
+/** Models with their own band; all other usage is one band. */
 const CHARTED = 6
 
-/** Models that the table lists, as many as the API has of a day. */
+/** Models in the table, as many as the API returns per day. */
 const LISTED = 50
 
 export const modelsView: View<AskedModels> = {
@@ -106,7 +106,7 @@ function bandsOf(names: readonly string[], daily: ReadonlyMap<string, Daily>, al
   return withOthers(inked(bands), all, OTHER_MODELS)
 }
 
-/** A model has a name alone; by this number it keeps its colour, as an app does by its id. */
+/** A model has only a name; this number determines its colour, like an app's id. */
 function idOf(model: string): bigint {
   return createHash('sha256').update(model).digest().readBigUInt64BE()
 }

@@ -1,4 +1,4 @@
-/** What may be asked of the page of models. */
+/** The parameters of the models page. */
 import type { Request } from 'express'
 import { PARAMETERS, reversedDates } from '../../datasets/rankings/parameters.ts'
 import {
@@ -23,7 +23,7 @@ export interface AskedModels {
 }
 
 /**
- * Reads what is asked.
+ * Reads the parameters.
  * @throws {ApiError} 400 that lists every fault.
  */
 export function askedModels(request: Request): AskedModels {

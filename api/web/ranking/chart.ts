@@ -1,4 +1,4 @@
-/** The chart above the ranking: usage over time of the first apps of the page, and of all others. */
+/** The chart above the ranking: usage over time of the page's first apps, and of all others. */
 import { daysOf, type DateWindow } from '../../datasets/rankings/window.ts'
 import { inked } from '../charts/colours.ts'
 import { columnsOf, withOthers, type Band, type Columns } from '../charts/columns.ts'
@@ -12,10 +12,10 @@ import { gapNote, type Gaps } from './gaps.ts'
 import type { PageData, PageRanking } from './page-data.ts'
 import type { PageView } from './page-view.ts'
 
-/** Apps that the chart tells apart; the others are one band. */
+/** Apps with their own band; the others share one. */
 const CHARTED = 7
 
-/** The chart of the page; what is to be said of the days alone, where nothing was used. */
+/** The chart of the page; without usage only the note on the days. */
 export function chart({ snapshot, data, query }: PageView): Html | null {
   const note = gapNote(snapshot, data.gaps)
   if (data.total === 0n) return note
@@ -36,7 +36,7 @@ export function chart({ snapshot, data, query }: PageView): Html | null {
   })
 }
 
-/** What the ranking measures, as a title. */
+/** The measure of the ranking, as a title. */
 export function measureTitle({ measure }: PageRanking): string {
   return measure === 'tokens' ? 'Tokens' : 'Requests'
 }
@@ -46,7 +46,7 @@ export function drawRanking(columns: Columns, frame: Frame, measure: string): Ht
   return stackedColumns(columns, frame, `${measure} over time, by app; the table below has the figures`)
 }
 
-/** The columns of the chart: the first apps of the page, and all others together. */
+/** The columns of the chart: the page's first apps, and all others together. */
 export function rankingColumns(data: PageData, query: PageRanking): Columns {
   return columnsOf(bandsOf(data), query, data.gaps)
 }

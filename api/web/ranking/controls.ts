@@ -1,4 +1,4 @@
-/** What a visitor chooses with: order, window, category, snapshot, and an app by its name. */
+/** The controls of the page: order, window, category, snapshot, and search. */
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
 import type { SnapshotFacts } from '../../datasets/snapshots/open-snapshot.ts'
@@ -11,7 +11,7 @@ import { times } from '../provenance.ts'
 import { daysOfWindow, WINDOWS } from './page-query.ts'
 import type { PageView } from './page-view.ts'
 
-/** Title, what the data is, and how fresh. */
+/** Title, description of the data, and freshness. */
 export function header({ snapshot, isCurrent, freshness }: PageView): Html {
   return html`<header>
     <h1>App rankings</h1>
@@ -35,7 +35,7 @@ function ageBadge(age: Age, { dataThrough }: SnapshotFacts): Html {
   }
 }
 
-/** The filters, as links that can be shared. */
+/** The filters, as shareable links. */
 export function filters({ snapshot, query, asked, links }: PageView): Html {
   const chosenDays = daysOfWindow(asked, snapshot)
   const group = asked.parameters.category ?? groupOf(query.subcategory)
@@ -78,7 +78,7 @@ function groupOf(subcategory: string | null) {
   return CATEGORIES.find((category) => subcategoriesOf(category).some((each) => each === subcategory))
 }
 
-/** Finds apps by their name. */
+/** The search for apps by name. */
 export function search({ asked }: PageView): Html {
   return html`<form method="get" action="${APPS_PATH}" class="picker" role="search">
     <label for="q">Find an app</label>
@@ -88,7 +88,7 @@ export function search({ asked }: PageView): Html {
   </form>`
 }
 
-/** Which snapshot is shown, and the others that are kept. */
+/** The shown snapshot, and the other retained ones. */
 export function snapshotPicker(view: PageView): Html {
   const { snapshot, isCurrent, asked, entries, retractions, query, links } = view
   const hidden = {

@@ -14,7 +14,7 @@ function fileLink({ name, url, bytes }: SnapshotFile): Html {
   return html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name.replace(MONTH_FILE, '$1')}</a> `
 }
 
-/** The months of each table by day, in each format; nothing where a snapshot has none. */
+/** The months of each table by day, in each format; empty for a snapshot without them. */
 function monthLists(files: readonly SnapshotFile[]): readonly (Html | null)[] {
   return MONTHLY_TABLES.flatMap((table) =>
     (['parquet', 'csv.gz'] as const).map((format) => {
@@ -26,7 +26,7 @@ function monthLists(files: readonly SnapshotFile[]): readonly (Html | null)[] {
   )
 }
 
-/** How to get the data, and how to cite it. */
+/** Downloads, API requests and citation. */
 export function downloads(view: PageView): Html {
   const { snapshot, entries, bibtex, links } = view
   const files = entries.find(({ id }) => id === snapshot.id)?.files ?? []
@@ -55,7 +55,7 @@ export function downloads(view: PageView): Html {
   </section>`
 }
 
-/** How a program gets this list; by requests, only the page has it. */
+/** The API request for this list; null for the order by requests, which the API does not offer. */
 function fromApi({ snapshot, query, origin }: PageView): Html | null {
   if (query.measure !== 'tokens') return null
   const address = (format: Format) => pinnedAddress({ snapshot, question: rankingsQuestion(query), format })

@@ -7,7 +7,7 @@ import type { View } from '../views.ts'
 import { readRows } from './page-data.ts'
 import { parsePageParameters, resolvePage, type PageParameters } from './page-query.ts'
 
-/** The rows of the page in a format; parameters and rows are those of the page. */
+/** The rows of the page in a format, with the page's parameters. */
 export function rankingFile(format: 'csv' | 'json'): View<PageParameters> {
   return {
     name: `ranking.${format}`,

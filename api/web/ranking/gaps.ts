@@ -1,4 +1,4 @@
-/** Days that are not like the others: missing, partial or restated, told apart from days without usage. */
+/** Special days: missing, partial or restated, as opposed to days without usage. */
 import { z } from 'zod'
 import { daySchema, describeRange, rangesOf } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
@@ -13,11 +13,11 @@ import { counted } from '../numbers.ts'
 export interface Gaps extends SpecialDays {
   readonly window: DateWindow
   readonly partial: readonly string[]
-  /** Days whose published figures changed, by cause. */
+  /** Restated days by cause. */
   readonly causes: ReadonlyMap<string, readonly string[]>
 }
 
-/** The days of `window` of which no usage was delivered, also those before the first day of the data. */
+/** The days of `window` without delivered usage, including days before the first day of the data. */
 export function missingDays(
   { firstDay, daysMissing }: Pick<SnapshotFacts, 'firstDay' | 'daysMissing'>,
   window: DateWindow,
@@ -26,7 +26,7 @@ export function missingDays(
   return new Set(eachDay(window).filter((day) => day < firstDay || missing.has(day)))
 }
 
-// Snapshots of an older version have no cause; all their rows are of new figures.
+// Snapshots of an older version have no cause; all their rows are about new figures.
 const RESTATED = `
   SELECT coalesce(to_json(r) ->> 'cause', 'figures') AS cause,
     CAST(to_json(list(DISTINCT CAST(r.day AS VARCHAR) ORDER BY CAST(r.day AS VARCHAR))) AS VARCHAR) AS days
@@ -52,16 +52,16 @@ export async function readGaps(snapshot: ReadableSnapshot, { start, end }: DateW
   }
 }
 
-/** What a cause of the table restatements is to people. */
+/** The causes of the table restatements, for people. */
 const CAUSES: Readonly<Record<string, string>> = {
-  figures: 'usage was counted anew',
+  figures: 'usage was counted again',
   visibility: 'an app was hidden or shown',
   alias: 'usage counts for another app',
-  added: 'an app came into the registry',
-  removed: 'an app left the registry',
+  added: 'an app was added to the registry',
+  removed: 'an app was removed from the registry',
 }
 
-/** Says which days are missing, partial and restated, and why; nothing where there are none. */
+/** Lists missing, partial and restated days with their causes; null without any. */
 export function gapNote({ id }: SnapshotFacts, { missing, partial, causes }: Gaps): Html | null {
   const files = `${SNAPSHOTS_PATH}/${id}`
   const gaps = [
@@ -90,7 +90,7 @@ export function gapNote({ id }: SnapshotFacts, { missing, partial, causes }: Gap
       : html`<p class="quiet gaps">
           Restated after they were first published: ${restated.join('; ')}; see
           <a href="${files}/restatements.csv">restatements</a>.
-          ${causes.has('figures') ? 'A dot below the chart marks days that were counted anew.' : null}
+          ${causes.has('figures') ? 'A dot below the chart marks days that were counted again.' : null}
         </p>`
   }`
 }
@@ -99,10 +99,10 @@ function verb(count: number): string {
   return count === 1 ? 'is' : 'are'
 }
 
-/** Spans that a sentence can hold. */
+/** Spans per sentence. */
 const SPANS_SHOWN = 8
 
-/** Days in order, those that follow each other as one span: `2026-01-05, 2026-01-08 to 2026-01-10`. */
+/** Days in order, with consecutive days as spans: `2026-01-05, 2026-01-08 to 2026-01-10`. */
 function spans(days: readonly string[]): string {
   const found = rangesOf(days)
   const shown = found.slice(0, SPANS_SHOWN).map(describeRange).join(', ')

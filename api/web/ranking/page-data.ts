@@ -1,4 +1,4 @@
-/** Everything the page shows of a ranking, asked of one snapshot. */
+/** Reads the data of the ranking page from one snapshot. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { RankingRow } from '../../../pipeline/contract/dataset.ts'
@@ -10,20 +10,20 @@ import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../../dataset
 import type { Daily } from '../charts/columns.ts'
 import { missingDays, readGaps, type Gaps } from './gaps.ts'
 
-/** By what the apps of `popular` are ordered; trending is by tokens. */
+/** The measures that order `popular`; trending is ordered by tokens. */
 export const MEASURES = ['tokens', 'requests'] as const
 export type Measure = (typeof MEASURES)[number]
 
-/** A ranking as the page asks for it. */
+/** The ranking of a page. */
 export type PageRanking = RankingsQuery & { readonly measure: Measure }
 
 /** A row of the table. */
 export interface PageRow {
   readonly app: RankingRow
   readonly tags: readonly string[]
-  /** Tokens more than the average of the three windows before; of popular apps it is not known. */
+  /** Tokens above the average of the three preceding windows; undefined for popular apps. */
   readonly excess: bigint | undefined
-  /** Rank in the window before; undefined where the app was not in it. */
+  /** Rank in the preceding window; undefined if the app was not in it. */
   readonly earlierRank: bigint | undefined
   /** The last days of the data. */
   readonly recent: Daily
@@ -31,18 +31,18 @@ export interface PageRow {
   readonly daily: Daily
 }
 
-/** A window to compare with. */
+/** A window for comparison. */
 interface Earlier {
   readonly window: DateWindow
-  /** How many of its days the data lacks. */
+  /** Number of its missing days. */
   readonly missing: number
-  /** Whether most of its days are there: otherwise its ranks would tell how long the rest is, not how the apps fared. */
+  /** Whether most of its days are present; otherwise its ranks would reflect the missing days. */
   readonly isComparable: boolean
 }
 
 export interface PageData {
   readonly rows: readonly PageRow[]
-  /** Whether ranks follow that a page can show. */
+  /** Whether the page can show further ranks. */
   readonly hasNext: boolean
   readonly apps: bigint
   /** Requests or tokens of all apps in the window. */
@@ -50,12 +50,12 @@ export interface PageData {
   /** The same on each day of the window. */
   readonly daily: Daily
   readonly gaps: Gaps
-  /** The window before this one, which ranks are compared with. */
+  /** The preceding window, for changes of rank. */
   readonly earlier: Earlier
   readonly recentDays: DateWindow
 }
 
-/** Days of the small lines. */
+/** Days of the sparklines. */
 const RECENT_DAYS = 30
 
 const sql = (name: string) => readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
@@ -77,7 +77,7 @@ const totalDailyRows = z.array(z.object({ day: z.string(), usage: digits }))
 const tagRows = z.array(z.object({ app_id: z.bigint(), tags: z.string() }))
 const tagList = z.array(z.string())
 
-/** Reads the page of a ranking with all that stands around it. */
+/** Reads the page of a ranking with all its context. */
 export async function readPageData(snapshot: ReadableSnapshot, query: PageRanking): Promise<PageData> {
   if (!hasFilter(snapshot, query)) return await emptyPage(snapshot, query)
   const { rows: ranking, total: ranks } = await readRows(snapshot, query)
@@ -118,7 +118,7 @@ export async function readPageData(snapshot: ReadableSnapshot, query: PageRankin
 
 /**
  * Reads the rows of the page, with the growth of trending apps.
- * @throws {ApiError} 400 for a snapshot of an older version, which cannot order by requests.
+ * @throws {ApiError} 400 for a snapshot of an older version without an order by requests.
  */
 export async function readRows(snapshot: ReadableSnapshot, { measure, ...query }: PageRanking) {
   const read = measure === 'requests' ? readRankingByRequests : readMeasuredRanking

@@ -2,12 +2,12 @@ import { APPS_PATH } from '../../paths.ts'
 import { address } from '../addresses.ts'
 import type { PageParameters } from './page-query.ts'
 
-/** What a link of the page changes; null takes a parameter out. */
+/** Changed parameters of a link; null removes one. */
 type Change = Readonly<Record<string, string | null>>
 
-/** Addresses of the page, made from what the visitor sees now. */
+/** Addresses derived from the current page. */
 export interface PageLinks {
-  /** The page with `change`; it begins again at the first rank, unless the change says where. */
+  /** The page with `change`; it starts at the first rank unless `change` has an offset. */
   readonly page: (change: Change) => string
   /** The page of an app, from the same snapshot. */
   readonly app: (id: bigint) => string
@@ -15,11 +15,10 @@ export interface PageLinks {
   readonly file: (format: 'csv' | 'json') => string
   /** The chart of the page as a picture. */
   readonly chart: (format: 'svg' | 'png') => string
-  /** The first of the page as a picture. */
+  /** The picture of the first ranks, for link previews. */
   readonly card: string
 }
 
-/** The links of a page. */
 export function pageLinks({ parameters, days, by }: PageParameters): PageLinks {
   const kept: Record<string, string | undefined> = {
     sort: parameters.sort,

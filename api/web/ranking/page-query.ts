@@ -1,4 +1,4 @@
-/** What a visitor asks of the page: the parameters of the API, and `days` for a window that moves with the data. */
+/** The parameters of the page: the API's, and `days` for a window that moves with the data. */
 import { z } from 'zod'
 import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo } from '../../datasets/rankings/window.ts'
 import { contradictions, PARAMETERS, type Parameters } from '../../datasets/rankings/parameters.ts'
@@ -17,7 +17,7 @@ import { MEASURES, type Measure, type PageRanking } from './page-data.ts'
 
 type Dated = Pick<SnapshotFacts, 'dataThrough' | 'firstDay' | 'daysMissing'>
 
-/** Windows the page offers, in days. */
+/** Windows of the page, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const
 
 /** A window in days, which moves with the data. */
@@ -28,15 +28,14 @@ export const DAYS = {
 
 export interface PageParameters {
   readonly parameters: Parameters
-  /** Set when the window is given in days. */
+  /** Set if the window is given in days. */
   readonly days: number | undefined
-  /** What popular apps are ordered by; trending is by tokens. */
+  /** The measure that orders popular apps; trending is ordered by tokens. */
   readonly by: Measure | undefined
 }
 
 const { format: _inLinksOnly, bom: _inFilesOnly, ...SHARED } = PARAMETERS
 
-/** The parameters of the page. */
 const PAGE_PARAMETERS = {
   ...SHARED,
   days: DAYS,
@@ -48,7 +47,7 @@ const PAGE_PARAMETERS = {
  * @throws {ApiError} 400 that lists every fault.
  */
 export function parsePageParameters(query: string): PageParameters {
-  // A form sends every field, also those the visitor left alone.
+  // Forms send every field, even empty ones.
   const filled = new URLSearchParams([...new URLSearchParams(query)].filter(([, value]) => value !== ''))
   const { values, faults } = readParameters(PAGE_PARAMETERS, filled.toString())
   const { days, by, ...parameters }: Values<typeof PAGE_PARAMETERS> = values
@@ -64,8 +63,8 @@ export function parsePageParameters(query: string): PageParameters {
 }
 
 /**
- * The length of the window where it moves with the data; undefined where it is given by dates. By default 30 days; in
- * trending the longest usual window with data on every day that its growth is measured against.
+ * The length of a moving window; undefined for one given by dates. By default 30 days; in trending the longest usual
+ * window with data on every day of its baseline.
  */
 export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dated): number | undefined {
   if (days !== undefined) return days
@@ -77,8 +76,8 @@ export function daysOfWindow({ parameters, days }: PageParameters, snapshot: Dat
 }
 
 /**
- * What the page shows, every default applied.
- * @throws {ApiError} 400 when the window would start after it ends.
+ * The parameters with every default applied.
+ * @throws {ApiError} 400 if the window would start after its end.
  */
 export function resolvePage(asked: PageParameters, snapshot: Dated): PageRanking {
   return {

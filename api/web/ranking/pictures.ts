@@ -1,4 +1,4 @@
-/** GET /chart.svg, /chart.png and /card.png: the page as pictures, for slides and for previews of links. */
+/** GET /chart.svg, /chart.png and /card.png: the page as pictures, for slides and link previews. */
 import type { Columns } from '../charts/columns.ts'
 import type { Frame } from '../charts/frame.ts'
 import { boxSwatch } from '../charts/stacked.ts'
@@ -26,7 +26,7 @@ export const chartPictures = {
   ),
 } as const
 
-/** The first five of the list, as previews of links show them. */
+/** The first five ranks, for link previews. */
 export const card = picture('card.png', 'image/png', async (data, query, snapshot) =>
   toPng(drawCard(data, query, snapshot)),
 )
@@ -84,7 +84,7 @@ function drawCard(data: PageData, query: PageRanking, snapshot: SnapshotFacts): 
   return drawPicture({
     title: `${rankingTitle(query)}, ${inWords(query)}`,
     content: html`<text class="tick" x="${margin}" y="94">
-        App rankings: ${isGrowth ? 'tokens more than the average before' : query.measure}, of
+        App rankings: ${isGrowth ? 'tokens more than the previous average' : query.measure}, of
         ${compact(data.total)} by ${counted(data.apps, 'app')}
       </text>
       ${rows.map(({ app }, index) => {

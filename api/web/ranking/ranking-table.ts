@@ -1,4 +1,4 @@
-/** The table of a ranking: who, how much, and how that changed. */
+/** The table of a ranking: apps, figures, and their change. */
 import { baselineOf, daysOf } from '../../datasets/rankings/window.ts'
 import { METHOD_PATH } from '../../paths.ts'
 import { pageBefore } from '../../datasets/rows/links.ts'
@@ -61,7 +61,7 @@ const SHARE: TableColumn = {
 const EXCESS: TableColumn = {
   title: 'Growth',
   isNumber: true,
-  cell: ({ excess = 0n }) => figure(excess, 'tokens more than the average before', '+'),
+  cell: ({ excess = 0n }) => figure(excess, 'tokens more than the previous average', '+'),
 }
 
 const GROWTH: TableColumn = {
@@ -90,15 +90,15 @@ const RECENT: TableColumn = {
 }
 
 /**
- * What the page shows for each column of a ranking row, so that a column without a place does not compile. Where ranks
- * cannot be compared, there is no change to show.
+ * The table columns for each column of a ranking row, so that a forgotten column does not compile. If ranks cannot be
+ * compared, the change of rank is left out.
  */
 function columnsOf({ query, data }: PageView): readonly TableColumn[] {
   const byTokens = query.measure === 'tokens'
   const shareOf = (measure: Measure) => (query.sort === 'popular' && query.measure === measure ? [SHARE] : [])
   const columns: Readonly<Record<keyof typeof RANKING_COLUMNS, readonly TableColumn[]>> = {
     rank: data.earlier.isComparable ? [RANK, CHANGE] : [RANK],
-    // It is the address that the name leads to.
+    // The link of the name contains it.
     app_id: [],
     app_name: [APP, ...(query.sort === 'trending' ? [EXCESS, GROWTH] : [])],
     total_tokens: [TOKENS, ...shareOf('tokens')],
@@ -158,7 +158,7 @@ export function rankingTable(view: PageView): Html {
     </nav>`
 }
 
-/** What the order means, and what it is compared with. */
+/** Explains the order and its baseline. */
 function explanation(view: PageView): Html {
   const { query } = view
   const sentence =
@@ -171,19 +171,19 @@ function explanation(view: PageView): Html {
   </p>`
 }
 
-/** How much of what growth is measured against the data has. */
+/** How much of the baseline the data has. */
 function baseline({ snapshot, query }: PageView): string {
   const window = baselineOf(query)
   const days = daysOf(window)
   const missing = missingDays(snapshot, window).size
   if (missing === 0) return `It is compared with the ${days} days ${inWords(window)}.`
   return (
-    `It is compared with ${days - missing} of the ${days} days ${inWords(window)}: the data has no more of them, ` +
+    `It is compared with ${days - missing} of the ${days} days ${inWords(window)}: the data lacks the others, ` +
     'and a day without data counts as zero, so growth looks larger than it is.'
   )
 }
 
-/** Why there is no change of rank, or how far it can be trusted. */
+/** Why changes of rank are missing or uncertain. */
 function comparison({ data: { earlier } }: PageView): string {
   const { window, missing, isComparable } = earlier
   if (missing === 0) return ''
@@ -194,8 +194,8 @@ function comparison({ data: { earlier } }: PageView): string {
 }
 
 /**
- * A short figure, with every digit for a pointer, for those who listen and for the clipboard: what is only shown or only
- * spoken is not copied.
+ * A short figure, with every digit on hover, for screen readers and for the clipboard: short and spoken forms are not
+ * copied.
  */
 function figure(value: bigint, unit: string, sign = ''): Html {
   const whole = `${sign}${exact(value)}`
@@ -205,7 +205,7 @@ function figure(value: bigint, unit: string, sign = ''): Html {
   </td>`
 }
 
-/** Growth in percent of the average before; an app without usage before has none. */
+/** Growth in percent of the previous average; an app without earlier usage has none. */
 function growth(excess: bigint, before: bigint): Html {
   return before > 0n ? html`${percent(excess, before)}` : html`<span class="up">new</span>`
 }

@@ -8,10 +8,9 @@ import { pageLinks } from './page-links.ts'
 import { parsePageParameters, resolvePage, type PageParameters } from './page-query.ts'
 import { renderPage } from './page.ts'
 
-/** What is looked at first: made before a snapshot is served. */
+/** The most frequent views, rendered before a snapshot is served. */
 export const FIRST_LOOKS: readonly PageParameters[] = ['', 'sort=trending'].map(parsePageParameters)
 
-/** The ranking as a page. */
 export function rankingView(catalogue: SnapshotCatalogue): View<PageParameters> {
   return {
     name: 'ranking',

@@ -5,14 +5,14 @@ import { html, isolated, raw } from '../../../api/web/html.ts'
 import { compact, exact, share } from '../../../api/web/numbers.ts'
 
 describe('html', () => {
-  it('escapes what is put in, joins lists, and drops null', () => {
+  it('escapes inserted values, joins lists, and drops null', () => {
     const name = `<b title='x'>"&"`
     expect(html`<p>${name}${null}${undefined}${[html`<i>${1}</i>`, 2n]}</p>`.html).toBe(
       '<p>&lt;b title=&#39;x&#39;&gt;&quot;&amp;&quot;<i>1</i>2</p>',
     )
   })
 
-  it('lets no text of a stranger open a tag or leave an attribute', () => {
+  it('lets no untrusted text open a tag or leave an attribute', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(html`${text}`.html).not.toMatch(/[<>"']|(?![\t\n])\p{Cc}/u)
@@ -20,7 +20,7 @@ describe('html', () => {
     )
   })
 
-  it('shows control characters as characters that cannot be shown, and leaves white space', () => {
+  it('replaces control characters, but not white space', () => {
     expect(html`${'a\u0000b\u001b[31m\tc\n'}`.html).toBe('a\ufffdb\ufffd[31m\tc\n')
   })
 
@@ -34,7 +34,7 @@ describe('html', () => {
 })
 
 describe('figures', () => {
-  it('are short in the table and exact beside it', () => {
+  it('are short in the table, and exact beside it', () => {
     expect(compact(48_278_728_110_234n)).toBe('48.3T')
     expect(exact(48_278_728_110_234n)).toBe('48,278,728,110,234')
     expect(compact(2n ** 70n)).toBe('1,180,000,000T')

@@ -6,6 +6,6 @@ it.each([
   [1n, '1 app'],
   [2345n, '2,345 apps'],
   [1, '1 app'],
-])('counted puts the noun of %s into its number', (number, text) => {
+])('counted pluralizes the noun of %s', (number, text) => {
   expect(counted(number, 'app')).toBe(text)
 })

@@ -1,4 +1,4 @@
--- Apps by a part of their name, those with the most tokens in the window first.
+-- Apps by a part of their name, ordered by tokens in the window.
 SELECT a.app_id, a.app_name, CAST(coalesce(p.total_tokens, 0) AS VARCHAR) AS total_tokens
 FROM apps AS a
 LEFT JOIN popular($start, $end) AS p ON p.app_id = a.app_id

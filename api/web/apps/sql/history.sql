@@ -1,4 +1,4 @@
--- The usage of one app on each day that has any.
+-- The usage of one app per day; days without usage have no row.
 SELECT
   CAST(d.day AS VARCHAR) AS day,
   CAST(d.requests AS BIGINT) AS requests,

@@ -1,4 +1,4 @@
--- Requests or tokens per day of the apps of a page; days without usage have no row.
+-- Requests or tokens per day of the page's apps; days without usage have no row.
 SELECT
   d.app_id,
   CAST(d.day AS VARCHAR) AS day,

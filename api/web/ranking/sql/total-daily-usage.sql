@@ -1,4 +1,4 @@
--- Requests or tokens per day of all apps that a filter lets through.
+-- Requests or tokens per day of all apps of a filter.
 SELECT
   CAST(d.day AS VARCHAR) AS day,
   CAST(

@@ -1,4 +1,4 @@
-/** Pages of apps: one app, a search by name, a comparison, and what can be taken along; and the method page. */
+/** Pages of apps: one app, search, comparison and files; and the method page. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
@@ -49,14 +49,14 @@ it('the page of an app has its usage by day with the gaps, its ranks by week and
   expect(text).toContain('best weekly rank 1')
   expect(text).toContain('<figcaption>Requests per day, 2026-10-01 to 2026-10-28</figcaption>')
   expect(text).toContain('100.0% of <a href="/?category=coding">coding</a>')
-  // In the newest week it has the most tokens, in the oldest the other has.
+  // It has the most tokens in the newest week, and the other app in the oldest.
   expect(text).toMatch(
     /2026-10-22 to 2026-10-28<\/th> <td class="number"> 1 <\/td> <td class="number"> 1 <\/td>/,
   )
   expect(text).toMatch(/2026-10-01 to 2026-10-07<\/th> <td class="number"> 2 <\/td>/)
 })
 
-it('the pages of apps show the snapshot that is asked for', async () => {
+it('the pages of apps show the requested snapshot', async () => {
   expect(await get('/apps/1')).toContain('27 days')
   const earlier = await get(`/apps/1?as_of=${EARLIER}`)
   expect(earlier).toContain(`as of <time datetime="${EARLIER}"`)
@@ -69,7 +69,7 @@ it('the pages of apps show the snapshot that is asked for', async () => {
   for (const page of [earlier, await get(`/?as_of=${EARLIER}`)]) expect(page).toContain(field)
 })
 
-it('the history of an app is there as CSV, and as drawings that need no style sheet', async () => {
+it('the history of an app is available as CSV, and as drawings without a style sheet', async () => {
   const csv = (await (await fetch(`${api.origin}/apps/1/history.csv`)).text()).split('\n')
   expect(csv[0]).toBe('day,requests,prompt_tokens,completion_tokens,total_tokens')
   expect(csv[1]).toBe('2026-10-01,2,1000,0,1000')
@@ -89,13 +89,13 @@ it.each([
   ['99', 'No app with the id 99 is listed'],
   ['nobody', 'ids are numbers'],
   ['9999999999999999999', 'is listed'],
-])('/apps/%s is 404 and says why', async (id, words) => {
+])('/apps/%s is 404 with the reason', async (id, words) => {
   const response = await fetch(`${api.origin}/apps/${id}`)
   expect(response.status).toBe(404)
   expect(await response.text()).toContain(words)
 })
 
-it('a search finds apps by a part of their name, whatever the case, and says where there is none', async () => {
+it('a search finds apps by a part of their name in any case, and reports if there is none', async () => {
   const text = await get('/apps?q=OWL')
   expect(text.indexOf('Night Owl')).toBeLessThan(text.indexOf('Owlet'))
   expect(text).toContain('href="/apps/3"')
@@ -118,7 +118,7 @@ it.each([
   ['?apps=1,2,3,4,5,6', '2 to 5 apps'],
   ['?apps=1,x', '2 to 5 apps'],
   ['?apps=1,2&scale=square', 'linear or log'],
-])('/compare%s is refused, and says what is allowed', async (search, words) => {
+])('/compare%s is rejected with what is allowed', async (search, words) => {
   const response = await fetch(`${api.origin}/compare${search}`)
   expect(response.status).toBe(400)
   expect(await response.text()).toContain(words)

@@ -1,4 +1,4 @@
-/** The columns of charts, what stands on them, and their colours. */
+/** The columns of charts, their content, and their colours. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -28,7 +28,7 @@ describe('columnsOf', () => {
     expect(columns).toHaveLength(120)
   })
 
-  it('gives whole weeks a column in longer windows, up to the last day, and no part of a week', () => {
+  it('gives whole weeks a column in longer windows, up to the last day, without partial weeks', () => {
     const window = { start: '2025-01-01', end: '2025-12-31' }
     const { unit, columns } = columnsOf([bandOver(window.start, window.end)], window, WHOLE)
     expect(unit).toBe('week')
@@ -43,14 +43,14 @@ describe('stackedColumns', () => {
   const draw = (window: { start: string; end: string }, bandEnd: string, special = WHOLE) =>
     stackedColumns(columnsOf([bandOver(window.start, bandEnd)], window, special), WIDE, 'Tokens').html
 
-  it('names the range that a figure is the sum of', () => {
+  it('names the range of a summed figure', () => {
     const window = { start: '2025-01-01', end: '2025-12-31' }
     expect(draw(window, window.end)).toContain(
       '<title>2025-01-02 to 2025-01-08: 70\n\u2068App\u2069 70</title>',
     )
   })
 
-  it('tells missing days from days without usage, and restated days from others', () => {
+  it('distinguishes missing days from days without usage, and marks restated days', () => {
     const window = { start: '2026-01-01', end: '2026-01-03' }
     const special = { missing: new Set(['2026-01-02']), restated: new Set(['2026-01-01']) }
     const drawing = draw(window, '2026-01-01', special)
@@ -61,7 +61,7 @@ describe('stackedColumns', () => {
     expect(drawing.match(/class="gap" d="M[^"]*z"/g)).toHaveLength(1)
   })
 
-  it('says how much of a week is missing', () => {
+  it('shows how much of a week is missing', () => {
     const window = { start: '2025-01-01', end: '2025-12-31' }
     const missing = new Set(['2025-12-30', ...eachDay({ start: '2025-01-02', end: '2025-01-08' })])
     const drawing = draw(window, window.end, { ...WHOLE, missing })
@@ -87,7 +87,7 @@ describe('stackedColumns', () => {
   })
 })
 
-it('lines are drawn over the same columns, and broken where there is no data', () => {
+it('lines are drawn over the same columns, and broken at days without data', () => {
   const window = { start: '2026-01-01', end: '2026-01-03' }
   const columns = columnsOf([bandOver(window.start, window.end)], window, {
     ...WHOLE,
@@ -97,7 +97,7 @@ it('lines are drawn over the same columns, and broken where there is no data', (
 })
 
 describe('sparkline', () => {
-  it('is broken where a day is missing, and shows a day alone as a point', () => {
+  it('is broken at missing days, and shows a single day as a point', () => {
     const window = { start: '2026-01-01', end: '2026-01-04' }
     const { daily } = bandOver(window.start, window.end)
     const { html } = sparkline({ daily, window, missing: new Set(['2026-01-03']) }, 'App')
@@ -112,7 +112,7 @@ describe('colours', () => {
   const looks = (...ids: bigint[]) =>
     inked(ids.map((id) => ({ id }))).map(({ colour, mark }) => [colour, mark])
 
-  it('stay with an app in whatever chart it is, and stripes tell apart those that have the same', () => {
+  it('belong to an app in every chart, and stripes distinguish equal ones', () => {
     expect(looks(8n, 3n)).toEqual([
       ['8', 0],
       ['3', 0],
@@ -132,7 +132,7 @@ describe('colours', () => {
     return columnsOf(inked(apps), window, WHOLE)
   }
 
-  it('the bands of seven apps with one colour are all filled differently, as their squares in the legend are', () => {
+  it('the bands of seven apps with one colour are all filled differently, like their squares in the legend', () => {
     const columns = drawn(...Array.from({ length: 7 }, (_, index) => BigInt(13 * index)))
     const fills = (text: string) =>
       [...text.matchAll(/<(?:path|rect width="12")[^>]*?fill="url\(#(.*?)\)"/g)].map(([, id]) => id)
@@ -144,7 +144,7 @@ describe('colours', () => {
     expect(new Set(stripes.map(([, , angle]) => Number(angle) % 180)).size).toBe(6)
   })
 
-  it('the lines of five apps with one colour have different dashes, as their pieces in the legend do', () => {
+  it('the lines of five apps with one colour have different dashes, like their samples in the legend', () => {
     const columns = drawn(13n, 26n, 39n, 52n, 65n)
     const dashes = (text: string) => [...text.matchAll(/stroke-dasharray="(.*?)"/g)].map(([, dash]) => dash)
     const legend = dashes(columns.bands.map((band) => lineSwatch(band).html).join(''))
@@ -164,7 +164,7 @@ describe('colours', () => {
   ].map((colour) => `band-${colour}`)
 
   it.each(['light', 'dark'] as const)(
-    'are told apart in the %s theme, with red-green blindness too',
+    'are distinguishable in the %s theme, also with red-green blindness',
     (theme) => {
       const colours = names.map((name) => linear(pair(name)[theme]))
       for (const seen of [(colour: Vector) => colour, deuteranopia, protanopia]) {
@@ -172,7 +172,7 @@ describe('colours', () => {
         const distances = sensations.flatMap((one, index) =>
           sensations.slice(index + 1).map((other) => distance(one, other)),
         )
-        // A difference of 0.02 is just seen.
+        // A difference of 0.02 is just visible.
         expect(Math.min(...distances)).toBeGreaterThan(0.1)
       }
       const ground = luminance(linear(pair('panel')[theme]))
@@ -200,7 +200,7 @@ function times(rows: readonly [Vector, Vector, Vector], [red, green, blue]: Vect
   return [first ?? 0, second ?? 0, third ?? 0]
 }
 
-/** How colours are seen without one kind of cones (Machado, Oliveira and Fernandes 2009). */
+/** Colours seen without one kind of cones (Machado, Oliveira and Fernandes 2009). */
 function deuteranopia(colour: Vector): Vector {
   const rows = [
     [0.367_322, 0.860_646, -0.227_968],
@@ -224,7 +224,7 @@ function clamped([red, green, blue]: Vector): Vector {
   return [clamp(red), clamp(green), clamp(blue)]
 }
 
-/** Where a colour stands in OKLab, whose distances are those of sensation. */
+/** A colour in OKLab, where distances are perceptual. */
 function oklab(colour: Vector): Vector {
   const cones = times(
     [

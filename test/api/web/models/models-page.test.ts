@@ -59,14 +59,14 @@ describe('the page of models', () => {
     ])
   })
 
-  it('shows 50 models at most, and the others together', async () => {
+  it('shows at most 50 models, and the others together', async () => {
     const rows = rowsOf(await page(''))
     expect(rows).toHaveLength(51)
-    // 62 models, of which 50 are listed, and the usage of none.
+    // 62 models, 50 of them listed, and other usage.
     expect(rows.at(-1)).toEqual(['', 'other', '112', expect.any(String), '13'])
   })
 
-  it('has the chart, the other windows and the tab of the apps, which keep the snapshot that is pinned', async () => {
+  it('has the chart, the other windows and the tab of the apps, which keep a pinned snapshot', async () => {
     const text = await page('?days=7&as_of=20261120T020000Z')
     expect(text).toContain('Tokens over time, by model')
     expect(text).toMatch(/href="\/models\?days=90&(?:amp;)?as_of=20261120T020000Z"/)
@@ -74,21 +74,21 @@ describe('the page of models', () => {
     expect(await (await fetch(`${api.origin}/`)).text()).toContain('href="/models"')
   })
 
-  it('leads to the same figures of the same snapshot in the API', async () => {
+  it('links to the same figures of the same snapshot in the API', async () => {
     const pinned = 'as_of=2026-11-20T02%3A00%3A00Z&amp;start_date=2026-11-19&amp;end_date=2026-11-19'
     const text = await page('?days=1')
     expect(text).toContain(`href="/api/v1/datasets/rankings-daily?${pinned}"`)
     expect(text).toContain(`href="/api/v1/datasets/rankings-daily?${pinned}&amp;format=csv"`)
   })
 
-  it('says so where nothing was used', async () => {
+  it('reports a window without usage', async () => {
     expect(await page('?start_date=2026-11-01&end_date=2026-11-02')).toContain(
       'No app was used in this window',
     )
   })
 
   it.each(['?days=3', '?days=7&start_date=2026-11-01', '?end_date=2020-01-01', '?limit=5'])(
-    '%s is refused',
+    '%s is rejected',
     async (search) => {
       expect((await fetch(`${api.origin}/models${search}`)).status).toBe(400)
     },

@@ -1,4 +1,4 @@
-/** What the page says of days that the data does not have. */
+/** The page's statements on missing days. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-/** The text of the page, white space as a browser shows it. */
+/** The text of the page, with white space as a browser shows it. */
 async function page(search: string): Promise<string> {
   const response = await fetch(`${api.origin}/${search}`)
   expect(response.status).toBe(200)
@@ -36,7 +36,7 @@ async function page(search: string): Promise<string> {
 }
 
 describe('a window with gaps', () => {
-  it('names its missing and partial days, and leads to the table that tells', async () => {
+  it('lists its missing and partial days, and links to their table', async () => {
     const text = await page('?start_date=2026-01-04&end_date=2026-01-12')
     expect(text).toContain(
       '5 days of this window are missing: 2026-01-04, 2026-01-07 to 2026-01-09, 2026-01-11; ' +
@@ -48,17 +48,17 @@ describe('a window with gaps', () => {
     expect(text).toContain('without data for 26 of them')
   })
 
-  it('is not spoken of where there are none', async () => {
+  it('has no note without gaps', async () => {
     const text = await page('?start_date=2026-01-05&end_date=2026-01-06')
     expect(text).not.toMatch(/missing|no data|partial/)
   })
 
-  it('has its tokens by 1 app, where there is but one', async () => {
+  it('has its tokens by 1 app if there is only one', async () => {
     const text = await page('?start_date=2026-01-05&end_date=2026-01-06')
     expect(text).toMatch(/Tokens per day, 2026-01-05 to 2026-01-06: \d+ by 1 app </)
   })
 
-  it('is not said to have no apps where it has no data', async () => {
+  it('is not reported as without apps if it has no data', async () => {
     const text = await page('?start_date=2026-01-07&end_date=2026-01-09')
     expect(text).toContain('There is no data of any day of this window.')
     expect(text).not.toContain('class="chart"')
@@ -72,7 +72,7 @@ describe('a window with gaps', () => {
     ['lies partly before the first day', '?start_date=2026-01-06&end_date=2026-01-07', false],
     ['lies before the first day', '?start_date=2026-01-05&end_date=2026-01-06', false],
     ['has missing days', '?start_date=2026-01-12&end_date=2026-01-12', false],
-  ])('is compared with the window before if that %s', async (_name, search, compared) => {
+  ])('is compared with the preceding window if that %s', async (_name, search, compared) => {
     const text = await page(search)
     expect(text.includes('The change of rank is not shown: the data lacks')).toBe(!compared)
     expect(text.includes('>Change</th>')).toBe(compared)

@@ -1,4 +1,4 @@
-/** The page for people as a browser without a script gets it, the feed, and the catalogue of the API. */
+/** The page in a browser without scripts, the feed, and the API catalogue. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -79,13 +79,13 @@ describe('the page', () => {
     expect(text).toContain('58M')
   })
 
-  it('shows a name of a stranger as text, in every place', async () => {
+  it('shows an untrusted name as text in every place', async () => {
     const text = await page()
     expect(text).not.toContain('<script>alert')
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;')
   })
 
-  it('keeps the direction of a name to the name, and its control characters out', async () => {
+  it('isolates the text direction of a name, and removes its control characters', async () => {
     const text = await page()
     expect(text).toContain('<bdi class="name">App\ufffd \u202e59</bdi>')
     expect(text).toMatch(/<svg class="key band-7"[^]*?<\/svg>\s*<bdi>App\ufffd \u202e59<\/bdi>/)
@@ -93,7 +93,7 @@ describe('the page', () => {
     expect(text).not.toContain('\u0007')
   })
 
-  it('leads to the further ranks and back', async () => {
+  it('links to the further ranks and back', async () => {
     const first = await page()
     const next = /rel="next"\s+href="([^"]+)"/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? ''
     const second = await page(next.slice(1))
@@ -119,7 +119,7 @@ describe('the page', () => {
     ['?sort=trending&days=1&category=coding&limit=30', false],
     ['?sort=trending&days=30&category=coding&limit=29', true],
     ['?sort=trending&days=30&category=coding&limit=30', false],
-  ])('leads on from %s only where ranks follow: %s', async (search, leadsOn) => {
+  ])('links on from %s only if ranks follow: %s', async (search, leadsOn) => {
     expect((await page(search)).includes('rel="next"')).toBe(leadsOn)
   })
 
@@ -132,14 +132,14 @@ describe('the page', () => {
     expect(text).toMatch(/aria-current="true"[^>]*>\s*trending/)
   })
 
-  it('compares with the window before', async () => {
+  it('compares with the preceding window', async () => {
     const text = await page('?days=1')
     expect(text).toContain('title="rank unchanged"')
     const dated = await page('?start_date=2026-01-05&end_date=2026-01-05')
     expect(dated).not.toContain('rank unchanged')
   })
 
-  it('tells all others apart in the chart by the same colour always, where there are any', async () => {
+  it('shows all others in the chart in one constant colour, if there are any', async () => {
     const legend = (text: string) =>
       [...text.matchAll(/<svg class="key band-(\w+)"[^]*?<\/svg>\s*<bdi>([^<]*)</g)].map(([, key, name]) => [
         key,
@@ -157,7 +157,7 @@ describe('the page', () => {
     ])
   })
 
-  it('says whether a column of the chart is a day or a week, and where the weeks begin', async () => {
+  it('states whether a column of the chart is a day or a week, and where the weeks begin', async () => {
     expect(await page()).toMatch(/Tokens per day, 2025-12-09 to 2026-01-07/)
     const long = await page('?days=365')
     expect(long).toMatch(/Tokens per week, 2025-01-08 to 2026-01-07/)
@@ -165,7 +165,7 @@ describe('the page', () => {
     expect(long).toMatch(/<title>2026-01-01 to 2026-01-07[^<]*: /)
   })
 
-  it('shows an earlier snapshot, and says that it is one', async () => {
+  it('shows an earlier snapshot, and marks it as such', async () => {
     const text = await page('?as_of=2026-01-07T02:00:00Z')
     expect(text).toContain('an earlier snapshot')
     expect(text).toContain('2026-01-06')
@@ -176,7 +176,7 @@ describe('the page', () => {
     '?limit=7&offset=3',
     '?as_of=2026-01-07T02:00:00Z&limit=5',
     '?sort=trending&category=coding&days=1',
-  ])('leads from %s to the very rows it shows', async (search) => {
+  ])('links from %s to exactly the rows it shows', async (search) => {
     const text = await page(search)
     const target = /<a href="(\/api\/v1\/datasets\/app-rankings\?[^"]+)">json</.exec(text)?.[1] ?? ''
     const headers = { Authorization: `Bearer ${await api.makeKey()}` }
@@ -210,7 +210,7 @@ describe('the page', () => {
     })
   })
 
-  it('says how fresh the data is, how to cite it, and where the files are', async () => {
+  it('shows the age of the data, its citation, and its files', async () => {
     const text = await page()
     expect(text).toContain('up to date')
     expect(text).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)')
@@ -246,33 +246,33 @@ describe('the page', () => {
     ])
   })
 
-  it('is not sent again while nothing changed', async () => {
+  it('is not sent again while it is unchanged', async () => {
     const tag = (await fetch(`${api.origin}/`)).headers.get('ETag') ?? ''
     const again = await fetch(`${api.origin}/`, { headers: { 'If-None-Match': tag } })
     expect(again.status).toBe(304)
   })
 
-  it('shows growth in tokens and in percent, and what it is measured against', async () => {
-    // App 60 used 120 tokens on the 5th, 60 million on the 6th and 300 on the 7th; app 1 the sixtieth part.
+  it('shows growth in tokens and in percent, and its baseline', async () => {
+    // App 60 used 120 tokens on the 5th, 60 million on the 6th and 300 on the 7th; app 1 used a sixtieth.
     const text = await page('?sort=trending&start_date=2026-01-06&end_date=2026-01-06')
-    expect(text).toContain('+59,999,960 tokens more than the average before')
+    expect(text).toContain('+59,999,960 tokens more than the previous average')
     expect(text).toContain('+149,999,900.0%')
     expect(text.replaceAll(/\s+/g, ' ')).toContain(
-      'compared with 1 of the 3 days 2026-01-03 to 2026-01-05: the data has no more of them',
+      'compared with 1 of the 3 days 2026-01-03 to 2026-01-05: the data lacks the others',
     )
   })
 
-  it('marks restated days, and says why they were restated', async () => {
+  it('marks restated days, and shows the reasons', async () => {
     const text = await page('?start_date=2026-01-05&end_date=2026-01-07')
     expect(text.replaceAll(/\s+/g, ' ')).toContain(
-      'Restated after they were first published: 1 day because usage was counted anew: 2026-01-05;',
+      'Restated after they were first published: 1 day because usage was counted again: 2026-01-05;',
     )
     expect(text).toContain('<th scope="row" class="days">2026-01-05 (restated)</th>')
     expect(text).toContain('class="restated"')
     expect(await page('?start_date=2026-01-06&end_date=2026-01-07')).not.toMatch(/restated"|Restated after/)
   })
 
-  it('ranks by requests where that is asked for, in its files too', async () => {
+  it('ranks by requests on request, in its files too', async () => {
     const text = await page('?by=requests&limit=3')
     expect(names(text)).toEqual(['App 1', 'App 2', 'App 3'])
     expect(text).toMatch(/Requests per day, 2025-12-09 to 2026-01-07/)
@@ -287,13 +287,13 @@ describe('the page', () => {
     ])
   })
 
-  it('shows in trending the longest usual window with a whole baseline, unless another is asked for', async () => {
+  it('shows in trending by default the longest usual window with a complete baseline', async () => {
     const text = await page('?sort=trending')
     expect(text).toMatch(/aria-current="true"[^>]*>\s*1 day</)
     expect(await page('?sort=trending&days=30')).toMatch(/aria-current="true"[^>]*>\s*30 days</)
   })
 
-  it.each(['csv', 'json'] as const)('hands its rows out as %s without a key', async (format) => {
+  it.each(['csv', 'json'] as const)('offers its rows as %s without a key', async (format) => {
     const text = await page('?category=coding&limit=3&offset=1&days=1')
     const target =
       new RegExp(`href="(/rankings.${format}[^"]*)"`).exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''
@@ -312,7 +312,7 @@ describe('the page', () => {
     expect(rows).toEqual(names(text).map((name, index) => [index + 2, name]))
   })
 
-  it('hands its chart out as a picture that needs no style sheet, font or script of ours', async () => {
+  it('offers its chart as a picture that needs no other file of the service', async () => {
     const text = await page('?days=7&category=coding')
     expect(text).toContain('href="/chart.png?category=coding&amp;days=7"')
     const response = await fetch(`${api.origin}/chart.svg?days=7&category=coding`)
@@ -326,7 +326,7 @@ describe('the page', () => {
   })
 
   it.each(['/chart.png', '/card.png', '/chart.png?start_date=2025-02-01&end_date=2025-02-02'])(
-    '%s is a PNG of the size that previews have',
+    '%s is a PNG of the size of link previews',
     async (path) => {
       const response = await fetch(`${api.origin}${path}`)
       expect(response.headers.get('Content-Type')).toBe('image/png')
@@ -336,14 +336,14 @@ describe('the page', () => {
     },
   )
 
-  it('names its picture for previews of links', async () => {
+  it('names its picture for link previews', async () => {
     const text = await page('?sort=trending&days=1')
     expect(text).toContain(
       '<meta property="og:image" content="http://127.0.0.1:3000/card.png?sort=trending&amp;days=1" />',
     )
   })
 
-  it('has a command for the API with a key, and says where a key comes from', async () => {
+  it('has a command for the API with a key, and explains how to get a key', async () => {
     const text = (await page('?limit=3')).replaceAll(/<span[^>]*>|<\/span>/g, '')
     expect(text).toContain(
       "curl -H 'Authorization: Bearer &lt;API_KEY&gt;' 'http://127.0.0.1:3000/api/v1/datasets/app-rankings?as_of=",
@@ -376,7 +376,7 @@ describe('the page', () => {
     envelopeSchema.parse(await response.json())
   })
 
-  it('tells a browser what to run before the first snapshot, and why a citation was withdrawn', async () => {
+  it('shows a browser what to run before the first snapshot, and why a citation was withdrawn', async () => {
     const asBrowser = { headers: { Accept: 'text/html,*/*;q=0.8' } }
     const data = folders.make()
     await using other = await startApi(data)
@@ -408,13 +408,13 @@ describe('the page', () => {
     ['?colour=red', 'as_of, days'],
     ['?format=csv', '"format" is unknown'],
     ['?as_of=2020-01-01T00:00:00Z', 'retained snapshot'],
-  ])('%s is refused in the one shape of errors', async (search, told) => {
+  ])('%s is rejected in the error envelope', async (search, told) => {
     const response = await fetch(`${api.origin}/${search}`)
     expect(response.status).toBe(400)
     expect(envelopeSchema.parse(await response.json()).error.message).toContain(told)
   })
 
-  it('takes the empty fields of a form for not given', async () => {
+  it('ignores empty fields of a form', async () => {
     expect(await page('?category=&days=&sort=')).toBe(await page())
   })
 
@@ -427,7 +427,7 @@ describe('the page', () => {
 })
 
 it.each(['/', '/docs', '/assets/page.js', '/assets/openapi-explorer.js', '/api/v1/openapi.json'])(
-  '%s is sent in the coding that is preferred',
+  '%s is sent in the preferred coding',
   async (path) => {
     const ask = (coding: string) =>
       request(`${api.origin}${path}`, { headers: { 'accept-encoding': coding } })
@@ -448,14 +448,14 @@ it.each(['/', '/docs', '/assets/page.js', '/assets/openapi-explorer.js', '/api/v
 )
 
 describe('beside the page', () => {
-  it('the reference is one link away, and without a script leads to what it is made from', async () => {
+  it('the reference is one link away, and without scripts links to its source', async () => {
     const target = /<a href="([^"]+)">API reference</.exec(await page())?.[1] ?? ''
     const text = await (await fetch(`${api.origin}${target}`)).text()
     const document = /<noscript>.*<a href="([^"]+)">/s.exec(text)?.[1] ?? ''
     expect(document).toBe('/api/v1/openapi.json')
   })
 
-  it('the feed has an entry per snapshot, newest first, and tells restated days', async () => {
+  it('the feed has an entry per snapshot, newest first, and lists restated days', async () => {
     const response = await fetch(`${api.origin}/feed.xml`)
     expect(response.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
     const text = await response.text()
@@ -466,7 +466,7 @@ describe('beside the page', () => {
       'Snapshot of 2026-01-07T02:00:00Z',
     ])
     const snapshot = '/api/v1/datasets/app-rankings/snapshots/20260108T020000Z'
-    // An id stays, whatever address a reader uses; a link leads to where the reader came from.
+    // An id is permanent, whatever address a reader uses; a link uses the reader's address.
     expect(text).toContain(`<id>http://127.0.0.1:3000${snapshot}</id>`)
     expect(text).toContain(`href="${api.origin}${snapshot}"`)
     expect(text).toContain(
@@ -474,12 +474,12 @@ describe('beside the page', () => {
     )
   })
 
-  it('the feed tells the licence, and how far tokens can be compared', async () => {
+  it('the feed states the licence, and how far tokens can be compared', async () => {
     const text = await (await fetch(`${api.origin}/feed.xml`)).text()
     expect(/<rights>(.*)<\/rights>/s.exec(text)?.[1]).toMatch(/CC-BY-4\.0.* not strictly comparable\./s)
   })
 
-  it('the feed is sent again only when it changed, since readers ask for it all day', async () => {
+  it('the feed is sent again only if it changed, since readers poll it', async () => {
     const first = await fetch(`${api.origin}/feed.xml`)
     const tag = first.headers.get('ETag') ?? 'none'
     const again = await request(`${api.origin}/feed.xml`, { headers: { 'If-None-Match': tag } })
@@ -491,7 +491,7 @@ describe('beside the page', () => {
     expect(await other.body.text()).toBe(await first.text())
   })
 
-  it('/robots.txt lets crawlers to pages of one address, and keeps them off what has no end', async () => {
+  it('/robots.txt allows crawlers on pages with one address, and disallows endless ones', async () => {
     const response = await fetch(`${api.origin}/robots.txt`)
     expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8')
     const rules = [...(await response.text()).matchAll(/^(Allow|Disallow): (.+)$/gm)].map(

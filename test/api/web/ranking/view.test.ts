@@ -18,7 +18,7 @@ import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('the page asks over its own connections alone, once for each view, and a HEAD of it over none', async () => {
+it('the page queries over its own connections, once for each view, and not at all for a HEAD', async () => {
   const dataDir = folders.make()
   const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
@@ -86,7 +86,7 @@ it('the page asks over its own connections alone, once for each view, and a HEAD
     }),
   )
   expect(new Set(visitors)).toEqual(new Set([200]))
-  // The view of seven days asks once, whoever looks at it.
+  // The view of seven days queries once for any number of visitors.
   expect(asked).toBeLessThanOrEqual(queries + 10)
 
   // The folders of the snapshots are looked into once for all who ask at the same time, and anew for those after them.

@@ -1,4 +1,4 @@
-/** The page in a real browser: it loads without a fault, filters work, and everybody can use it. */
+/** The page in a real browser: it loads without errors, filters work, and it is accessible. */
 import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     folders.removeAll()
   })
 
-  /** A page whose faults are noted; every request to another host fails and is a fault. */
+  /** A page that records errors; every request to another host fails and is an error. */
   async function open(path: string, options: Parameters<Browser['newContext']>[0] = {}) {
     const context = await browser.newContext(options)
     const faults: string[] = []
@@ -55,7 +55,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     return await page.locator('tbody .name').allTextContents()
   }
 
-  it('loads without a fault, from our host alone', async () => {
+  it('loads without errors, from this host alone', async () => {
     const { page, faults, close } = await open('/')
     expect(await names(page)).toHaveLength(50)
     expect(await page.getByRole('img', { name: /Tokens over time/ }).isVisible()).toBe(true)
@@ -75,7 +75,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await Promise.all([close(), again.close()])
   })
 
-  it('is whole without a script', async () => {
+  it('is complete without a script', async () => {
     const { page, faults, close } = await open('/?category=coding', { javaScriptEnabled: false })
     expect((await names(page)).length).toBeGreaterThan(10)
     await page.getByRole('button', { name: 'Show' }).click()
@@ -84,7 +84,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('adds copy buttons where there are scripts', async () => {
+  it('adds copy buttons if scripts run', async () => {
     const { page, close } = await open('/', { permissions: ['clipboard-write', 'clipboard-read'] })
     await page.locator('pre').filter({ hasText: 'Source: App Rankings' }).getByRole('button').click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
@@ -92,7 +92,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('lights up the part of the chart that the pointer is on in the legend', async () => {
+  it('highlights the part of the chart under the pointer in the legend', async () => {
     const { page, close } = await open('/')
     const lit = async () =>
       z
@@ -109,7 +109,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('shows the figures of a day by hover, tap and keyboard, and those of the whole chart else', async () => {
+  it('shows the figures of a day by hover, tap and keyboard, and otherwise of the whole chart', async () => {
     const days = ['2026-08-07', '2026-08-06'] as const
     const { page, close } = await open('/')
     const figures = () => page.locator('.readout').innerText()
@@ -138,7 +138,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await phone.close()
   })
 
-  it('gives figures to the clipboard, not what is only seen or only heard', async () => {
+  it('copies exact figures, but no short or spoken forms', async () => {
     const { page, close } = await open('/?days=7&limit=1')
     const copied = await page.evaluate(`(() => {
       getSelection().selectAllChildren(document.querySelector('#ranking tbody'))
@@ -148,7 +148,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('copies over plain http, where browsers offer no clipboard to scripts', async () => {
+  it('copies over plain http, although browsers offer scripts no clipboard there', async () => {
     const { page, close } = await open('/')
     await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     await page.getByRole('button', { name: 'Copy' }).first().click()
@@ -167,7 +167,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
   it.each([
     { width: 640, height: 450 },
     { width: 390, height: 844 },
-  ])('covers nothing that has the focus: %o', async (viewport) => {
+  ])('covers no focused element: %o', async (viewport) => {
     const { page, close } = await open('/', { viewport })
     const covered = z.array(z.string()).parse(
       await page.evaluate(`(async () => {
@@ -188,14 +188,14 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('can be walked through by keyboard, the ranking first', async () => {
+  it('is navigable by keyboard, the ranking first', async () => {
     const { page, close } = await open('/')
     await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the ranking')
     await close()
   })
 
-  it('stays where it is while a snapshot is chosen, until the button is pressed', async () => {
+  it('stays on the page while a snapshot is chosen, until the button is pressed', async () => {
     const { page, close } = await open('/')
     const isSent = await page.evaluate(`(() => {
       let sent = false
@@ -219,14 +219,14 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it('breaks a name without spaces in the legend, where the page is narrow', async () => {
+  it('breaks a name without spaces in the legend of a narrow page', async () => {
     const { page, close } = await open('/', { viewport: { width: 360, height: 740 } })
     await page.evaluate("document.querySelector('.legend bdi').textContent = 'x'.repeat(80)")
     expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true)
     await close()
   })
 
-  it('the reference at /docs loads from our host alone, and lists the paths of every operation', async () => {
+  it('the reference at /docs loads from this host alone, and lists the paths of every operation', async () => {
     const { page, faults, close } = await open('/docs')
     await page.locator('.nav-bar-path').first().waitFor()
     const listed = await page.locator('.nav-bar-path').allTextContents()
@@ -245,7 +245,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await close()
   })
 
-  it.each(['light', 'dark'] as const)('the reference can be read in the %s theme', async (colorScheme) => {
+  it.each(['light', 'dark'] as const)('the reference is readable in the %s theme', async (colorScheme) => {
     const { page, close } = await open('/docs', { colorScheme })
     await page.evaluate(AXE)
     for (const [path, heading] of [
@@ -299,7 +299,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     }
   })
 
-  it('prints no button, and all of what is to be cited', async () => {
+  it('prints no button, and the whole citation', async () => {
     const { page, close } = await open('/')
     await page.emulateMedia({ media: 'print' })
     expect(
@@ -318,7 +318,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     ['dark, phone', { colorScheme: 'dark', viewport: { width: 360, height: 740 } }],
   ] as const)('has no accessibility fault: %s', async (_name, options) => {
     const { page, close } = await open('/?category=coding&days=7', options)
-    // Evaluated by the browser's own protocol, which the page's policy does not hold.
+    // Evaluated through the browser's protocol, which the page's content security policy does not restrict.
     await page.evaluate(AXE)
     const found = violations.parse(await page.evaluate('axe.run().then((result) => result.violations)'))
     expect(found).toEqual([])
