@@ -63,6 +63,7 @@ function holds(condition: Condition, read: Read): boolean {
   if ('missing' in condition) return condition.missing.every((path) => read(path) === null)
   const value = read(condition.path)?.trim().toLowerCase()
   if (value === undefined) return false
+  if ('matches' in condition) return condition.matches.test(value)
   return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
 }
 

@@ -12,10 +12,14 @@ export type Read = (path: string) => string | null
 /** Place of a column: a path, the first of several paths with a value, or a function. */
 export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
 
-/** Condition on a row: the value at a path is, or is not, one of these texts, or is missing at all paths. */
+/**
+ * Condition on a row: the value at a path is, or is not, one of these texts in lower case, or matches a pattern, or is missing
+ * at all paths.
+ */
 export type Condition =
   | { readonly path: string; readonly is: readonly string[] }
   | { readonly path: string; readonly not: readonly string[] }
+  | { readonly path: string; readonly matches: RegExp }
   | { readonly missing: readonly string[] }
 
 /** Units of numbers in the column of the time, from 1970 on. */

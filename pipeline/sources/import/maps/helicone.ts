@@ -9,7 +9,10 @@
 import type { UsageMap } from '../usage-map.ts'
 
 /** Common names of the property. */
-const PROPERTIES = ['app', 'appname', 'app_name', 'application']
+const PROPERTIES = ['app', 'appname', 'app_name', 'app-name', 'application']
+
+/** Ends of the paths of requests that generate nothing, by the names of OpenAI and Google. */
+const NO_GENERATION = /[/:](?:embeddings|moderations|rerank|(?:batch)?embedcontents?)\/?(?:\?|$)/
 
 export const helicone: UsageMap = {
   columns: {
@@ -28,7 +31,7 @@ export const helicone: UsageMap = {
     cached_tokens: 'prompt_cache_read_tokens',
   },
   rows: (document) => (isPage(document) ? document.data : [document]),
-  leaveOut: [{ path: 'request_path', is: ['/v1/embeddings', '/embeddings', '/v1/moderations'] }],
+  leaveOut: [{ path: 'request_path', matches: NO_GENERATION }],
   failed: [{ path: 'response_status', not: ['200', '201', '202'] }],
 }
 

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry: spans in OTLP/JSON, one ExportTraceServiceRequest per line (the Collector's file exporter), or
- * one document. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding has the encoding,
+ * OpenTelemetry: spans in OTLP/JSON, one ExportTraceServiceRequest per line (the Collector's file exporter), or one document,
+ * also a trace as Grafana Tempo replies with it. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding has the encoding,
  * https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ the attributes. The app is `app` or `app.name` of the
  * span, otherwise the service of the resource.
  *
@@ -8,12 +8,12 @@
  * reasoning. Spans of agents and tools, which contain the spans of model calls, are left out.
  */
 import { isRecord } from '../usage-map.ts'
-import type { UsageMap } from '../usage-map.ts'
+import type { Read, UsageMap } from '../usage-map.ts'
 
 export const otlp: UsageMap = {
   columns: {
     ts: ['startTimeUnixNano', 'start_time_unix_nano'],
-    app: ['attributes.app.name', 'attributes.app', 'resource.attributes.service.name'],
+    app: (read) => read('attributes.app.name') ?? read('attributes.app') ?? serviceOf(read),
     prompt_tokens: ['attributes.gen_ai.usage.input_tokens', 'attributes.gen_ai.usage.prompt_tokens'],
     completion_tokens: ['attributes.gen_ai.usage.output_tokens', 'attributes.gen_ai.usage.completion_tokens'],
     // A span's id is unique in its trace.
@@ -27,34 +27,46 @@ export const otlp: UsageMap = {
     reasoning_tokens: [
       'attributes.gen_ai.usage.reasoning.output_tokens',
       'attributes.gen_ai.usage.reasoning_tokens',
+      'attributes.gen_ai.usage.details.reasoning_tokens',
     ],
     cached_tokens: [
       'attributes.gen_ai.usage.cache_read.input_tokens',
+      'attributes.gen_ai.usage.cache_read_input_tokens',
       'attributes.gen_ai.usage.cached_input_tokens',
+      'attributes.gen_ai.usage.details.cache_read_tokens',
     ],
   },
   unit: 'ns',
   rows: spansOf,
   leaveOut: [
+    // The call of a model names its operation or its model; the span of an agent may sum the tokens of its calls.
     {
       missing: [
         'attributes.gen_ai.operation.name',
         'attributes.gen_ai.request.model',
-        'attributes.gen_ai.usage.input_tokens',
-        'attributes.gen_ai.usage.prompt_tokens',
+        'attributes.gen_ai.response.model',
       ],
     },
     {
       path: 'attributes.gen_ai.operation.name',
       not: ['chat', 'text_completion', 'generate_content'],
     },
+    // The name of the operation in OpenLLMetry.
+    { path: 'attributes.llm.request.type', not: ['chat', 'completion'] },
   ],
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
 }
 
+/** The service of a span; that of a program without a name is a name of the SDK. */
+function serviceOf(read: Read): string | null {
+  const service = read('resource.attributes.service.name')
+  return service?.startsWith('unknown_service') === true ? null : service
+}
+
 /** The spans of a document, each with its resource; a document without such a list is one span. */
 function* spansOf(document: unknown): Iterable<unknown> {
-  const resources = listIn(document, 'resourceSpans', 'resource_spans')
+  const trace = isRecord(document) ? (document['trace'] ?? document) : document
+  const resources = listIn(trace, 'resourceSpans', 'resource_spans', 'batches')
   if (resources === undefined) return void (yield document)
   for (const resource of resources) {
     for (const scope of listIn(resource, 'scopeSpans', 'scope_spans', 'instrumentationLibrarySpans') ?? []) {
