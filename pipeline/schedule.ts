@@ -27,7 +27,6 @@ const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
 
 const HELP = `Usage: npm run schedule -- [--no-catch-up]
 
-Starts the nightly run at its hour and, unless --no-catch-up is given, once right away.
 Starts the nightly run on schedule and, unless --no-catch-up is given, once right away.
 Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.
 `

@@ -37,11 +37,13 @@ DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
 
 const HELP = `Usage: npm run sql -- [--safe] [SQL]
 
-Queries the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon, from the terminal
-or from stdin. On a terminal Ctrl-C stops a statement, and a long result is cut after ${SHOWN_ROWS} rows.
+Queries the newest snapshot, read-only. Without SQL it reads statements, each ended by a semicolon,
+from the terminal or from stdin. On a terminal Ctrl-C stops a statement, and a long result is cut
+after ${SHOWN_ROWS} rows.
 
-The snapshot cannot be changed. The files of this machine can: COPY, ATTACH and read_csv work as your user. With --safe,
-for SQL from others, DuckDB refuses all of them, extensions and changes of settings too.
+The snapshot cannot be changed. The files of this machine can: COPY, ATTACH and read_csv work as
+your user. With --safe, for SQL from others, DuckDB refuses all of them, extensions and changes of
+settings too.
 
   FROM latest_popular LIMIT 10;
   FROM trending('2026-08-25', '2026-08-31', category := 'coding');

@@ -16,13 +16,14 @@ import { OperatorError } from '../http/errors.ts'
 
 const HELP = `Usage: npm run check-config
 
-Checks settings, files, permissions, the port, and whether the hosts in the settings are reachable. Nothing is
-changed. Stop the service first, or its port counts as taken.
+Checks settings, files, permissions, the port, and whether the hosts in the settings are reachable.
+Nothing is changed. Stop the service first, or its port counts as taken.
 
 ${settingsHelp(SETTINGS)}
 The settings of the pipeline count too: npm run nightly -- --help
 
-Exit codes: 0 all is well, 1 the service would start but something is damaged or away, 2 it would not start`
+Exit codes: 0 all is well, 1 the service would start but something is damaged or away,
+2 it would not start`
 
 /** The service would start, but something is damaged or unreachable. */
 class WarningsError extends ProgramError {

@@ -19,7 +19,8 @@ const HELP = [
   'Copies every table of one store into an empty one, in one transaction; the first stays unchanged.',
   'Stop the service first: later writes are not copied.',
   '',
-  `A STORE is an SQLite file, such as data/service.sqlite, or ${DATABASE_URL_FORM}`,
+  'A STORE is an SQLite file, such as data/service.sqlite, or',
+  DATABASE_URL_FORM,
   '(the password may come from PGPASSWORD or ~/.pgpass instead).',
 ].join('\n')
 

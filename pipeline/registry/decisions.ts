@@ -51,7 +51,7 @@ function visibilityCommand(action: 'hide' | 'show', visibility: string, summary:
 
 export const tag: RegistryCommand = {
   usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
-  summary: 'adds subcategories to appsor removes them',
+  summary: 'adds subcategories to apps or removes them',
   prepare(args) {
     const { values, positionals } = parseCommandLine({
       args,

@@ -21,8 +21,8 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 const USAGE = `Usage: npm run bench -- [PART]... [--large]
 
-Measures every part, or those that are named: ${Object.keys(PARTS).join(', ')}. What each measures stands in
-test/bench/README.md.`
+Measures every part, or those that are named: ${Object.keys(PARTS).join(', ')}.
+What each measures stands in test/bench/README.md.`
 
 async function main(): Promise<void> {
   const { values, positionals } = parseCommandLine({

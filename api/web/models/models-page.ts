@@ -116,7 +116,7 @@ function table(totals: readonly ModelTotal[], used: bigint): Html {
   const listed = named.slice(0, LISTED)
   const rest = totals.filter((total) => !listed.includes(total))
   return html`<p class="quiet">${counted(named.length, 'model')}, ${compact(used)} tokens</p>
-    <div class="scroll" role="region" aria-label="Models" tabindex="0">
+    <div class="scroll" role="region" aria-label="Models by tokens" tabindex="0">
       <table>
         <thead>
           <tr>
