@@ -12,14 +12,14 @@ export default defineConfig({
   test: {
     // More than there are processors: some tests wait for a program or a timer.
     maxWorkers: availableParallelism() + 2,
-    // Tests start processes and databases of their own; a busy machine may be slow, never wrong. These end what hangs.
+    // Tests start processes and databases, and a busy machine is slow. These limits only end hung tests.
     testTimeout: 900_000,
     hookTimeout: 900_000,
     env: {
-      // A zone far from UTC on purpose: every date of the product is UTC, so none may change.
+      // A zone far from UTC, since every date of the product must be UTC.
       TZ: 'Pacific/Kiritimati',
       DATABASE_URL: '',
-      // Hundreds of processes are started, and compiling takes half of a start.
+      // Tests start hundreds of processes, and compiling takes half of a start.
       NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)),
     },
     projects: [
@@ -29,10 +29,10 @@ export default defineConfig({
           name: 'test',
           include: ['test/**/*.test.ts'],
           exclude: ['test/system/**'],
-          // On Linux DuckDB takes its number of threads from here. Over a few rows a second one costs a fifth more than it
-          // brings; the system tests leave it every processor.
+          // On Linux DuckDB reads its number of threads from here. For a few rows a second thread costs more than it saves;
+          // the system tests use every processor.
           env: { SLURM_CPUS_ON_NODE: '1' },
-          // Files share a worker's modules, so each leaves nothing behind; importing takes as long as the tests.
+          // Files share a worker's modules, so each must clean up; importing takes as long as the tests.
           isolate: false,
         },
       },

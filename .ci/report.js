@@ -1,4 +1,4 @@
-// Reads a JSON report of vitest: prints how many passed and failed to stdout, and each failure to stderr.
+// Reads a JSON report of vitest: prints the numbers of passed and failed tests to stdout, and each failure to stderr.
 import { readFileSync } from 'node:fs'
 
 const MESSAGE_CHARACTERS = 4000

@@ -1,5 +1,5 @@
--- The table of raw usage on a ClickHouse cluster (USAGE_SOURCE), to be made on each shard; for operators. The
--- pipeline reads it and, with `npm run nightly -- ship`, inserts chat's usage records. Partitions by UTC day tell
+-- The table of raw usage on a ClickHouse cluster (USAGE_SOURCE), for each shard; for operators. The
+-- pipeline reads it and, with `npm run nightly -- ship`, inserts chat's usage records. Partitions by UTC day show
 -- which days changed. Further columns are ignored. `requests` and `request_id` may be left out. `app` (String) may
 -- stand beside `app_id` or instead of it, for rows that name their app. The integers may be of any width up to 64 bits,
 -- nullable or not. Usage records fill these columns, the last two where the table has them (ALTER TABLE …

@@ -1,4 +1,4 @@
-/** A container with a read-only root: all commands and routes need DATA_DIR alone, no HOME and no temporary folder. */
+/** In a container with a read-only root, all commands and routes need only DATA_DIR: no HOME, no temporary folder. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const NAMESPACE = ['--user', '--map-root-user', '--mount']
 const isAllowed = spawnSync('unshare', [...NAMESPACE, 'mount', '--bind', dataDir, dataDir]).status === 0
 if (!isAllowed) process.stderr.write('unshare is not allowed here: the test of a read-only root is skipped\n')
 
-/** Starts one of our programs where nothing but DATA_DIR can be written. */
+/** Starts one of our programs with write access to DATA_DIR only. */
 function startReadOnly(program: string, args: readonly string[], more: readonly string[] = []) {
   const prepare = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && mount -t tmpfs -o ro none /dev/shm'
   const environment = ['-i', 'PATH=/usr/bin:/bin', `DATA_DIR=${dataDir}`, 'PORT=0', ...more]
@@ -54,7 +54,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
   const get = (path: string, key = keys.inference) =>
     fetch(`${origin}${path}`, { headers: { Authorization: `Bearer ${key}` } })
 
-  it('nothing but DATA_DIR can be written', async () => {
+  it('only DATA_DIR can be written', async () => {
     const script = "require('node:fs').writeFileSync('/tmp/written', '')"
     const [file, link] = [join(dataDir, 'write.cjs'), join(dataDir, 'inside.cjs')]
     writeFileSync(file, script)
@@ -64,7 +64,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
     expect((await asProgram(link)).code).toBe(0)
   })
 
-  it('every route of the document answers in every format', async () => {
+  it('every route of the OpenAPI document answers in every format', async () => {
     const id = currentSnapshot(dataDir).split('/').at(-1)
     const base = '/api/v1/datasets'
     const ranking = `${base}/app-rankings`

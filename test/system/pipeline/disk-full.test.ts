@@ -1,4 +1,4 @@
-/** A disk that fills up in the middle of a night. */
+/** A disk that fills up during a night. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -25,9 +25,9 @@ beforeAll(async () => {
   if (disk !== undefined) await publishFirstNight(dataDir, APPS)
 })
 
-// From nothing at all to room for a part of what a night writes: each stops the run at another place.
+// From no space to space for a part of a night's data: each stops the run at another place.
 runIf.each([0, 300_000, 2_000_000, 4_000_000])(
-  'with %i bytes free the run says so, and the next one is right',
+  'with %i bytes free the run reports the full disk, and the next one is correct',
   async (free) => {
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
@@ -52,4 +52,4 @@ runIf('with nothing free a decision about an app says so', async () => {
   expect(ended.stderr).toMatch(/^There is no space left; free some and run again \([^\n]*\n$/)
 })
 
-runIf('with room again everything is there', () => expectSecondNight(dataDir, APPS))
+runIf('with free space again all data is published', () => expectSecondNight(dataDir, APPS))

@@ -1,6 +1,6 @@
 /**
- * Nights that go wrong. Each fault is made to happen between two good nights: the run says what is wrong and what
- * to do, the snapshot before stays as it is to the last byte, and once that is done the next run is right.
+ * Nights with faults. Each fault happens between two good nights: the run reports the fault and the remedy, the previous
+ * snapshot stays unchanged to the last byte, and after the remedy the next run is correct.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -45,7 +45,7 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 let dataDir = ''
-/** What the first good night leaves behind. */
+/** State after the first night. */
 const template = folders.make()
 let parquet: Buffer
 
@@ -80,7 +80,7 @@ function night(...options: string[]): Promise<Ended> {
   return runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z', ...options)
 }
 
-/** Runs into the fault, and proves that nothing else was harmed. */
+/** Runs into the fault, and expects that nothing else changed. */
 async function expectFailure(message: string, ended = night()): Promise<Ended> {
   const before = digest()
   const { code, stderr } = await ended
@@ -92,7 +92,7 @@ async function expectFailure(message: string, ended = night()): Promise<Ended> {
   return await ended
 }
 
-/** The next run, after the fault was mended: both days, with all of their tokens. */
+/** The next run, after the remedy: both days, with all of their tokens. */
 async function expectRight(): Promise<void> {
   const { code, stderr } = await night()
   expect(stderr).toContain('is current')
@@ -108,14 +108,14 @@ async function expectBothDays(): Promise<void> {
 }
 
 describe('a file', () => {
-  it('that was torn is counted once it is whole', async () => {
+  it('that was truncated is counted once it is complete', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(CSV).subarray(0, 30))
     await expectFailure('rows.csv.gz cannot be read')
     writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(CSV))
     await expectRight()
   })
 
-  it('of its own schema beside others of the day is no fault', async () => {
+  it('may differ in its schema from others of the day', async () => {
     writeRaw(dataDir, `${FOLDER}/a.csv`, CSV.split('\n').slice(0, 2).join('\n'))
     writeRaw(
       dataDir,
@@ -126,7 +126,7 @@ describe('a file', () => {
     await expectRight()
   })
 
-  it('that is gone between the look and the reading is named', async () => {
+  it('that disappears between listing and reading is named', async () => {
     mkdirSync(join(dataDir, 'raw', FOLDER), { recursive: true })
     symlinkSync('/nowhere/rows.csv', join(dataDir, 'raw', FOLDER, 'rows.csv'))
     await expectFailure(`${FOLDER}/rows.csv does not exist`)
@@ -135,7 +135,7 @@ describe('a file', () => {
     await expectRight()
   })
 
-  it('that goes while it is read ends the run in a sentence, or not at all', async () => {
+  it('that disappears while it is read fails the run with a sentence, or has no effect', async () => {
     for (let number = 0; number < 200; number += 1) writeRaw(dataDir, `${FOLDER}/${number}.csv`, CSV)
     const ended = night()
     for (let number = 199; number > 0; number -= 1) {
@@ -145,7 +145,7 @@ describe('a file', () => {
     const { code, stderr } = await ended
     expect(code, stderr).toBeLessThan(2)
     expect(stderr).not.toMatch(/^\s+at /m)
-    // A run that came to the folder only when the files were gone has nothing left to publish.
+    // If the run listed the folder after the files were gone, it has nothing to publish.
     expect((await night()).code).toBe(0)
     await expectBothDays()
   })
@@ -161,7 +161,7 @@ describe('a missing right', () => {
     await expectRight()
   })
 
-  it('to files is told for each day as that, not as damage, and to one of the registry once usage can be read', async () => {
+  it('to files is reported for each day, not as damage, and for the registry once usage can be read', async () => {
     const files = [`${FOLDER}/rows.csv`, 'usage/date=2026-01-05/rows.parquet', 'apps/more.csv'] as const
     writeRaw(dataDir, files[0], CSV)
     writeRaw(dataDir, files[1], parquet)
@@ -194,7 +194,7 @@ describe('the registry', () => {
 })
 
 describe('the clock', () => {
-  it('that stands far behind the newest snapshot fails the run', async () => {
+  it('far behind the newest snapshot fails the run', async () => {
     await expectFailure(
       'the newest snapshot was computed at 2026-01-06T02:00:00Z. Set the clock right',
       runCommand(dataDir, 'run', '--as-of', '2026-01-05T02:00:00Z'),
@@ -203,7 +203,7 @@ describe('the clock', () => {
     await expectRight()
   })
 
-  it('that was far ahead for one run is made up for by retracting its snapshot', async () => {
+  it('that was far ahead for one run is corrected by retracting its snapshot', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', CSV.replaceAll(DAY, '2026-01-07'))
     await runAt(dataDir, '2926-01-07T02:00:00Z')
@@ -212,17 +212,17 @@ describe('the clock', () => {
     expect(code).toBe(1)
     expect((await runCommand(dataDir, 'retract', '29260107T020000Z', '--reason', 'Wrong clock')).code).toBe(0)
     await expectRight()
-    // The day that is not over was counted, and counts for nothing yet.
+    // The unfinished day was counted, but is not published yet.
     const report = readFileSync(join(currentSnapshot(dataDir), 'report.json'), 'utf8')
     expect(JSON.parse(report).stages[0]).toMatchObject({ stage: 'load', days: 2, days_not_completed: 1 })
-    // Once it is over it counts, though nothing changed meanwhile.
+    // Once it is over it is published, although nothing changed.
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
     expect(await queryCurrent(dataDir, 'SELECT data_through FROM meta')).toEqual([
       { data_through: '2026-01-07' },
     ])
   })
 
-  it('that was far ahead for the only run is made up for likewise', async () => {
+  it('that was far ahead for the only run is corrected in the same way', async () => {
     dataDir = folders.make()
     writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
     writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
@@ -246,7 +246,7 @@ describe('a DATA_DIR that was copied with its links followed', () => {
   })
 
   it.each(['run', 'plan', 'status', 'prune', 'rebuild'])(
-    'is refused by %s before any work, with the remedy',
+    'is rejected by %s before any work, with the remedy',
     async (command) => {
       const before = new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))
       const { code, stderr } = await runCommand(dataDir, command)
@@ -255,7 +255,7 @@ describe('a DATA_DIR that was copied with its links followed', () => {
     },
   )
 
-  it('is right again with the next run once the folder is gone', async () => {
+  it('is correct with the next run once the folder is removed', async () => {
     rmSync(join(dataDir, 'current'), { recursive: true })
     await expectRight()
   })
@@ -277,24 +277,21 @@ describe('a damaged snapshot', () => {
     ['without its file', () => rmSync(file())],
   ]
 
-  it.each(damages)(
-    '%s is named, and retracting it helps, although it is the only one',
-    async (_how, damage) => {
-      writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
-      damage()
-      const { code, stderr } = await night()
-      expect(stderr).toContain(
-        'The snapshot 20260106T020000Z is damaged: npm run nightly -- retract 20260106T020000Z --reason TEXT withdraws it',
-      )
-      expect(stderr).not.toMatch(/^\s+at |rebuild/m)
-      expect(code).toBe(1)
-      const retracted = await runCommand(dataDir, 'retract', '20260106T020000Z', '--reason', 'Damaged')
-      expect(retracted.code).toBe(0)
-      await expectRight()
-    },
-  )
+  it.each(damages)('%s is named, and can be retracted, although it is the only one', async (_how, damage) => {
+    writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+    damage()
+    const { code, stderr } = await night()
+    expect(stderr).toContain(
+      'The snapshot 20260106T020000Z is damaged: npm run nightly -- retract 20260106T020000Z --reason TEXT withdraws it',
+    )
+    expect(stderr).not.toMatch(/^\s+at |rebuild/m)
+    expect(code).toBe(1)
+    const retracted = await runCommand(dataDir, 'retract', '20260106T020000Z', '--reason', 'Damaged')
+    expect(retracted.code).toBe(0)
+    await expectRight()
+  })
 
-  it('is named by status too', async () => {
+  it('status names it too', async () => {
     truncateSync(file(), 20_000)
     const { code, stderr } = await runCommand(dataDir, 'status')
     expect(stderr).toContain('The snapshot 20260106T020000Z is damaged')
@@ -305,7 +302,7 @@ describe('a damaged snapshot', () => {
 describe('a published file that is opened for writing, as DuckDB does by default', () => {
   const path = () => join(currentSnapshot(dataDir), 'app-rankings.duckdb')
 
-  it('is waited for while it is open', async () => {
+  it('fails the run with a retry later, while it is open', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     const instance = await DuckDBInstance.create(path())
     const { code, stderr } = await startNightly(dataDir).ended
@@ -318,7 +315,7 @@ describe('a published file that is opened for writing, as DuckDB does by default
     await expectRight()
   })
 
-  it('is not read with changes that somebody left beside it', async () => {
+  it('is not read together with a WAL beside it', async () => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     const log = `${path()}.wal`
     writeFileSync(log, '')
@@ -345,7 +342,7 @@ describe('a damaged warehouse', () => {
     ['with flipped bytes inside', () => flipBytes(path())],
   ]
 
-  it.each(damages)('%s is made anew with one command, and what is published stays', async (_how, damage) => {
+  it.each(damages)('%s is rebuilt by one command, and published snapshots stay', async (_how, damage) => {
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     damage()
     await expectFailure('npm run nightly -- rebuild')
@@ -358,13 +355,13 @@ describe('a damaged warehouse', () => {
     expect(await queryCurrent(dataDir, 'SELECT count(*) AS days FROM app_daily')).toEqual([{ days: '2' }])
   })
 
-  it('is not one whose log of changes is no such thing: nothing in it was ever acknowledged', async () => {
+  it('does not include one with an invalid WAL, which holds no acknowledged change', async () => {
     writeFileSync(`${path()}.wal`, 'x'.repeat(5000))
     writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
     await expectRight()
   })
 
-  it('made anew over the same input publishes nothing new', async () => {
+  it('after a rebuild over the same input publishes nothing new', async () => {
     const before = digest()
     const { code, stderr } = await runCommand(dataDir, 'rebuild', '--as-of', '2026-01-06T03:00:00Z')
     expect(code).toBe(0)
@@ -372,7 +369,7 @@ describe('a damaged warehouse', () => {
     expect(digest()).toBe(before)
   })
 
-  it('stays set aside when another one is within the same second', async () => {
+  it('stays set aside if another one follows within the same second', async () => {
     const damaged = 'no database at all '.repeat(1000)
     writeFileSync(path(), damaged)
     const dependencies = {
@@ -390,7 +387,7 @@ describe('a damaged warehouse', () => {
     expect(readFileSync(join(dataDir, aside[0] ?? ''), 'utf8')).toBe(damaged)
   })
 
-  it('is not one that there is too little memory to open: it stays where it is', async () => {
+  it('does not include one that needs more memory to open: it stays in place', async () => {
     const dependencies = {
       config: { ...readConfig({ DATA_DIR: dataDir }), memory: '100KB' },
       progress: SILENT,
@@ -404,7 +401,7 @@ describe('a damaged warehouse', () => {
     expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
   })
 
-  it('is not one that the user may not open: it stays where it is', async () => {
+  it('does not include one that the user may not open: it stays in place', async () => {
     chmodSync(path(), 0o000)
     const { code, stderr } = await startWithoutPrivilege(['pipeline/nightly.ts', 'rebuild'], {
       DATA_DIR: dataDir,
@@ -414,7 +411,7 @@ describe('a damaged warehouse', () => {
     expect(readdirSync(dataDir).filter((name) => name.startsWith('warehouse-'))).toEqual([])
   })
 
-  it('that another run holds stays where it is', async () => {
+  it('that another run holds stays in place', async () => {
     const instance = await DuckDBInstance.create(path())
     const { code, stderr } = await startCommand(dataDir, 'rebuild').ended
     instance.closeSync()

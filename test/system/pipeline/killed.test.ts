@@ -1,4 +1,4 @@
-/** A run that is stopped at any moment, or that meets another run, leaves a whole snapshot behind. */
+/** A run that is stopped at any moment, or meets another run, leaves a complete snapshot. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
@@ -42,7 +42,7 @@ it(`${KILLS} times killed, the snapshot is whole and the next run publishes`, as
   await Promise.all(lanes.map(killAtMoments))
 })
 
-/** Kills one run at each of the moments, which are parts of a run's duration. */
+/** Kills one run at each of the moments, which are fractions of a run's duration. */
 async function killAtMoments(moments: readonly number[]): Promise<void> {
   const { dataDir, duration } = await measuredFolder()
   for (const [round, moment] of moments.entries()) {
@@ -65,7 +65,7 @@ async function killAtMoments(moments: readonly number[]): Promise<void> {
   expectOnlyWholeSnapshots(dataDir)
 }
 
-/** A folder with a published snapshot, and how many milliseconds a run with new input takes over it. */
+/** A folder with a published snapshot, and the milliseconds of a run over new input. */
 async function measuredFolder(): Promise<{ dataDir: string; duration: number }> {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
@@ -88,7 +88,7 @@ function deliver(dataDir: string, number: number): void {
   )
 }
 
-/** Times of runs, all on one day, each after the one before. */
+/** Times of runs on one day, in order. */
 function minute(number: number): string {
   return new Date(Date.parse('2026-02-01T02:00:00Z') + number * 60_000).toISOString().replace('.000Z', 'Z')
 }
@@ -145,7 +145,7 @@ describe('two runs and repeated runs', () => {
     await publish(dataDir, minute(0))
   })
 
-  it('unchanged input publishes nothing new and says so', async () => {
+  it('unchanged input publishes nothing new, with a message', async () => {
     const before = currentSnapshot(dataDir)
     const run = await publish(dataDir, minute(1))
     expect(run.stderr).toMatch(/unchanged|nothing new/i)
@@ -153,7 +153,7 @@ describe('two runs and repeated runs', () => {
     expect(readdirSync(join(dataDir, 'snapshots/records'))).toHaveLength(1)
   })
 
-  it('a run beside another one ends with 75 and a clear message', async () => {
+  it('a run during another one exits with 75 and a clear message', async () => {
     const holder = await holdWarehouse(dataDir)
     deliver(dataDir, 2)
     const before = currentSnapshot(dataDir)
@@ -177,7 +177,7 @@ describe('two runs and repeated runs', () => {
     child.kill('SIGTERM')
     const { code, signal } = await ended
     const hasPublished = currentSnapshot(dataDir) !== before
-    // The run may have been faster than the signal, or have met it between publishing and its end.
+    // The run may have ended before the signal, or met it between publishing and its end.
     if (signal === null) expect({ code, hasPublished }).toEqual({ code: 0, hasPublished: true })
     if (hasPublished) expect(days(await publicTables(dataDir))).toEqual(expectedDays(dataDir))
     await publish(dataDir, minute(5))
@@ -186,7 +186,7 @@ describe('two runs and repeated runs', () => {
   })
 })
 
-/** A process that has the warehouse open until its stdin ends. */
+/** A process with the warehouse open until its stdin ends. */
 async function holdWarehouse(dataDir: string) {
   const warehouse = join(dataDir, 'warehouse.duckdb')
   expect(existsSync(warehouse)).toBe(true)

@@ -1,4 +1,4 @@
-/** The nightly schedule as a process: it makes up for a missed night, keeps its hour, and ends when told to. */
+/** The nightly schedule as a process: makes up for a missed night, starts on time, and ends on request. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -41,7 +41,7 @@ function folder(): string {
   return dataDir
 }
 
-/** A clock that a message puts forward or back, of which no timer hears: as when the machine has slept. */
+/** A clock that a message moves without any timer, as when the machine has slept. */
 const MOVED_CLOCK = `
   const Clock = Date
   let moved = 0
@@ -82,7 +82,7 @@ function startWith(
 }
 
 describe('npm run schedule', () => {
-  it('makes up for a missed night at its start, and ends with SIGTERM', async () => {
+  it('makes up for a missed night at its start, and ends on SIGTERM', async () => {
     const dataDir = folder()
     const { child, output, ended } = start(dataDir, NEVER)
     await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
@@ -92,7 +92,7 @@ describe('npm run schedule', () => {
     expect(await ended).toEqual([null, 'SIGTERM'])
   })
 
-  it('runs at its hour, one run at a time', async () => {
+  it('runs on time, one run at a time', async () => {
     const dataDir = folder()
     const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => (output.stderr.match(/nothing new is published/g) ?? []).length >= 2)
@@ -101,7 +101,7 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('runs as soon as the machine wakes that slept through its hour', async () => {
+  it('runs as soon as the machine wakes after it slept through the time of a run', async () => {
     const dataDir = folder()
     const { child, output, ended } = startWith(
       WITH_MOVED_CLOCK,
@@ -115,7 +115,7 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('goes on at the next hour when the clock, which was ahead, is set right', async () => {
+  it('continues on time after a clock that was ahead is set right', async () => {
     const { child, output, ended } = startWith(
       WITH_MOVED_CLOCK,
       { dataDir: folders.make(), expression: EVERY_SECOND },
@@ -124,14 +124,14 @@ describe('npm run schedule', () => {
     const endedRuns = () => output.stderr.split('schedule: the run ended').length - 1
     await until(() => endedRuns() > 0)
     child.send(-FOUR_YEARS_MS)
-    // One may be under way, and one more may have been due.
+    // One run may be under way, and one more due.
     const before = endedRuns()
     await until(() => endedRuns() > before + 2)
     child.kill('SIGTERM')
     await ended
   })
 
-  it('tries again a minute after somebody held the lock at the hour, and says who', async () => {
+  it('tries again a minute after another process held the lock, and names it', async () => {
     const dataDir = folder()
     const notices: string[] = []
     const server = createServer((request, response) => {
@@ -173,7 +173,7 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('tells how a run ended that did not go well', async () => {
+  it('reports how a failed run ended', async () => {
     const { child, output, ended } = start(folders.make(), NEVER)
     await until(() => output.stderr.includes('schedule: the run ended with exit code 1\n'))
     child.kill('SIGTERM')
@@ -183,10 +183,10 @@ describe('npm run schedule', () => {
   it.each([
     ['makes up for a night', []],
     ['an earlier hour began', ['--no-catch-up']],
-  ])('leaves out the run of an hour at which the one that %s still runs', async (_which, options) => {
+  ])('skips a run while the one that %s is under way', async (_which, options) => {
     const dataDir = folder()
     const credit = join(dataDir, 'raw', 'ATTRIBUTION')
-    // Whoever reads it waits until it is written to.
+    // The reader of a named pipe waits for its writer.
     execFileSync('mkfifo', [credit])
     const { child, output, ended } = start(dataDir, EVERY_SECOND, ...options)
     await until(() => /still under way; this one is left out|exit code/.test(output.stderr))
@@ -200,13 +200,13 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('goes on after a run that could not be started', async () => {
+  it('continues after a run that could not be started', async () => {
     const dataDir = folder()
     const node = join(folders.make(), 'node')
     copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
     const { child, output, ended } = startWith([node], { dataDir, expression: EVERY_SECOND }, '--no-catch-up')
     await until(() => output.stderr.includes('the next nightly run'))
-    // As while an update puts the programs in place.
+    // As while an update replaces the programs.
     renameSync(node, `${node}.old`)
     await until(() => output.stderr.includes('the run could not be started'))
     renameSync(`${node}.old`, node)
@@ -215,16 +215,16 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('ends with the program that started it', async () => {
+  it('ends together with the program that started it', async () => {
     const { child, output } = start(folder(), NEVER, '--no-catch-up')
     await until(() => output.stderr.includes('the next nightly run'))
-    // Node tells no "close" of a child whose channel we closed ourselves.
+    // Node emits no "close" for a child if the parent closed the channel.
     const exited = once(child, 'exit')
     child.disconnect()
     expect(await exited).toEqual([null, 'SIGTERM'])
   })
 
-  it('refuses an expression that is none', async () => {
+  it('rejects an invalid cron expression', async () => {
     const { output, child, ended } = start(folder(), 'at night')
     await ended
     expect(child.exitCode).toBe(2)

@@ -25,7 +25,7 @@ describe.skipIf(!HAS_TERMINAL)('npm run sql on a terminal', () => {
   const CTRL_C = '\u0003'
   const PROMPT = /sql> /
 
-  it('Ctrl-C throws away what is half typed, stops what runs, and leaves', async () => {
+  it('Ctrl-C clears a half-typed statement, stops a running one, and leaves the prompt', async () => {
     using terminal = openPrompt()
     await terminal.seen(PROMPT)
     terminal.type('SELECT half,\r')
@@ -44,7 +44,7 @@ describe.skipIf(!HAS_TERMINAL)('npm run sql on a terminal', () => {
     expect(await terminal.ended).toEqual([0, null])
   })
 
-  it('shows the first thousand rows of a larger answer, and says so', async () => {
+  it('shows the first thousand rows of a larger result, with a message', async () => {
     using terminal = openPrompt()
     await terminal.seen(PROMPT)
     terminal.type('FROM range(1000);\r')

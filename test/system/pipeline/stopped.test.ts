@@ -1,4 +1,4 @@
-/** A run that is stopped in each of its stages, kindly or not: the snapshot before stays, the next run is right. */
+/** A run that is stopped in any stage, by SIGTERM or SIGKILL: the previous snapshot stays, the next run is correct. */
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
@@ -7,18 +7,18 @@ import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../suppor
 const APPS = 30_000
 const STAGES = ['load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish']
 
-/** Stages that take less than a signal needs to arrive; the run may then come to its end. */
+/** Stages that are shorter than a signal's delivery; the run may then finish. */
 const BRIEF_STAGES = ['bundle', 'publish']
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** What the first night leaves behind. */
+/** State after the first night. */
 const template = folders.make()
 
 beforeAll(() => publishFirstNight(template, APPS))
 
-/** Sends the signal as soon as the stage before is over; the first stage begins with the process. */
+/** Sends the signal as soon as the previous stage is over; the first stage begins with the process. */
 async function stopIn(dataDir: string, stage: string, signal: NodeJS.Signals) {
   const before = STAGES[STAGES.indexOf(stage) - 1]
   const { child, ended } = startNightly(dataDir, '--as-of', SECOND_NIGHT)
@@ -27,7 +27,7 @@ async function stopIn(dataDir: string, stage: string, signal: NodeJS.Signals) {
   return await ended
 }
 
-/** Resolves when the text has come, or the process has ended without it. */
+/** Resolves once the text is printed, or the process has ended without it. */
 async function seenOn(stream: Readable, text: string, ended: Promise<unknown>): Promise<void> {
   let seen = ''
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -39,8 +39,8 @@ async function seenOn(stream: Readable, text: string, ended: Promise<unknown>): 
 }
 
 /**
- * A second night that was stopped in this stage. On a busy machine a run may be over before the signal reaches it,
- * and proves nothing: then another one is stopped.
+ * A second night that is stopped in this stage. On a busy machine a run may end before the signal arrives; then another run
+ * is stopped.
  */
 async function stoppedNight(stage: string, signal: NodeJS.Signals) {
   for (;;) {
@@ -53,12 +53,12 @@ async function stoppedNight(stage: string, signal: NodeJS.Signals) {
 }
 
 describe.each(['SIGTERM', 'SIGKILL'] as const)('%s', (signal) => {
-  it.each(STAGES)('in the stage %s harms nothing', async (stage) => {
+  it.each(STAGES)('a run stopped in the stage %s does no harm', async (stage) => {
     const { dataDir, before, ended } = await stoppedNight(stage, signal)
     if (ended.signal !== null) {
       expect(ended.signal).toBe(signal)
       expect([before, before.replace('20260106', '20260107')]).toContain(currentSnapshot(dataDir))
-      // A process that has not yet begun has no word to say.
+      // A process that has not begun yet prints nothing.
       if (signal === 'SIGTERM' && stage !== 'load') {
         expect(ended.stderr).toContain('Stopped by SIGTERM. What is published stays')
       }

@@ -1,4 +1,4 @@
-/** Drawn changes between nights: the month files are those that an empty folder would give. */
+/** Random changes between nights: the month files equal those of a first run. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import { randomFrom, seedFrom } from '../../../support/random.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('whatever comes in whatever order, each night publishes what it would anew', async () => {
+it('after random changes in any order, each night publishes the files of a first run', async () => {
   const months = new Months(folders, folders.make())
   months.fill()
   await months.run()

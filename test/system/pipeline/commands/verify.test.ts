@@ -1,4 +1,4 @@
-/** Published files that were damaged on disk: named, told and made anew. */
+/** Published files that were damaged on disk are named, reported and rebuilt. */
 import { appendFileSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -38,7 +38,7 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-/** Ways to damage a file, and what is said of it. */
+/** Ways to damage a file, and the reported fault. */
 const DAMAGES: readonly (readonly [string, (path: string) => void, RegExp])[] = [
   ['cut', (path) => truncateSync(path, 10), /has 10 bytes, but \d+ were published/],
   ['longer', (path) => appendFileSync(path, 'x'), /has \d+ bytes, but \d+ were published/],
@@ -57,7 +57,7 @@ const FILES = [
 ]
 
 describe('verify', () => {
-  it('finds nothing broken in what was published', async () => {
+  it('finds no fault in intact snapshots', async () => {
     expect(await runCommand(dataDir, 'verify', '--all')).toMatchObject({
       code: 0,
       stdout: '2 snapshots verified: 0 broken files\n',
@@ -80,7 +80,7 @@ describe('verify', () => {
     },
   )
 
-  it('verifies by the checksums where there is no record, and by the record where there are no checksums', async () => {
+  it('verifies by the checksums without a record, and by the record without checksums', async () => {
     rmSync(pathOf('records', `${SECOND}.json`))
     flip(pathOf(SECOND, 'apps.csv'))
     expect((await runCommand(dataDir, 'verify', SECOND)).stdout).toContain('apps.csv has other bytes')
@@ -97,7 +97,7 @@ describe('verify', () => {
     ])
   })
 
-  it('keeps what it knows of other snapshots, and forgets what is mended', async () => {
+  it('keeps known faults of other snapshots, and forgets repaired ones', async () => {
     const whole = readFileSync(pathOf(FIRST, 'apps.csv'))
     flip(pathOf(FIRST, 'apps.csv'))
     flip(pathOf(SECOND, 'apps.csv'))
@@ -110,7 +110,7 @@ describe('verify', () => {
     expect(broken()).toEqual([SECOND])
   })
 
-  it('sends one notice of what is broken', async () => {
+  it('sends one notice about damaged files', async () => {
     flip(pathOf(SECOND, 'apps.csv'))
     const sent: unknown[] = []
     const work = verify.prepare(['--all'])({
@@ -138,7 +138,7 @@ describe('verify', () => {
     })
   })
 
-  it('a missing pointer leads again to the newest whole snapshot with the next run, whatever becomes of that', async () => {
+  it('the next run repairs a missing pointer to the newest complete snapshot, even if the run fails', async () => {
     rmSync(join(dataDir, 'current'))
     const status = await runCommand(dataDir, 'status')
     expect(status.stdout).toContain(`current leads to no snapshot, though ${SECOND} is there`)
@@ -156,7 +156,7 @@ describe('verify', () => {
     it.each([
       ['the DuckDB file', FILES.filter((file) => file !== 'app-rankings.duckdb')],
       ['raw', FILES],
-    ])('every file is made anew from %s, with the same bytes', async (_source, files) => {
+    ])('every file is rebuilt from %s, with the same bytes', async (_source, files) => {
       const whole = bytesOf()
       for (const file of files) flip(pathOf(SECOND, file))
       const ended = await runCommand(dataDir, 'verify', '--all', '--repair')
@@ -172,7 +172,7 @@ describe('verify', () => {
       expect(readdirSync(pathOf()).filter((name) => name.startsWith('.'))).toEqual([])
     })
 
-    it('a file that does not come out the same stays as it is, and is named', async () => {
+    it('a file that cannot be rebuilt with the same bytes stays, and is named', async () => {
       const usage = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
       writeFileSync(usage, readFileSync(usage, 'utf8').replace('20,0', '21,0'))
       for (const file of ['app-rankings.duckdb', 'apps.csv']) flip(pathOf(SECOND, file))
@@ -181,11 +181,11 @@ describe('verify', () => {
       expect(code).toBe(1)
       expect(stdout).toContain(`${SECOND}/app-rankings.duckdb has other bytes than were published\n`)
       expect(readFileSync(pathOf(SECOND, 'app-rankings.duckdb')).equals(damaged)).toBe(true)
-      // The apps did not change.
+      // The apps are unchanged.
       expect(stdout).toContain('apps.csv has other bytes than were published: mended')
     })
 
-    it('a month that several snapshots share is mended in each', async () => {
+    it('a month that several snapshots share is repaired in each', async () => {
       const month = 'app_daily/month=2026-01.parquet'
       writeRaw(
         dataDir,
@@ -202,7 +202,7 @@ describe('verify', () => {
       })
     })
 
-    it('waits for no run: another one under way is exit 75', async () => {
+    it('verify --repair exits with 75 during a run', async () => {
       flip(pathOf(SECOND, 'apps.csv'))
       const warehouse = await openWarehouse(dataDir, '1GB')
       const ended = await startCommand(dataDir, 'verify', '--repair').ended

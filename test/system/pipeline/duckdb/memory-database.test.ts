@@ -1,4 +1,4 @@
-/** What does not fit into the memory of a database without a file lies in DATA_DIR, and stays there for no longer than it. */
+/** An in-memory database spills into DATA_DIR, and its spilled files disappear with it. */
 import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
 import { explained } from '../../../../pipeline/errors.ts'
@@ -7,7 +7,7 @@ import { openWarehouse } from '../../../../pipeline/duckdb/warehouse.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 
-/** Some 200 MB that cannot be compressed. */
+/** Some 200 MB of incompressible data. */
 const LARGE = `CREATE TEMP TABLE large AS
   SELECT concat(hash(i), hash(i + 1), hash(i + 7)) AS digits FROM range(4000000) AS t (i)`
 
@@ -16,7 +16,7 @@ const spilledIn = (dataDir: string) => globSync('.spilled-*', { cwd: dataDir })
 
 afterAll(() => folders.removeAll())
 
-it('is spilled while the work runs, and gone when it is done', async () => {
+it('is spilled during the work, and removed afterwards', async () => {
   const dataDir = folders.make()
   const spilled = await withMemoryDatabase({ memory: '100MB', dataDir }, async (connection) => {
     await connection.run(LARGE)
@@ -27,7 +27,7 @@ it('is spilled while the work runs, and gone when it is done', async () => {
   expect(existsSync('.tmp')).toBe(false)
 })
 
-it('takes no more disk than PIPELINE_SPILL allows, and says so', async () => {
+it('uses no more disk than PIPELINE_SPILL allows, and reports the limit', async () => {
   const dataDir = folders.make()
   const spilling = withMemoryDatabase({ memory: '100MB', dataDir, spill: '1MB' }, async (connection) => {
     await connection.run(LARGE)
@@ -39,7 +39,7 @@ it('takes no more disk than PIPELINE_SPILL allows, and says so', async () => {
   })
 })
 
-it('is removed by the next run when a process was killed, that of one that works is not', async () => {
+it('of a killed process is removed by the next run, but not of a running one', async () => {
   const dataDir = folders.make()
   const script = `
     import { withMemoryDatabase } from './pipeline/duckdb/memory-database.ts'

@@ -1,4 +1,4 @@
-/** Random registries and usage: the pipeline and the naive oracle agree on the days and on the rankings. */
+/** Random registries and usage: the pipeline and the naive oracle agree on days and rankings. */
 import * as fc from 'fast-check'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import type { Question } from '../../../support/pipeline/oracle.ts'
 const AS_OF = '2025-01-15T02:00:00Z'
 const APPS = 12
 
-/** One run of the pipeline takes about a second, so a few inputs with much in each. */
+/** A run takes about a second, so a few large inputs. */
 const INPUTS = 20
 
 const folders = new TemporaryFolders()
@@ -24,7 +24,7 @@ const count = fc.oneof(
 
 const usageRow = fc.record({
   second: fc.integer({ min: 0, max: 86_399 }),
-  // The last two are in no registry.
+  // The last two are not registered.
   app: fc.integer({ min: 1, max: APPS + 2 }),
   tokens: fc.option(fc.tuple(count, count)),
   requests: fc.option(fc.integer({ min: 0, max: 5 })),
@@ -35,7 +35,7 @@ type UsageRow = typeof usageRow extends fc.Arbitrary<infer Row> ? Row : never
 const app = fc.record({
   visibility: fc.constantFrom('public', 'public', 'public', 'hidden', 'private'),
   tags: fc.subarray(['cli-agent', 'ide-extension', 'game', 'roleplay', 'legal']),
-  // Of an app with a smaller id, so that there is no cycle.
+  // The target has a smaller id, so there is no cycle.
   alias: fc.option(fc.double({ min: 0, max: 0.999, noNaN: true }), { freq: 3 }),
   hour: fc.integer({ min: 0, max: 3 }),
 })
@@ -49,7 +49,7 @@ const file = fc.record({
 type UsageFile = typeof file extends fc.Arbitrary<infer Row> ? Row : never
 
 const input = fc.record({
-  // Twice as many rows as apps: the same app comes in both registry files.
+  // Twice as many rows as apps: the same app is in both registry files.
   apps: fc.array(app, { minLength: 2 * APPS, maxLength: 2 * APPS }),
   files: fc.array(file, { minLength: 10, maxLength: 40 }),
 })
@@ -59,7 +59,7 @@ it('the pipeline agrees with the oracle', async () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'apps/first.csv', registry(apps.slice(0, APPS)))
     writeRaw(dataDir, 'apps/second.csv', registry(apps.slice(APPS)))
-    // One day with usage in any case, so that there is something to publish.
+    // One day always has usage, so that there is something to publish.
     for (const [index, each] of [...files, { day: 3, format: 'csv', rows: [] }].entries()) {
       const day = `2025-01-${String(each.day).padStart(2, '0')}`
       const content = each.format === 'csv' ? toCsv(day, each.rows) : toNdjson(day, each.rows)
@@ -68,7 +68,7 @@ it('the pipeline agrees with the oracle', async () => {
     await publish(dataDir, AS_OF)
     await expectAgreement(dataDir)
   })
-  // A failure prints its seed; it is not shrunk, since every step would be a run.
+  // A failure prints its seed; shrinking would take a run per step.
   await fc.assert(property, { numRuns: INPUTS, endOnFailure: true })
 })
 

@@ -1,6 +1,6 @@
 /**
- * The oldest DuckDB that npm offers for Node opens a published file: tables, views, macros, comments. It is not
- * among the packages of the project; OLD_DUCKDB names a folder into which `npm install` has put it, as .ci/run does.
+ * The oldest DuckDB on npm for Node opens a published file: tables, views, macros, comments. It is not among the project's
+ * packages; OLD_DUCKDB names a folder into which `npm install` has put it, as .ci/run does.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ const QUERIES = [
   'SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL',
 ]
 
-/** A process of its own: two versions of the library do not fit into one. */
+/** A separate process: one process cannot load two versions of the library. */
 const OLD_PROGRAM = `
   const { DuckDBInstance } = require('@duckdb/node-api')
   const [file, ...queries] = process.argv.slice(1)
@@ -51,11 +51,11 @@ async function askOld(file: string, queries: readonly string[]): Promise<(string
   return answersSchema.parse(JSON.parse(await text(child.stdout)))
 }
 
-it.runIf(hasFolder('OLD_DUCKDB'))('DuckDB 1.1.3 gives the same answers', async () => {
+it.runIf(hasFolder('OLD_DUCKDB'))('DuckDB 1.1.3 returns the same rows', async () => {
   const dataDir = folders.make()
   copyRaw(dataDir, join(REPOSITORY, 'data', 'sample'))
   await runAt(dataDir, '2026-08-31T02:00:00Z')
-  // The second night shares with the first the file of July.
+  // The second snapshot shares the file of July.
   await runAt(dataDir, '2026-09-01T02:00:00Z')
   const file = join(currentSnapshot(dataDir), 'app-rankings.duckdb')
   const parquet = join(currentSnapshot(dataDir), 'app_daily/*.parquet')

@@ -1,4 +1,4 @@
-/** What a power cut may not undo is on disk before anything leads to it: files, then names, then the pointer. */
+/** Data is on disk before anything points to it: files, then names, then the pointer. */
 import fs, { readdirSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join, relative } from 'node:path'
@@ -24,7 +24,7 @@ beforeEach(() => {
   writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', `${HEADER}2026-01-05,1,1,1\n`)
 })
 
-/** What is synced and renamed, in this order, while `work` runs; paths are relative to DATA_DIR. */
+/** The order of syncs and renames during `work`; paths are relative to DATA_DIR. */
 async function stepsOf(work: () => Promise<unknown>): Promise<string[]> {
   const { openSync, fsyncSync, renameSync } = fs
   const steps: string[] = []
@@ -99,7 +99,7 @@ it('a retraction', async () => {
   ])
 })
 
-it('an imported file', async () => {
+it('an imported file survives a power cut', async () => {
   const path = join(folders.make(), 'rows.csv')
   writeFileSync(path, `${HEADER}2026-01-06,1,1,1\n`)
   const steps = await stepsOf(() => importCommand.prepare([path])(dependencies()))
@@ -109,7 +109,7 @@ it('an imported file', async () => {
   expect(steps).toEqual([synced, `rename ${folder}/${name}`, `sync ${folder}`])
 })
 
-it('a decision about an app', async () => {
+it('a decision about an app survives a power cut', async () => {
   const steps = await stepsOf(() => hide.prepare(['1', '--reason', 'A test'])(dependencies()))
   const [name = ''] = readdirSync(join(dataDir, 'raw/apps')).filter((each) => each.startsWith('decision-'))
   expect(steps).toEqual([`sync raw/apps/.${name}`, `rename raw/apps/${name}`, 'sync raw/apps'])

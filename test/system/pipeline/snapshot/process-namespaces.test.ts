@@ -1,4 +1,4 @@
-/** Two containers on one DATA_DIR do not see each other's processes, and may both have one of number 1. */
+/** Two containers on one DATA_DIR do not see each other's processes, and both may have a process 1. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { startProcess } from '../../../support/processes.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** Runs Node as process 1 of a namespace of its own. */
+/** Runs Node as process 1 of a new namespace. */
 const NAMESPACE = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child', '--mount-proc']
 
 const isAllowed = spawnSync('unshare', [...NAMESPACE, 'true']).status === 0
@@ -34,7 +34,7 @@ const CLEAR = `
   console.log('process ' + process.pid + ' cleared')`
 
 it.runIf(isAllowed)(
-  'a process in another namespace leaves what a living one uses, and removes what a killed one left',
+  'a process in another namespace keeps files of a living one, and removes files of a killed one',
   async () => {
     const folder = folders.make()
     const holder = inNamespace(HOLD, folder)

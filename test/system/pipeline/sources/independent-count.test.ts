@@ -1,4 +1,4 @@
-/** Eight nights of 300 apps and more in every format, beside a count in plain loops: after each night, and from nothing. */
+/** Eight nights of more than 300 apps in every format equal an independent count, after each night and from scratch. */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -23,7 +23,7 @@ type Ending = (typeof ENDINGS)[number]
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** Names and addresses that the registry does not have, and such that it has, in several spellings. */
+/** Unregistered names and addresses, and registered ones in several spellings. */
 const TEXTS = [
   ...Array.from({ length: 40 }, (_, index) => [
     `Tool ${index}`,
@@ -34,7 +34,7 @@ const TEXTS = [
   ['', ' ', 'http://localhost:3000/'],
 ].flat()
 
-/** Everything that was delivered, as a test knows it: rows by the file that they stand in. */
+/** Everything delivered: rows by file. */
 type World = {
   readonly dataDir: string
   readonly random: () => number
@@ -63,7 +63,7 @@ function makeRegistry(): Map<number, PlainApp> {
   )
 }
 
-/** An alias names its app by id, by name or by address. */
+/** The target of an alias by id, name or address. */
 function registryCsv(registry: ReadonlyMap<number, PlainApp>): string {
   const rows = [...registry].map(([id, { name, address = '', visibility, alias }]) => {
     const target = alias === undefined ? undefined : registry.get(alias)
@@ -76,7 +76,7 @@ function registryCsv(registry: ReadonlyMap<number, PlainApp>): string {
 function makeRow(world: World, day: string, isNamed: boolean): PlainRow {
   const number = (below: number) => Math.floor(world.random() * below)
   const digits = (value: number, length: number) => String(value).padStart(length, '0')
-  // Rows with one request_id are apart by nanoseconds, by more, or not at all.
+  // Rows with one request_id differ by nanoseconds, by more, or not at all.
   const fraction = `${digits(number(2), 6)}${digits(number(4) * 100, 3)}`
   const isBroken = number(300) === 0
   return {
@@ -89,7 +89,7 @@ function makeRow(world: World, day: string, isNamed: boolean): PlainRow {
   }
 }
 
-/** Writes a file of new rows, some of which were delivered before; instead of any of that name. */
+/** Writes a file of new and redelivered rows, or replaces the file of that name. */
 function deliver(world: World, day: string, file: string, count = 250): void {
   const ending = pick(world, ENDINGS)
   const isNamed = world.random() < 0.5
@@ -129,7 +129,7 @@ function contentOf(ending: Ending, rows: readonly PlainRow[]): Uint8Array {
   return ending === 'csv.gz' ? gzipSync(rawFile('csv', columns)) : rawFile(ending, columns)
 }
 
-/** What a source exports of two days: it replaces what the source brought of them before. */
+/** An export of a source for two days, which replaces its earlier rows of them. */
 async function importSource(world: World, days: readonly string[]): Promise<void> {
   const path = join(world.dataDir, 'export.csv')
   const rows = days.flatMap((day) => Array.from({ length: 120 }, () => makeRow(world, day, true)))
@@ -141,7 +141,7 @@ async function importSource(world: World, days: readonly string[]): Promise<void
   }
 }
 
-/** A night brings a day, late and corrected files of others, an export, and takes something away. */
+/** A night's new day, late and corrected files of other days, an export, and a removal. */
 async function bringNight(world: World, night: number): Promise<string> {
   const day = addDays(FIRST_DAY, night)
   for (const file of ['a', 'b', 'c', 'd']) deliver(world, day, file)
@@ -155,7 +155,7 @@ async function bringNight(world: World, night: number): Promise<string> {
   return `${addDays(day, 1)}T02:00:00Z`
 }
 
-/** The figures of each day that the rows come to: of the ledger, of all apps, and as they are published. */
+/** The expected figures of each day: of the ledger, of all apps, and published. */
 function expected({ files, registry }: World) {
   const byDay = Map.groupBy(files.values(), ({ day }) => day)
   const days = [...byDay].toSorted(([left], [right]) => (left < right ? -1 : 1))
@@ -212,7 +212,7 @@ async function found(dataDir: string) {
   }
 }
 
-it.each(SEEDS)('no figure of any night differs from the independent count, seed %i', async (seed) => {
+it.each(SEEDS)('every figure of every night equals the independent count, seed %i', async (seed) => {
   const world: World = {
     dataDir: folders.make(),
     random: randomFrom(seed),

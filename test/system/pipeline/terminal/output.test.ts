@@ -1,4 +1,4 @@
-/** What becomes of a run when nobody takes what it says. */
+/** Runs without a reader for their output. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { TemporaryFolders, startCommand, startNightly } from '../../../support/pipeline/nightly.ts'
@@ -19,7 +19,7 @@ async function publishedFirst(): Promise<string> {
 }
 
 describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
-  it('a run whose messages are lost publishes all the same', async () => {
+  it('a run with lost messages publishes all the same', async () => {
     const dataDir = await publishedFirst()
     const secondRun = [NIGHTLY, 'run', '--as-of', SECOND_NIGHT] as const
     const run = await startRedirected(`2>${FULL_DISK}`, secondRun, { DATA_DIR: dataDir }).ended
@@ -27,7 +27,7 @@ describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
     await expectSecondNight(dataDir, APPS)
   })
 
-  it('data that is lost is told, with exit code 2', async () => {
+  it('lost data is reported, with exit code 2', async () => {
     const environment = { DATA_DIR: await publishedFirst() }
     const command = await startRedirected(`>${FULL_DISK}`, [NIGHTLY, 'status'], environment).ended
     expect(command.stderr).toMatch(/^Cannot write to stdout: ENOSPC.*\n$/)
@@ -35,8 +35,8 @@ describe.skipIf(!existsSync(FULL_DISK))('on a full disk', () => {
   })
 })
 
-describe('with a reader that is gone', () => {
-  it('a run publishes all the same', async () => {
+describe('without a reader', () => {
+  it('a run without a reader publishes all the same', async () => {
     const dataDir = await publishedFirst()
     const { child, ended } = startNightly(dataDir, '--json', '--as-of', SECOND_NIGHT)
     child.stderr.destroy()
@@ -45,7 +45,7 @@ describe('with a reader that is gone', () => {
     await expectSecondNight(dataDir, APPS)
   })
 
-  it('a command ends quietly', async () => {
+  it('a command without a reader ends quietly', async () => {
     const { child, ended } = startCommand(await publishedFirst(), 'status')
     child.stdout.destroy()
     expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' })

@@ -1,6 +1,6 @@
 /**
- * A cluster that hangs up in the middle of a day: nothing of what it sent gets into another day. One that tells its
- * password: the operator is not told.
+ * A cluster that breaks the connection during a day: none of its rows reaches another day. A cluster that reveals its
+ * password: the message to the operator does not.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -18,7 +18,7 @@ import { queryCurrent, TemporaryFolders, writeRaw } from '../../../../support/pi
 const BROKEN = '2026-01-04'
 const NEXT = '2026-01-05'
 
-/** One rejected row among more than a hundred is allowed. */
+/** The limit allows one rejected row among a hundred. */
 const ANSWERS = {
   [BROKEN]: {
     counts: [countOf(1, 100, 1000), countOf(2, 100, 500), countOf(null, 1, 0)],
@@ -48,7 +48,7 @@ const runAt = (dataDir: string, asOf: string) =>
   })
 
 it.each<Question>(['counts', 'rejects'])(
-  'the %s that arrived before it hung up are in no other day, neither of that run nor of the next',
+  'the %s that arrived before the break are in no other day, of that run or the next',
   async (question) => {
     const dataDir = folders.make()
     const apps = [1, 2, 3].map((id) => `${id},App ${id},public,2025-01-01\n`).join('')
@@ -77,7 +77,7 @@ it.each<Question>(['counts', 'rejects'])(
   },
 )
 
-it('a day is counted again when a part of the same name and number of rows was written anew', async () => {
+it('a day is counted again if a data part was rewritten with the same name and number of rows', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   await runAt(dataDir, '2026-01-06T02:00:00Z')
@@ -88,7 +88,7 @@ it('a day is counted again when a part of the same name and number of rows was w
 
 const PASSWORD = 's3cret-of-the-test'
 
-/** Asks a cluster that answers everything alike. */
+/** Queries a cluster that gives the same answer to everything. */
 async function ask(status: number, reply: string, row: z.ZodType): Promise<void> {
   const server = createServer((_, response) => response.writeHead(status).end(reply))
   server.listen(0, '127.0.0.1')
@@ -104,7 +104,7 @@ async function ask(status: number, reply: string, row: z.ZodType): Promise<void>
   }
 }
 
-it('the password is not told, even where the cluster does', async () => {
+it('the password is not printed, even if the cluster sends it', async () => {
   const told = `Code: 516. DB::Exception: ${PASSWORD} is wrong. (AUTHENTICATION_FAILED)`
   await expect(ask(500, told, z.object({}))).rejects.toThrow(
     /cannot be counted: (?!.*s3cret).*\*\*\* is wrong/,
@@ -129,11 +129,11 @@ it.each([
       "Code: 497. DB::Exception: reader: Not enough privileges. To execute this query, it's necessary to have the grant REMOTE ON *.*. (ACCESS_DENIED)",
     told: 'have the grant REMOTE ON *.*. Nothing is published; grant the user what it lacks',
   },
-])('says what the cluster says, and what is to be done: $told', async ({ reply, told }) => {
+])('prints the message of the cluster and the remedy: $told', async ({ reply, told }) => {
   await expect(ask(500, reply, z.object({}))).rejects.toThrow(told)
 })
 
-it('a row of another shape is told by what is wrong with it', async () => {
+it('a row of another shape is reported with its fault', async () => {
   await expect(ask(200, '{"row_count":7}\n', z.object({ row_count: z.string() }))).rejects.toThrow(
     'cannot be counted: it answered with a row of another shape: ✖ Invalid input: expected string, received number → at row_count. Nothing is published',
   )

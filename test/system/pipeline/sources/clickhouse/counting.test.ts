@@ -1,4 +1,4 @@
-/** Usage counted by a real cluster of two shards: the same snapshot as from the same rows as files. */
+/** A real cluster of two shards gives the same snapshot as the same rows in files. */
 import * as fc from 'fast-check'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ type Values = readonly (string | null)[]
 
 function valuesOf(day: string, { second, app, tokens, requests, id }: UsageRow): Values {
   const time = new Date(Date.parse(`${day}T00:00:00Z`) + second * 1000).toISOString().slice(0, 19)
-  // One token count alone is a fault; too many faults would fail the run, so here it is both or none.
+  // A single unknown token count is a violation; too many would fail the run, so here both are unknown or none.
   const [prompt, completion] = tokens?.every((value) => value !== null) === true ? tokens : [null, null]
   return [
     time.replace('T', ' '),
@@ -56,12 +56,12 @@ function valuesOf(day: string, { second, app, tokens, requests, id }: UsageRow):
   ]
 }
 
-/** A good row; its request_id is that of rows which are rejected, and so no repetition. */
+/** A valid row; its request_id is shared with rejected rows only, and so is not repeated. */
 function spared(day: string): Values {
   return [`${day} 09:00:00`, '1', '7', '7', null, 'r1']
 }
 
-/** Rows that break a rule, few enough to be allowed. */
+/** Invalid rows, few enough to be allowed. */
 function rejects(day: string): Values[] {
   return [
     [`${day} 10:00:00`, null, '5', '5', null, 'r1'],
@@ -129,7 +129,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
       options,
     )
 
-  /** Where the rows of a table were counted by the cluster, and those of a file of the first day. */
+  /** Where the rows of a cluster's table were counted, and the rows of a file for the first day. */
   async function countBoth(table: string, csv: string) {
     const [fromFiles, fromCluster] = [folders.make(), folders.make()]
     for (const dataDir of [fromFiles, fromCluster]) writeRegistry(dataDir)
@@ -155,7 +155,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     }
   })
 
-  it('judges and finds repeated the same rows', async () => {
+  it('finds the same violations and duplicates', async () => {
     const ledger = `SELECT day, content_hash, rows_read, rows_rejected, rows_duplicate, rows_conflicting, rows_without_tokens,
       tokens_read, tokens_rejected, tokens_duplicate FROM days ORDER BY day`
     const days = await queryWarehouse(asCluster, ledger)
@@ -178,7 +178,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     })
   })
 
-  it('counts no day again that has not changed, and the same figures are no news when the source changes', async () => {
+  it('does not count an unchanged day again, and publishes nothing if only the source changes', async () => {
     const again = await runAt(asCluster, '2026-01-07T03:00:00Z', cluster.address)
     expect(fact(again, 'load', 'days_loaded')).toBe(0)
     const moved = await runAt(asFiles, '2026-01-07T03:00:00Z', cluster.address)
@@ -186,7 +186,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(moved.outcome).toBe('unchanged')
   })
 
-  it('counts a day again when a row comes, and forgets one whose partition is dropped', async () => {
+  it('counts a day again after a new row, and forgets a day after its partition is dropped', async () => {
     await cluster.run(toInsert([['2026-01-05 12:00:00', '1', '1', '1', '1', 'late']]))
     await cluster.runOnShards('ALTER TABLE usage_rows DROP PARTITION 20260104')
     const accepted: RunOptions = { ...USUAL_RUN, accepted: ['rows'] }
@@ -199,7 +199,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ])
   })
 
-  it('is asked by plan too', async () => {
+  it('is queried by plan too', async () => {
     const lines: string[] = []
     await plan(
       {
@@ -215,7 +215,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(lines.join('\n')).toMatch(/read {4}2026-01-05: \d+ parts/)
   })
 
-  it('may be named shard by shard, with the credentials in variables of their own', async () => {
+  it('may be addressed shard by shard, with credentials in separate variables', async () => {
     const dataDir = folders.make()
     writeRegistry(dataDir)
     const config = readConfig({
@@ -228,7 +228,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(report.not_published).toMatchObject({ rows_read: 2 * ROWS + 13 })
   })
 
-  it('judges unsigned values past 2^63 as files do', async () => {
+  it('validates unsigned values above 2^63 as in files', async () => {
     const [day = ''] = DAYS
     const past = '9223372036854775808'
     const largest = '18446744073709551615'
@@ -271,7 +271,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
   it.each([
     ['beside app_id', 'app_id Nullable(Int64), app Nullable(String)', ['app_id', 'app']],
     ['instead of app_id', 'app String', ['app']],
-  ])('rows may name their app %s, and are counted as in files', async (_what, columns, names) => {
+  ])('counts rows that name their app %s as in files', async (_what, columns, names) => {
     const table = `named_${names.length}`
     const figures = 'prompt_tokens,completion_tokens,request_id'
     await cluster.run(
@@ -318,7 +318,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ])
   })
 
-  it('counts models and the parts of tokens as files do, those of repeated requests too', async () => {
+  it('counts models and token parts as in files, also for duplicates', async () => {
     const [day = ''] = DAYS
     const columns =
       'ts,app_id,prompt_tokens,completion_tokens,request_id,model,reasoning_tokens,cached_tokens'
@@ -348,7 +348,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(await queryWarehouse(fromCluster, models)).toEqual(counted)
   })
 
-  it('a table may be partitioned by date, and lack what is optional', async () => {
+  it('accepts a table partitioned by date, without optional columns', async () => {
     await cluster.run(
       'CREATE TABLE plain (ts DateTime, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ' +
         'ENGINE = MergeTree() PARTITION BY toDate(ts) ORDER BY ts',
@@ -390,39 +390,36 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     ['time zone', (address) => address.replace('=usage', '=local'), 'ts is in the time zone Asia/Tokyo'],
   ]
 
-  it.each(wrong)(
-    'a wrong %s ends the run with a sentence, without the password',
-    async (_what, change, message) => {
-      const columns = 'ts DateTime, app_id Int64, prompt_tokens'
+  it.each(wrong)('reports a wrong %s in a sentence, without the password', async (_what, change, message) => {
+    const columns = 'ts DateTime, app_id Int64, prompt_tokens'
+    await cluster.runOnShards(
+      `CREATE TABLE IF NOT EXISTS monthly (${columns} Int64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMM(ts) ORDER BY ts`,
+    )
+    await cluster.runOnShards(
+      `CREATE TABLE IF NOT EXISTS narrow (${columns} Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
+    )
+    await cluster.runOnShards(
+      `CREATE TABLE IF NOT EXISTS floating (${columns} Float64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
+    )
+    await cluster.runOnShards('CREATE VIEW IF NOT EXISTS seen AS SELECT * FROM usage')
+    for (const [table, type] of [
+      ['dated', 'Date'],
+      ['local', "DateTime('Asia/Tokyo')"],
+    ]) {
       await cluster.runOnShards(
-        `CREATE TABLE IF NOT EXISTS monthly (${columns} Int64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMM(ts) ORDER BY ts`,
+        `CREATE TABLE IF NOT EXISTS ${table} (ts ${type}, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
       )
-      await cluster.runOnShards(
-        `CREATE TABLE IF NOT EXISTS narrow (${columns} Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
-      )
-      await cluster.runOnShards(
-        `CREATE TABLE IF NOT EXISTS floating (${columns} Float64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
-      )
-      await cluster.runOnShards('CREATE VIEW IF NOT EXISTS seen AS SELECT * FROM usage')
-      for (const [table, type] of [
-        ['dated', 'Date'],
-        ['local', "DateTime('Asia/Tokyo')"],
-      ]) {
-        await cluster.runOnShards(
-          `CREATE TABLE IF NOT EXISTS ${table} (ts ${type}, app_id Int64, prompt_tokens Int64, completion_tokens Int64) ENGINE = MergeTree() PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
-        )
-      }
-      const error = await runAt(asCluster, '2026-01-07T05:00:00Z', change(cluster.address)).catch(
-        (thrown: unknown) => thrown,
-      )
-      expect(String(error)).toContain(message)
-      expect(String(error)).toMatch(/^DataError: /)
-      expect(String(error)).not.toContain(PASSWORD)
-      expect(String(error)).not.toContain('wrong-pass')
-    },
-  )
+    }
+    const error = await runAt(asCluster, '2026-01-07T05:00:00Z', change(cluster.address)).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect(String(error)).toContain(message)
+    expect(String(error)).toMatch(/^DataError: /)
+    expect(String(error)).not.toContain(PASSWORD)
+    expect(String(error)).not.toContain('wrong-pass')
+  })
 
-  it('tells by provider whose tokens are unknown, and failed requests apart', async () => {
+  it('counts requests with unknown tokens by provider, and failed requests separately', async () => {
     const dataDir = folders.make()
     writeRegistry(dataDir)
     const row = (provider: string, tokens: string, requests: number) =>
@@ -439,7 +436,7 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     expect(await queryWarehouse(dataDir, failed)).toEqual([{ told: 'true' }])
   })
 
-  it('publishes nothing when a shard is gone, and says which cluster', async () => {
+  it('publishes nothing without a shard, and names the cluster', async () => {
     const before = currentSnapshot(asCluster)
     await cluster.run(toInsert([['2026-01-06 13:00:00', '1', '1', '1', '1', 'later']]))
     await cluster.killSecondShard()

@@ -1,4 +1,4 @@
-/** A real cluster of two shards gets every usage record, counts each once, and never half an insert. */
+/** A real cluster of two shards receives every usage record, counts each once, and never stores half an insert. */
 import { globSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -26,7 +26,7 @@ function writeRecords(dataDir: string, day: string, records: readonly object[]):
   writeFileSync(join(folder, FILE), records.map((record) => `${JSON.stringify(record)}\n`).join(''))
 }
 
-/** Ships to the cluster of a USAGE_SOURCE. */
+/** Ships to the cluster in USAGE_SOURCE. */
 async function ship(dataDir: string, source: string): Promise<unknown> {
   const address = clusterOf({ USAGE_SOURCE: source })
   if (address === undefined) throw new TypeError(`${source} names no cluster`)
@@ -43,7 +43,7 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
   })
   afterAll(() => cluster.remove())
 
-  it('gets every record with the first step of a run, which counts each once', async () => {
+  it('receives every record in the first step of a run, which counts each once', async () => {
     const dataDir = folders.make()
     writeRaw(
       dataDir,
@@ -60,7 +60,7 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
     ]
     writeRecords(dataDir, DAY, records)
     await ship(dataDir, cluster.address)
-    // As after an answer that was lost, this time by the run itself.
+    // As after a lost answer, this time shipped by the run itself.
     for (const path of globSync(join(dataDir, 'raw/usage/*/_shipped-*'))) {
       renameSync(path, path.replace('_shipped-', '_shipping-'))
     }
@@ -86,7 +86,7 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
   ]
 
   it.each(wrong)(
-    'a wrong %s is told with its remedy, and the records stay',
+    'reports a wrong %s with the remedy, and the records stay',
     async (_what, change, reason) => {
       const dataDir = folders.make()
       writeRecords(dataDir, DAY, [usageRecord()])
@@ -97,7 +97,7 @@ describe.runIf(program !== undefined)('a real cluster of two shards', () => {
     },
   )
 
-  it('gets nothing while a shard is gone, not even into the others', async () => {
+  it('stores nothing while a shard is gone, not even on the other one', async () => {
     const dataDir = folders.make()
     await cluster.killSecondShard()
     const before = await cluster.run('SELECT count() FROM usage_rows')
