@@ -8,7 +8,11 @@ import type { RawFile } from '../drop-folder.ts'
 import { CARRIAGE_RETURN, LINE_FEED, mendUtf8, readLines } from './text-file.ts'
 import type { TextFile, TextFormat, TextSource } from './text-pass.ts'
 
+const TAB = 9
 const SPACE = 32
+
+/** What a blank line may hold. */
+const BLANKS: ReadonlySet<number | undefined> = new Set([TAB, SPACE, CARRIAGE_RETURN])
 
 /** One JSON object per line. */
 export const NDJSON: TextFormat = {
@@ -50,14 +54,14 @@ function findLoneReturn(lines: Buffer): boolean {
   return false
 }
 
-/** Non-blank lines. */
+/** Lines with more than spaces and tabs. */
 function countObjects(lines: Buffer): number {
   let objects = 0
   let start = 0
   while (start < lines.length) {
     const found = lines.indexOf(LINE_FEED, start)
     const end = found < 0 ? lines.length : found
-    while (lines[start] === SPACE || (lines[start] === CARRIAGE_RETURN && start < end)) start += 1
+    while (start < end && BLANKS.has(lines[start])) start += 1
     if (start < end) objects += 1
     start = end + 1
   }
@@ -114,7 +118,7 @@ function selectNdjson(_file: TextFile, source: TextSource, columns: Columns): st
     parsed AS (
       SELECT file, row, line AS object, json_texts(line) AS texts
       FROM lines
-      WHERE trim(line) <> ''
+      WHERE trim(line, ' ' || chr(9)) <> ''
     ),
     named AS (
       SELECT file, row, object, map_keys(texts) AS keys, plain_names(map_keys(texts)) AS names,

@@ -9,8 +9,9 @@ import type { Columns } from '../columns.ts'
 import { requireReadable } from '../drop-folder.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { FITS_64_BITS, TIME, appExpression, findUnfit, incomingColumns } from '../readings.ts'
-import type { TypedColumns } from '../readings.ts'
+import type { TypedColumn, TypedColumns } from '../readings.ts'
 import { exactPath, pathLiteral } from './path-literal.ts'
+import { REPLACEMENT } from './text-file.ts'
 
 /** Files with the same columns and types; one query reads them. */
 type SchemaGroup = {
@@ -201,9 +202,22 @@ async function describeGroup(
       )
     }
     const type = described[position]?.column_type ?? 'VARCHAR'
-    if (!isTooWide) types.set(column, { name: identifier(name), type })
+    if (!isTooWide) types.set(column, asText({ name: identifier(name), type }))
   }
   return { types, names: top.map(({ name }) => name), files: [] }
+}
+
+/** Bytes that are not UTF-8, as DuckDB writes them: a backslash, an x and two digits. */
+const ESCAPED_BYTE = String.raw`\\x(..)`
+
+/**
+ * Bytes without a type are text, as which Hive, Impala and older Spark write it. Where they are no UTF-8, each byte that is
+ * no printable ASCII is the mark of text-file.ts and its two digits.
+ */
+function asText({ name, type }: TypedColumn): TypedColumn {
+  if (type !== 'BLOB') return { name, type }
+  const mended = `regexp_replace(CAST(${name} AS VARCHAR), '${ESCAPED_BYTE}', '${REPLACEMENT}\\1', 'g')`
+  return { name: `coalesce(TRY(decode(${name})), ${mended})`, type: 'VARCHAR' }
 }
 
 /** The schema elements of each file, in file order. */

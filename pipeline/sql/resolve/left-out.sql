@@ -47,18 +47,20 @@ LEFT JOIN resolved AS r ON r.app_id = u.app_id;
 
 -- name: days
 -- Days counted by this run with more than 5 % of their tokens on no app or an unregistered one; the worst first.
-SELECT
-  CAST(u.day AS VARCHAR) AS day,
-  CAST(sum(u.prompt_tokens + u.completion_tokens) FILTER (r.app_id IS NULL) AS VARCHAR) AS unranked,
-  CAST(sum(u.prompt_tokens + u.completion_tokens) AS VARCHAR) AS tokens
-FROM usage_daily AS u
-LEFT JOIN registry AS r ON r.app_id = u.app_id
-WHERE u.day IN (SELECT d.day FROM days AS d WHERE d.counted_at >= getvariable('as_of'))
-  AND u.day <= getvariable('last_day')
-GROUP BY u.day
-HAVING sum(u.prompt_tokens + u.completion_tokens) FILTER (r.app_id IS NULL) * 20
-  > sum(u.prompt_tokens + u.completion_tokens)
-ORDER BY
-  sum(u.prompt_tokens + u.completion_tokens) FILTER (r.app_id IS NULL)
-    / sum(u.prompt_tokens + u.completion_tokens) DESC,
-  u.day;
+-- The two counts are added up apart: each fits into 64 bits, which their sum may not.
+WITH totals AS (
+  SELECT
+    u.day,
+    coalesce(sum(u.prompt_tokens) FILTER (r.app_id IS NULL), 0)
+      + coalesce(sum(u.completion_tokens) FILTER (r.app_id IS NULL), 0) AS unranked,
+    sum(u.prompt_tokens) + sum(u.completion_tokens) AS tokens
+  FROM usage_daily AS u
+  LEFT JOIN registry AS r ON r.app_id = u.app_id
+  WHERE u.day IN (SELECT d.day FROM days AS d WHERE d.counted_at >= getvariable('as_of'))
+    AND u.day <= getvariable('last_day')
+  GROUP BY u.day
+)
+SELECT CAST(t.day AS VARCHAR) AS day, CAST(t.unranked AS VARCHAR) AS unranked, CAST(t.tokens AS VARCHAR) AS tokens
+FROM totals AS t
+WHERE t.unranked * 20 > t.tokens
+ORDER BY t.unranked / t.tokens DESC, t.day;

@@ -102,6 +102,17 @@ it('a sum just below 2^53, past it, and past 2^63 keeps every token', async () =
   )
 })
 
+it('two counts of a day that each fit into 64 bits may together be more', async () => {
+  const count = '9223372036854775807::BIGINT'
+  const { dataDir } = await dayOf(
+    `SELECT 1 AS app_id, ${count} AS prompt_tokens, ${count} AS completion_tokens`,
+  )
+  await runAt(dataDir, AS_OF)
+  expect(await queryCurrent(dataDir, `SELECT total_tokens FROM popular('${DAY}', '${DAY}')`)).toEqual([
+    { total_tokens: '18446744073709551614' },
+  ])
+})
+
 /** Columns of valid rows, proved by footers; `{day}` stands for the day. */
 const GOOD = {
   ts: "TIMESTAMP '{day}'",

@@ -134,6 +134,24 @@ function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): U
   )
 }
 
+/** Every value as its text, an empty one as null. */
+function untypedParquet(columns: Record<string, RawColumn[1]>): Uint8Array {
+  return new Uint8Array(
+    parquetWriteBuffer({
+      schema: [
+        { name: 'schema', num_children: Object.keys(columns).length },
+        ...Object.keys(columns).map(
+          (name) => ({ name, type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' }) as const,
+        ),
+      ],
+      columnData: Object.entries(columns).map(([name, cells]) => ({
+        name,
+        data: cells.map((cell) => (cell === '' ? null : Buffer.from(String(cell)))),
+      })),
+    }),
+  )
+}
+
 /** Two rows with one request_id; the newer is of app 1. */
 function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
   const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
@@ -244,6 +262,16 @@ describe('two rows of 12 tokens are read', () => {
       name: 'stray bytes in a further column of Parquet',
       ending: 'parquet',
       content: (day) => parquetWithBytes(good(day)),
+    },
+    {
+      name: 'text that Parquet holds as bytes without a type',
+      ending: 'parquet',
+      content: (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
+    },
+    {
+      name: 'blank lines of spaces and tabs in NDJSON',
+      ending: 'ndjson',
+      content: (day) => `\t\n${jsonRow(day)} \t\r\n\t${jsonRow(day)}\t`,
     },
     {
       name: 'objects and lists in further keys of NDJSON',
