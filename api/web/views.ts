@@ -145,8 +145,6 @@ export function serveView<Asked extends AskedOfView>(
     await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
       if (snapshot instanceof ApiError) throw snapshot
       reply.set(headers)
-      // Without a body there is no tag either, so the view is not rendered.
-      if (request.method === 'HEAD') return void reply.end()
       const isCurrent = snapshots.current.facts()?.id === snapshot.id
       // A PNG is compressed already.
       const encoding = view.contentType === 'image/png' ? 'identity' : preferredEncoding(request)

@@ -89,9 +89,10 @@ it.each([
   ['99', 'No app with the id 99 is listed'],
   ['nobody', 'ids are numbers'],
   ['9999999999999999999', 'is listed'],
-])('/apps/%s is 404 with the reason', async (id, words) => {
-  const response = await fetch(`${api.origin}/apps/${id}`)
-  expect(response.status).toBe(404)
+])('/apps/%s is 404 with the reason, also for HEAD', async (id, words) => {
+  const address = `${api.origin}/apps/${id}`
+  const [head, response] = await Promise.all([fetch(address, { method: 'HEAD' }), fetch(address)])
+  expect([head.status, response.status]).toEqual([404, 404])
   expect(await response.text()).toContain(words)
 })
 
