@@ -11,30 +11,34 @@ import type { RequestStore } from './store/request-store.ts'
 interface ReadinessDependencies {
   readonly store: RequestStore
   readonly snapshots: Pick<Snapshots, 'current'>
-  /** Milliseconds that whoever asks gets to ask once more when the service stops. */
-  readonly tellMs: number
+  /** Milliseconds for a load balancer to poll once more when the service stops. */
+  readonly unreadyMs: number
 }
 
 export interface Readiness {
   /** Answers 200, also while an older snapshot replaces the newest (degraded), or 503 with the reasons. */
   readonly handle: Handler
-  /** Answers 503 from now on. If a balancer asks regularly, resolves when it has been told. */
+  /** Answers 503 from here on. If a balancer polls regularly, resolves after its next poll. */
   stop(): Promise<void>
 }
 
 const RETRY_AFTER_SECONDS = 5
 
-/** Who asked within this time is taken for a balancer. */
+/** A client that polled within this time counts as a load balancer. */
 const WATCHED_MS = 30_000
 
-export function createReadiness({ store, snapshots: { current }, tellMs }: ReadinessDependencies): Readiness {
+export function createReadiness({
+  store,
+  snapshots: { current },
+  unreadyMs,
+}: ReadinessDependencies): Readiness {
   let isStopping = false
-  let askedAt = Number.NEGATIVE_INFINITY
-  const { promise: told, resolve: tell } = Promise.withResolvers<void>()
+  let polledAt = Number.NEGATIVE_INFINITY
+  const { promise: polled, resolve: markPolled } = Promise.withResolvers<void>()
   return {
     async handle(_request, reply) {
-      askedAt = performance.now()
-      if (isStopping) reply.once('close', tell)
+      polledAt = performance.now()
+      if (isStopping) reply.once('close', markPolled)
       const storeAnswers = await store.query('SELECT 1 AS one').then(
         () => true,
         () => false,
@@ -54,9 +58,9 @@ export function createReadiness({ store, snapshots: { current }, tellMs }: Readi
     },
     async stop() {
       isStopping = true
-      if (performance.now() - askedAt > WATCHED_MS) return
-      const timer = setTimeout(tell, tellMs)
-      await told
+      if (performance.now() - polledAt > WATCHED_MS) return
+      const timer = setTimeout(markPolled, unreadyMs)
+      await polled
       clearTimeout(timer)
     },
   }

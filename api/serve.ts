@@ -95,7 +95,7 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const requestStore = createRequestStore(store, log)
-  const readiness = createReadiness({ store: requestStore, snapshots, tellMs: limits.tellMs })
+  const readiness = createReadiness({ store: requestStore, snapshots, unreadyMs: limits.unreadyMs })
   const served = { store, requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
   const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
@@ -111,7 +111,7 @@ async function open(
     reload: () => chat.models.reload(),
     async close() {
       await readiness.stop()
-      // A silent database is waited for no longer than a request.
+      // The wait for a silent database ends after the time of a request.
       const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()
       clearTimeout(giveUp)

@@ -108,7 +108,7 @@ function newestOf(paths: readonly string[], current: string | undefined): string
 
 /** A consistent copy, whatever other processes write meanwhile. */
 async function copyStore(source: string, target: string): Promise<void> {
-  // SQLite says of a missing right only that it cannot open the file.
+  // For a missing permission SQLite only reports that it cannot open the file.
   await access(source, constants.R_OK)
   const database = new DatabaseSync(source, { readOnly: true })
   try {

@@ -127,7 +127,7 @@ interface DescribedApp {
   readonly isRequested: boolean
 }
 
-/** Adds what is known of the app so far: a comment may send a stream's head before a provider serves. */
+/** Adds the known facts of the app: a comment may send a stream's head before a provider serves. */
 function describeAppInReply(reply: Reply, { call, describeApp, isRequested }: DescribedApp): void {
   const { app_id: known } = describeApp()
   if (known !== undefined) nameApp(reply, known)

@@ -79,7 +79,7 @@ function requestCounters(registry: Registry): PerRequest {
   ])
   const usageMissing = counter(
     'chat_usage_missing_total',
-    'Served requests whose provider reported no tokens.',
+    'Served requests without tokens reported by the provider.',
     CANDIDATE,
   )
   const unknownRatio = unknownTokens(registry)
@@ -101,7 +101,7 @@ function unknownTokens(registry: Registry): (provider: string, isUnknown: boolea
   const counts = new Map<string, { served: number; unknown: number }>()
   const ratio = new Gauge({
     name: 'chat_usage_unknown_ratio',
-    help: 'Share of the served requests of a provider whose tokens are unknown, since the process began.',
+    help: "Share of a provider's served requests with unknown tokens, since the process began.",
     labelNames: ['provider'],
     registers: [registry],
   })

@@ -50,7 +50,7 @@ export const CHAT_OPERATIONS = {
     tag: TAG,
     summary: 'Complete a chat, with fallback',
     description:
-      'The chat completions of the OpenAI API. The providers of `model` are tried in order, then those of ' +
+      'The chat completions of the OpenAI API. The providers of `model` are tried in order, then the providers of ' +
       '`models`. With `stream: true` the reply is a stream of `chat.completion.chunk`; the last chunk before ' +
       '`[DONE]` holds `finish_reason` and `usage`, and a stream that fails on the way ends with a chunk that has ' +
       'an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
@@ -65,7 +65,7 @@ export const CHAT_OPERATIONS = {
       },
       400: {
         description:
-          'The request is wrong, names an unknown model, or every provider refused it: `metadata.error_type` says why.',
+          'The request is wrong, names an unknown model, or every provider rejected it: `metadata.error_type` names the reason.',
         content: ENVELOPE,
       },
       408: { description: 'Every attempt took too long.', content: ENVELOPE },

@@ -103,7 +103,7 @@ const TO_THE_NEWEST: ReplyDescription = {
 }
 const RETRACTED: ReplyDescription = {
   description:
-    'The snapshot was retracted or pruned; the message says why, and names the nearest retained one.',
+    'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
   content: ENVELOPE,
 }
 const NO_SUCH_SNAPSHOT = {
@@ -172,7 +172,7 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
     },
     '410': {
       description:
-        'The snapshot that `as_of` names was retracted or pruned; the message says why, and names the nearest retained one.',
+        'The snapshot of `as_of` was retracted or pruned; the message has the reason and the nearest retained one.',
       content: ENVELOPE,
     },
     '503': {

@@ -43,7 +43,7 @@ export class OperatorError extends UsageError {
   override readonly name = 'OperatorError'
 }
 
-/** What is known of the request beside its error. */
+/** Known facts of the request beside its error. */
 interface EnvelopeFacts {
   readonly accountId?: string | undefined
   readonly routerMetadata?: Readonly<Record<string, unknown>> | undefined

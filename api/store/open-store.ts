@@ -93,7 +93,7 @@ async function open(
     return store
   } catch (error) {
     await store?.close()
-    // SQLite says of a missing right only that it cannot open the file.
+    // For a missing permission SQLite only reports that it cannot open the file.
     const rights = isDatabaseUrl(place) ? [] : missingRights(dirname(place), [basename(place)])
     throw unusable(name, rights.length > 0 ? new Error(rights.join(', ')) : withRemedy(error))
   }

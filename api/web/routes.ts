@@ -29,7 +29,7 @@ import { modelsView } from './models/models-page.ts'
 import { card, chartPictures } from './ranking/pictures.ts'
 import { rankingFile } from './ranking/file-views.ts'
 import { rankingView } from './ranking/view.ts'
-import { serveView, type AskedOfView, type View, type Views } from './views.ts'
+import { serveView, type ViewRequest, type View, type Views } from './views.ts'
 
 interface WebDependencies {
   readonly snapshots: Snapshots
@@ -52,7 +52,7 @@ const ASSETS = {
 export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebDependencies): Route[] {
   const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
-  const view = <Asked extends AskedOfView>(each: View<Asked>) => serveView(views, snapshots, each)
+  const view = <Asked extends ViewRequest>(each: View<Asked>) => serveView(views, snapshots, each)
   return [
     { ...open, path: '/', handle: view(rankingView(catalogue)) },
     { ...open, path: '/rankings.csv', handle: view(rankingFile('csv')) },

@@ -32,7 +32,7 @@ export interface ViewContext {
 }
 
 /** A page, table or drawing. `Asked` has the parameters of a request, without defaults. */
-export interface View<Asked extends AskedOfView> {
+export interface View<Asked extends ViewRequest> {
   readonly name: string
   readonly contentType: string
   /** @throws {ApiError} for an invalid request. */
@@ -42,7 +42,7 @@ export interface View<Asked extends AskedOfView> {
 }
 
 /** The parameters of every view. */
-export interface AskedOfView {
+export interface ViewRequest {
   readonly parameters: {
     /** The requested snapshot; the current one by default. */
     readonly as_of?: string | undefined
@@ -50,7 +50,7 @@ export interface AskedOfView {
 }
 
 /** A view with its parameters. */
-interface Question<Asked extends AskedOfView> {
+interface Question<Asked extends ViewRequest> {
   readonly view: View<Asked>
   readonly asked: Asked
   readonly isCurrent: boolean
@@ -59,9 +59,9 @@ interface Question<Asked extends AskedOfView> {
 
 export interface Views {
   /** The bytes of a view of this snapshot, which must stay open meanwhile. */
-  get<Asked extends AskedOfView>(snapshot: Snapshot, question: Question<Asked>): Promise<Made>
+  get<Asked extends ViewRequest>(snapshot: Snapshot, question: Question<Asked>): Promise<Made>
   /** Renders a view before its snapshot is served. */
-  warm<Asked extends AskedOfView>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
+  warm<Asked extends ViewRequest>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
 }
 
 export interface ViewDependencies {
@@ -78,16 +78,16 @@ interface Made {
 }
 
 /** Bytes of all cached views together. */
-const KEPT_BYTES = 32 * 1024 * 1024
+const CACHE_BYTES = 32 * 1024 * 1024
 
 export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
-  const keep = createBodyCache<Made>(KEPT_BYTES)
+  const keep = createBodyCache<Made>(CACHE_BYTES)
   // One at a time: an uncached view waits instead of failing with too many queries.
   const inLine = createSerialQueue()
 
   const contexts = new Map<string, ViewContext>()
 
-  // It looks into folders: once for all who ask in the same turn of the event loop.
+  // Reads folders, so concurrent requests of one turn of the event loop share the result.
   function contextOf(snapshot: Snapshot, isCurrent: boolean): ViewContext {
     const key = `${snapshot.id} ${isCurrent}`
     const context = contexts.get(key) ?? readContext(snapshot, isCurrent)
@@ -112,7 +112,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
     }
   }
 
-  async function get<Asked extends AskedOfView>(
+  async function get<Asked extends ViewRequest>(
     snapshot: Snapshot,
     question: Question<Asked>,
   ): Promise<Made> {
@@ -133,7 +133,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
 }
 
 /** Answers requests with a view. */
-export function serveView<Asked extends AskedOfView>(
+export function serveView<Asked extends ViewRequest>(
   views: Views,
   snapshots: Snapshots,
   view: View<Asked>,
@@ -159,7 +159,7 @@ export function serveView<Asked extends AskedOfView>(
 }
 
 /** Everything that determines the bytes. The newest snapshot and their number stand for the lists of snapshots. */
-function keyOf<Asked extends AskedOfView>(
+function keyOf<Asked extends ViewRequest>(
   { snapshot, entries, retractions, freshness }: ViewContext,
   { view, asked, isCurrent }: Question<Asked>,
 ): string {

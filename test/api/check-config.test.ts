@@ -159,7 +159,7 @@ describe('of two folders that the user may not use', () => {
   })
 })
 
-it('a backup of a store that the user may not read says so in a sentence', async () => {
+it('a backup of an unreadable store reports that in a sentence', async () => {
   const dataDir = folders.make()
   mkdirSync(join(dataDir, 'snapshots'))
   writeFileSync(join(dataDir, 'service.sqlite'), '', { mode: 0o000 })

@@ -32,6 +32,6 @@ it.each(['limit', 'offset'] as const)('the README states range and default of %s
   )
 })
 
-it('the columns of every format are those of the JSON rows, in their order', () => {
+it('the columns of every format equal the JSON keys, in their order', () => {
   expect(Object.keys(RANKING_COLUMNS)).toEqual(Object.keys(rankingRowSchema.shape))
 })

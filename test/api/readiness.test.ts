@@ -48,10 +48,10 @@ it('the service is ready once a snapshot is open, and otherwise names the reason
 describe('a service that stops', () => {
   const HOUR_MS = 3_600_000
 
-  it('tells it to whoever asks for readiness before its port closes, and answers the others until then', async () => {
+  it('reports that to clients that poll readiness before its port closes, and answers others until then', async () => {
     const dataDir = folders.make()
     await publish(dataDir)
-    const api = await startApi(dataDir, { limits: { tellMs: HOUR_MS } })
+    const api = await startApi(dataDir, { limits: { unreadyMs: HOUR_MS } })
     expect(await reasons(api)).toEqual({ status: 'ready' })
     const closed = api.close()
     expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
@@ -60,8 +60,8 @@ describe('a service that stops', () => {
     await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
   })
 
-  it('closes its port at once if nobody has asked for readiness', async () => {
-    const api = await startApi(folders.make(), { limits: { tellMs: HOUR_MS } })
+  it('closes its port at once if no client polled readiness', async () => {
+    const api = await startApi(folders.make(), { limits: { unreadyMs: HOUR_MS } })
     await api.close()
     await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
   })

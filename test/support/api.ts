@@ -75,7 +75,7 @@ export async function startApi(
     chat,
     ...(clock === undefined ? {} : { clock }),
     // No balancer asks in a test, even if the test does.
-    limits: { ...HTTP_LIMITS, tellMs: 0, ...limits },
+    limits: { ...HTTP_LIMITS, unreadyMs: 0, ...limits },
   })
   const now = clock ?? (() => new Date())
   const createFor = (kind: KeyKind = 'inference', account = 'test') =>

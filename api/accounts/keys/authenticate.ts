@@ -1,6 +1,4 @@
-/**
- * Bearer authentication (CONTRACT 2). Each 401 names what is wrong with the sent credentials, not what would be right.
- */
+/** Bearer authentication (CONTRACT 2). Each 401 names the fault of the sent credentials, never valid ones. */
 import type { Call } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'

@@ -34,7 +34,7 @@ const PLACES = POLICIES.map(({ name, limit }, index) => {
   const first = 3 * index + 2
   return { name, limit, subject: `$${first}`, windowEnds: `$${first + 1}`, latest: `$${first + 2}` }
 })
-const ASKED = PLACES.map(
+const REQUESTED = PLACES.map(
   ({ name, limit, subject, windowEnds, latest }) =>
     `('${name}', ${subject}, ${windowEnds}, ${latest}, ${limit})`,
 )
@@ -45,11 +45,11 @@ const IS_OVER = `(quotas.window_ends <= $1 OR quotas.window_ends > CASE excluded
 // One statement, so that concurrent requests of any process are counted exactly: against all limits, or, if one is used
 // up, against none.
 const COUNT = `
-  WITH asked (policy, subject, window_ends, latest_end, allowed) AS (VALUES ${ASKED.join(', ')})
+  WITH requested (policy, subject, window_ends, latest_end, allowed) AS (VALUES ${REQUESTED.join(', ')})
   INSERT INTO quotas (policy, subject, window_ends, used)
-  SELECT a.policy, a.subject, a.window_ends, 1 FROM asked AS a
+  SELECT a.policy, a.subject, a.window_ends, 1 FROM requested AS a
   WHERE NOT EXISTS (
-    SELECT 1 FROM asked AS b JOIN quotas AS q ON q.policy = b.policy AND q.subject = b.subject
+    SELECT 1 FROM requested AS b JOIN quotas AS q ON q.policy = b.policy AND q.subject = b.subject
     WHERE q.window_ends > $1 AND q.window_ends <= b.latest_end AND q.used >= b.allowed
   )
   ON CONFLICT (policy, subject) DO UPDATE SET

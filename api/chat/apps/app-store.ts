@@ -128,7 +128,7 @@ async function registerApp(
   return app
 }
 
-/** Adds the apps whose ids are not in the store; returns how many were added. */
+/** Adds the apps with ids that the store lacks; returns how many were added. */
 export async function restoreApps(store: Store, apps: readonly App[]): Promise<number> {
   return await store.transaction(async (queries) => {
     const rows = z.array(z.object({ app_id: z.int() })).parse(await queries.query(IDS))

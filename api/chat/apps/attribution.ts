@@ -16,7 +16,7 @@ export interface Attribution {
    * Only served requests register or change an app; otherwise free requests could fill the dataset with names.
    */
   readonly attribute: (headers: RequestHeaders) => AppOf
-  /** What is known of that app so far, without a query to the store. */
+  /** The known facts of that app, without a query to the store. */
   readonly describe: (headers: RequestHeaders) => KnownApp
   /** Finishes writing the registry of new apps. */
   close(): Promise<void>

@@ -45,7 +45,7 @@ export class ChunkReader {
   }
 
   /**
-   * The chunk that one event makes for the client; undefined when nothing is to be sent yet.
+   * The chunk for the client from one event; undefined if there is nothing to send yet.
    * @throws {AttemptFailure} if it is an error or unreadable.
    */
   read({ event, data }: ProviderEvent): JsonObject | undefined {

@@ -51,8 +51,8 @@ export class OpenCall {
   }
 
   /**
-   * Takes a part, with the `text` of its arguments; returns what is to be sent. The first part waits until the
-   * arguments begin: then the name is whole, and some clients read it from the first part alone.
+   * Takes a part, with the `text` of its arguments; returns the parts to send. The first part waits until the arguments
+   * begin: then the name is whole, and some clients read it from the first part alone.
    */
   take(part: JsonObject, text: string): JsonObject[] {
     const { id: _id, index: _index, type, function: inner, ...more } = withoutNulls(part)
@@ -64,7 +64,7 @@ export class OpenCall {
     return mustWait ? [] : this.flush()
   }
 
-  /** Takes the function of a part; returns what is new in it. */
+  /** Takes the function of a part; returns its new members. */
   #takeFunction(inner: unknown, text: string): JsonObject {
     const { name, arguments: _arguments, ...more } = isObject(inner) ? withoutNulls(inner) : {}
     const addedName = typeof name === 'string' ? this.#newOf(name) : ''

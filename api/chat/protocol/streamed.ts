@@ -130,7 +130,7 @@ async function readEnding({ events, body }: OpenStream): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Chunks before an error are still sent. */
+/** Chunks before an error are sent too. */
 function readAll(
   reader: ChunkReader,
   events: readonly ProviderEvent[],

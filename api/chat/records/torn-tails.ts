@@ -54,7 +54,7 @@ async function seal(path: string, now: Date): Promise<'whole' | 'young' | 'seale
   return 'sealed'
 }
 
-/** Moves what is no record out of the file at `path`. */
+/** Moves half a record out of the file at `path`. */
 async function moveAside(path: string, what: Buffer): Promise<void> {
   const aside = join(dirname(path), `${ASIDE_PREFIX}${basename(path)}`)
   await writeFile(aside, what, { flag: 'a', flush: true })

@@ -45,7 +45,10 @@ export interface Breakers {
   began(candidate: Candidate): Trial
   /** It ended. `retryAfterSeconds` is the provider's own value. */
   ended(trial: Trial, result: AttemptResult, retryAfterSeconds?: number): void
-  /** Drops all other candidates, which are not configured any more; their open breakers are reported as closed. */
+  /**
+   * Drops all other candidates, since they were removed from the configuration; their open breakers are reported as
+   * closed.
+   */
   keepOnly(candidates: readonly Candidate[]): void
 }
 

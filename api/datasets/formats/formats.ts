@@ -43,8 +43,8 @@ const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)
  * The format of a reply: by `format=`, otherwise by `Accept`, with JSON as the default.
  * @throws {ApiError} 406 that lists the formats.
  */
-export function chooseFormat(request: Request, asked: Format | undefined): Format {
-  if (asked !== undefined) return asked
+export function chooseFormat(request: Request, named: Format | undefined): Format {
+  if (named !== undefined) return named
   const accept = request.headers.accept?.replaceAll(PARAMETER, '')
   const mediaTypes = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
   // Express reads only the headers.

@@ -26,8 +26,8 @@ export async function readModels(
 }
 
 /** @throws {ApiError} 400 if the snapshot predates the count of models. */
-export async function requireModels({ query: ask, asOf }: ReadableSnapshot): Promise<void> {
-  if ((await ask(HAS_MODELS, {})).length > 0) return
+export async function requireModels({ query, asOf }: ReadableSnapshot): Promise<void> {
+  if ((await query(HAS_MODELS, {})).length > 0) return
   const allowed =
     'a snapshot with the table model_daily, which this one is too old for; the next run publishes one'
   throw badRequest([invalid('as_of', asOf, allowed)])

@@ -132,18 +132,18 @@ function isSmall({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolea
 
 /** Reads the page from all apps (`main`) or from the candidates (`fast`). */
 export async function readPage(
-  { query: ask }: ReadableSnapshot,
+  { query }: ReadableSnapshot,
   { sort, ...values }: RankingsQuery,
   schema: 'main' | 'fast',
 ): Promise<Page> {
-  return pageSchema.parse(await ask(PAGE(sort, schema), values))
+  return pageSchema.parse(await query(PAGE(sort, schema), values))
 }
 
 /** The most tokens that an app outside the candidates may have in the window; undefined if there is no such app. */
 export async function readUpperBound(
-  { query: ask }: ReadableSnapshot,
+  { query }: ReadableSnapshot,
   { start, end, category, subcategory }: RankingsQuery,
 ): Promise<bigint | undefined> {
-  const [{ tokens }] = boundSchema.parse(await ask(UPPER_BOUND, { start, end, category, subcategory }))
+  const [{ tokens }] = boundSchema.parse(await query(UPPER_BOUND, { start, end, category, subcategory }))
   return tokens === null ? undefined : BigInt(tokens)
 }

@@ -11,7 +11,7 @@ export interface DateWindow {
 }
 
 /** The requested window: its days, or their number up to the end. */
-interface AskedWindow {
+interface RequestedWindow {
   readonly start_date?: string | undefined
   readonly end_date?: string | undefined
   readonly days?: number | undefined
@@ -24,13 +24,13 @@ interface AskedWindow {
  * @throws {ApiError} 400 if the window would start after its end.
  */
 export function resolveWindow(
-  { start_date, end_date, days = DEFAULT_WINDOW_DAYS }: AskedWindow,
+  { start_date, end_date, days = DEFAULT_WINDOW_DAYS }: RequestedWindow,
   dataThrough: string,
 ): DateWindow {
   // Days in this form sort as text.
   const end = end_date === undefined || end_date > dataThrough ? dataThrough : end_date
-  const asked = start_date ?? windowUpTo(end, days).start
-  const start = asked < FLOOR_DATE ? FLOOR_DATE : asked
+  const wanted = start_date ?? windowUpTo(end, days).start
+  const start = wanted < FLOOR_DATE ? FLOOR_DATE : wanted
   if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
   return { start, end }
 }

@@ -11,7 +11,7 @@ import type { Place, Question } from './question.ts'
 import { representationOf, type Representation } from './representation.ts'
 
 /** A representation of an open snapshot. */
-interface Asked extends Representation {
+interface OpenRepresentation extends Representation {
   readonly snapshot: ReadableSnapshot
 }
 
@@ -24,21 +24,22 @@ interface Answer {
 
 export interface Answers {
   /** The answer to a question; its snapshot must stay open meanwhile. */
-  get(asked: Asked): Promise<Answer>
+  get(representation: OpenRepresentation): Promise<Answer>
   /** Computes answers in advance. */
   warm(snapshot: Snapshot, questions: readonly Question[]): Promise<void>
 }
 
 /** Bytes of all cached answers together. */
-const KEPT_BYTES = 64 * 1024 * 1024
+const CACHE_BYTES = 64 * 1024 * 1024
 
 /** U+FEFF in UTF-8. */
 const BYTE_ORDER_MARK = Buffer.of(0xef, 0xbb, 0xbf)
 
 /** The answers of this process. */
 export function createAnswers(): Answers {
-  const keep = createBodyCache<Answer>(KEPT_BYTES)
-  const get = (asked: Asked) => keep(asked.name, asked.encoding, () => workOut(asked))
+  const keep = createBodyCache<Answer>(CACHE_BYTES)
+  const get = (representation: OpenRepresentation) =>
+    keep(representation.name, representation.encoding, () => workOut(representation))
   return {
     get,
     async warm(snapshot, questions) {
@@ -50,12 +51,12 @@ export function createAnswers(): Answers {
   }
 }
 
-async function workOut(asked: Asked): Promise<Answer> {
-  const { rows, total } = await asked.question.read(asked.snapshot)
+async function workOut(representation: OpenRepresentation): Promise<Answer> {
+  const { rows, total } = await representation.question.read(representation.snapshot)
   return {
-    body: encodeRows(asked, rows),
+    body: encodeRows(representation, rows),
     headers: {
-      Link: linkField(asked, total),
+      Link: linkField(representation, total),
       ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
     },
   }

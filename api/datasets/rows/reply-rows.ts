@@ -24,21 +24,21 @@ export interface RowsDependencies {
 type Parse = (query: string) => RowsRequest
 
 /** Cached requests by their exact text; each takes some kilobytes. */
-const KEPT_REQUESTS = 500
+const CACHED_REQUESTS = 500
 
 /** Answers from the current snapshot, or from the one in `as_of`, and applies the limits to each request. */
 export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies, parse: Parse): Handler {
   // Programs repeat the same request.
-  const requests = new LRUCache<string, Asked, Request>({
-    max: KEPT_REQUESTS,
+  const requests = new LRUCache<string, ParsedRequest, Request>({
+    max: CACHED_REQUESTS,
     memoMethod: (_words, _former, { context: request }) => readRequest(request, parse),
   })
   return (request, reply) => {
     const { accept, 'accept-encoding': encodings } = request.headers
     const words = JSON.stringify([request.url, accept, encodings])
-    const asked = requests.memo(words, { context: request })
-    return useSnapshot(snapshots, asked.asOf, async (snapshot) => {
-      const found = asked.of(snapshot)
+    const parsed = requests.memo(words, { context: request })
+    return useSnapshot(snapshots, parsed.asOf, async (snapshot) => {
+      const found = parsed.of(snapshot)
       const isRefused = found instanceof ApiError
       const isHead = request.method === 'HEAD'
       const isUnchanged = !isRefused && isNotModified(request.headers, found)
@@ -58,7 +58,7 @@ export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies,
 }
 
 /** A parsed request. */
-interface Asked {
+interface ParsedRequest {
   readonly asOf: string | undefined
   /** The representation in a snapshot, or the error. */
   readonly of: (snapshot: Snapshot | ApiError) => Found | ApiError
@@ -66,7 +66,7 @@ interface Asked {
 
 type Found = ReturnType<typeof find>
 
-function readRequest(request: Request, parse: Parse): Asked {
+function readRequest(request: Request, parse: Parse): ParsedRequest {
   const rows = refusable(() => parse(queryString(request)))
   const form = rows instanceof ApiError ? rows : refusable(() => chooseForm(request, rows))
   let last: { readonly snapshot: Snapshot | ApiError; readonly found: Found | ApiError } | undefined

@@ -35,15 +35,15 @@ const seriesSchema = z.array(seriesRowSchema)
  * @throws {ApiError} 400 that names the ids without a public app.
  */
 export async function readSeries(
-  { query: ask }: ReadableSnapshot,
+  { query }: ReadableSnapshot,
   ids: readonly bigint[],
   window: DateWindow,
 ): Promise<readonly SeriesRow[]> {
   const apps = ids.join(',')
-  const known = new Set(appsSchema.parse(await ask(APPS, { apps })).map(({ app_id }) => app_id))
+  const known = new Set(appsSchema.parse(await query(APPS, { apps })).map(({ app_id }) => app_id))
   const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length > 0) {
     throw badRequest([invalid('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)])
   }
-  return seriesSchema.parse(await ask(SERIES, { apps, start: window.start, end: window.end }))
+  return seriesSchema.parse(await query(SERIES, { apps, start: window.start, end: window.end }))
 }

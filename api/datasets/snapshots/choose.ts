@@ -53,7 +53,7 @@ function idAt(asOf: string): string | undefined {
 export function noSnapshot(current: CurrentSnapshot): ApiError {
   const reason =
     current.fault() !== undefined
-      ? 'The snapshot of the dataset cannot be opened; the log of the service says why'
+      ? 'The snapshot of the dataset cannot be opened; the log of the service has the reason'
       : 'No snapshot of the dataset has been published yet'
   return new ApiError(503, reason, {
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },

@@ -50,7 +50,7 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
     const validators = times.map((lastModified) => ({ etag: `"${file.sha256}"`, lastModified }))
     if (validators.every((each) => isMismatch(headers, each))) throw preconditionFailed(file)
     if (validators.some((each) => isNotModified(headers, each))) return void reply.status(304).end()
-    leaveToExpress(request, validators, file)
+    passToExpress(request, validators, file)
     await sendFile(reply, file, retained.folder(id))
   }
 }
@@ -94,7 +94,7 @@ const SUFFIX = /^bytes=-(\d+)$/i
  * every fetch() with a tag does), takes weak tags as strong and times as growing. A suffix range longer than the file
  * means the whole file (RFC 9110, 14.1.2).
  */
-function leaveToExpress(request: Request, validators: readonly Validators[], { bytes }: SnapshotFile): void {
+function passToExpress(request: Request, validators: readonly Validators[], { bytes }: SnapshotFile): void {
   const { headers } = request
   const { range } = headers
   const isOfThis = validators.some((each) => isRangeOf(request.get('If-Range'), each))

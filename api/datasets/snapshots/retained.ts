@@ -37,7 +37,7 @@ export interface RetainedSnapshots extends SnapshotRecords {
 }
 
 /** Number of snapshots beside the current one that stay open. */
-const KEPT_OPEN = 4
+const OPEN_SNAPSHOTS = 4
 
 export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   const faults = createFaults(log)
@@ -83,7 +83,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
 function keepOpen(openShared: (id: string) => Promise<SnapshotHandle>) {
   const closing = new Set<Promise<void>>()
   const handles = new LRUCache<string, Promise<SnapshotHandle>>({
-    max: KEPT_OPEN,
+    max: OPEN_SNAPSHOTS,
     // Nobody waits for the close; a pending user still gets the snapshot.
     dispose: (taken) => {
       const closed = taken.then((held) => held.retire()).catch(() => undefined)

@@ -17,7 +17,7 @@ interface Served {
 export interface ServedSnapshot {
   /** The served snapshot; undefined without one. */
   now(): Served | undefined
-  /** Gives `work` what is served now, or undefined, and keeps it open until `work` is done. */
+  /** Calls `work` with the served snapshot, or undefined, and keeps it open until `work` is done. */
   readonly use: <Result>(work: (snapshot: Snapshot | undefined) => Promise<Result>) => Promise<Result>
   /**
    * Serves the snapshot with this identifier.

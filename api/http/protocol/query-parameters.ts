@@ -85,7 +85,7 @@ function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
   return groups
 }
 
-/** The 400 for these faults: the parameter, what was sent and what is allowed. */
+/** The 400 for these faults: the parameter, its sent value and its allowed values. */
 export function badRequest(faults: readonly Fault[]): ApiError {
   const shown = faults.slice(0, SHOWN_FAULTS)
   const sentences = shown.map(describe)

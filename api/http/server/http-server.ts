@@ -22,8 +22,8 @@ export interface HttpLimits {
   readonly stallMs: number
   /** Milliseconds that an idle connection is kept. */
   readonly idleMs: number
-  /** Milliseconds that a balancer gets to ask for readiness once more before a service that stops closes its port. */
-  readonly tellMs: number
+  /** Milliseconds for a load balancer to poll readiness once more before a stopping service closes its port. */
+  readonly unreadyMs: number
   /** Milliseconds for requests in flight to finish when the service stops. */
   readonly stopMs: number
 }
@@ -35,8 +35,8 @@ export const HTTP_LIMITS: HttpLimits = {
   stallMs: 60_000,
   // Above the minute of most proxies, since the side that sends requests should close first.
   idleMs: 65_000,
-  // Balancers ask every few seconds.
-  tellMs: 10_000,
+  // Load balancers poll every few seconds.
+  unreadyMs: 10_000,
   // With the last second, and five more for chat to record its calls (CHAT_LIMITS), 30 in all.
   stopMs: 24_000,
 }

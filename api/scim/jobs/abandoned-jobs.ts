@@ -24,7 +24,7 @@ export interface Runner {
   readonly forget: (jobId: string) => void
 }
 
-/** The share of a beat's pause by which a look may be early. */
+/** The share of a beat's pause that a look may be early. */
 const EARLY = 0.1
 
 interface Observed {

@@ -129,7 +129,7 @@ export async function takeNextJob(queries: Queries, runner: string, now: Date): 
   return next === undefined ? undefined : await takeJob(queries, { ...idSchema.parse(next), runner }, now)
 }
 
-/** Takes this job; undefined if it is not queued any more. */
+/** Takes this job; undefined if it is not queued. */
 export async function takeJob(
   queries: Queries,
   { id, runner }: RunningJob,

@@ -78,7 +78,7 @@ async function writePiece(
   await writeMembers(queries, members)
 }
 
-// Without a digest the members count as unknown, whatever becomes of this sync.
+// Without a digest the members count as unknown, even if this sync ends early.
 function hiddenRow(change: IdentifiedChange, accountId: string, time: string): GroupRow {
   const { local } = change
   const row = local === null ? changedRow(change, accountId, time) : deletedRow(local, accountId, time)

@@ -11,7 +11,7 @@ import { html, isolated } from '../html.ts'
 import { compact } from '../numbers.ts'
 import type { View } from '../views.ts'
 import { readApp, readHistory, readRanks } from './app-data.ts'
-import { askedApp, type AskedApp } from './parameters.ts'
+import { readAppRequest, type AppRequest } from './parameters.ts'
 
 const SVG = 'image/svg+xml; charset=utf-8'
 const COLUMNS = {
@@ -23,10 +23,10 @@ const COLUMNS = {
 } as const satisfies Columns
 
 /** The usage of an app by day, oldest first; a day without usage has no row. */
-export const historyFile: View<AskedApp> = {
+export const historyFile: View<AppRequest> = {
   name: 'history.csv',
   contentType: FORMATS.csv.contentType,
-  read: askedApp,
+  read: readAppRequest,
   async make({ snapshot }, { id }) {
     const app = await readApp(snapshot, id)
     return encodeCsv({ columns: COLUMNS, rows: await readHistory(snapshot, app.id) })
@@ -41,10 +41,10 @@ const BADGE_BAR = colourOf('accent')
 const CHART = { width: 480, height: 160, top: 28, bottom: 20, days: 30 }
 
 /** The last 30 days of an app as columns. */
-export const chartFile: View<AskedApp> = {
+export const chartFile: View<AppRequest> = {
   name: 'chart.svg',
   contentType: SVG,
-  read: askedApp,
+  read: readAppRequest,
   async make({ snapshot }, { id }) {
     const app = await readApp(snapshot, id)
     const daily = await recentTokens(snapshot, app.id)
@@ -88,10 +88,10 @@ export const chartFile: View<AskedApp> = {
 const BADGE = { height: 20, label: 96, value: 112 }
 
 /** The weekly rank of an app, to embed. */
-export const badgeFile: View<AskedApp> = {
+export const badgeFile: View<AppRequest> = {
   name: 'badge.svg',
   contentType: SVG,
-  read: askedApp,
+  read: readAppRequest,
   async make({ snapshot }, { id }) {
     const app = await readApp(snapshot, id)
     const rank = (await readRanks(snapshot, app.id))[0]?.ranks.popular

@@ -25,12 +25,12 @@ import {
   type ListedApp,
   type WeekOfRanks,
 } from './app-data.ts'
-import { askedApp, type AskedApp } from './parameters.ts'
+import { readAppRequest, type AppRequest } from './parameters.ts'
 
-export const appView: View<AskedApp> = {
+export const appView: View<AppRequest> = {
   name: 'app',
   contentType: HTML,
-  read: askedApp,
+  read: readAppRequest,
   async make({ snapshot }, { id, parameters }) {
     const app = await readApp(snapshot, id)
     const [history, ranks, shares] = await Promise.all([

@@ -16,16 +16,16 @@ import { gapNote, readGaps } from '../ranking/gaps.ts'
 import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { readApp, readHistory, type ListedApp } from './app-data.ts'
-import { askedComparison, COMPARED_APPS, type AskedComparison } from './parameters.ts'
+import { readComparisonRequest, COMPARED_APPS, type ComparisonRequest } from './parameters.ts'
 
 interface Compared extends ListedApp, Ink {
   readonly daily: Daily
 }
 
-export const compareView: View<AskedComparison> = {
+export const compareView: View<ComparisonRequest> = {
   name: 'compare',
   contentType: HTML,
-  read: askedComparison,
+  read: readComparisonRequest,
   async make({ snapshot }, { parameters: { apps, as_of, scale = 'linear' } }) {
     if (apps === undefined) {
       throw new ApiError(

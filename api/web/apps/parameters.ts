@@ -26,13 +26,13 @@ const COMPARISON = {
   scale: { schema: z.enum(['linear', 'log']), allowed: 'linear or log' },
 } as const
 
-export interface AskedApp {
+export interface AppRequest {
   readonly id: string
   readonly parameters: { readonly as_of?: string }
 }
 
 /** Reads the app from the path. */
-export function askedApp(request: Request): AskedApp {
+export function readAppRequest(request: Request): AppRequest {
   const id = request.params['app_id']
   if (typeof id !== 'string' || !/^\d{1,19}$/.test(id)) {
     throw new ApiError(404, `No app has the id ${shorten(String(id))}: ids are numbers, such as /apps/1`)
@@ -40,21 +40,21 @@ export function askedApp(request: Request): AskedApp {
   return { id, parameters: read(AS_OF, request) }
 }
 
-export interface AskedSearch {
+export interface SearchRequest {
   readonly parameters: { readonly as_of?: string; readonly q?: string }
 }
 
 /** Reads the search text. */
-export function askedSearch(request: Request): AskedSearch {
+export function readSearchRequest(request: Request): SearchRequest {
   return { parameters: read(SEARCH, request) }
 }
 
-export interface AskedComparison {
+export interface ComparisonRequest {
   readonly parameters: { readonly as_of?: string; readonly apps?: string; readonly scale?: 'linear' | 'log' }
 }
 
 /** Reads the compared apps. */
-export function askedComparison(request: Request): AskedComparison {
+export function readComparisonRequest(request: Request): ComparisonRequest {
   return { parameters: read(COMPARISON, request) }
 }
 

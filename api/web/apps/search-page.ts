@@ -7,12 +7,12 @@ import { compact, counted, exact } from '../numbers.ts'
 import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { findApps } from './app-data.ts'
-import { askedSearch, type AskedSearch } from './parameters.ts'
+import { readSearchRequest, type SearchRequest } from './parameters.ts'
 
-export const searchView: View<AskedSearch> = {
+export const searchView: View<SearchRequest> = {
   name: 'apps',
   contentType: HTML,
-  read: askedSearch,
+  read: readSearchRequest,
   async make({ snapshot }, { parameters: { q, as_of } }) {
     const found = q === undefined ? [] : await findApps(snapshot, q)
     return renderDocument({

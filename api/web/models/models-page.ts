@@ -22,7 +22,7 @@ import { WINDOWS } from '../ranking/page-query.ts'
 import { tabs } from '../tabs.ts'
 import type { View } from '../views.ts'
 import { readDays, readModelDays, readModelTotals, type ModelTotal } from './model-data.ts'
-import { askedModels, type AskedModels } from './parameters.ts'
+import { readModelsRequest, type ModelsRequest } from './parameters.ts'
 
 /** Models with their own band; all other usage is one band. */
 const CHARTED = 6
@@ -30,10 +30,10 @@ const CHARTED = 6
 /** Models in the table, as many as the API returns per day. */
 const LISTED = 50
 
-export const modelsView: View<AskedModels> = {
+export const modelsView: View<ModelsRequest> = {
   name: 'models',
   contentType: HTML,
-  read: askedModels,
+  read: readModelsRequest,
   async make({ snapshot }, asked) {
     const window = resolveWindow(asked.parameters, snapshot.dataThrough)
     const totals = await readModelTotals(snapshot, window)
@@ -56,7 +56,7 @@ export const modelsView: View<AskedModels> = {
   },
 }
 
-function windows({ parameters: { days, start_date, end_date, as_of } }: AskedModels): Html {
+function windows({ parameters: { days, start_date, end_date, as_of } }: ModelsRequest): Html {
   const withDays = (length: number) => address(MODELS_PAGE_PATH, { days: String(length), end_date, as_of })
   const chosen = days ?? (start_date === undefined ? DEFAULT_WINDOW_DAYS : undefined)
   return html`<nav class="filters" aria-label="Filters">

@@ -18,7 +18,7 @@ const MODEL_PAGE = {
   as_of: PARAMETERS.as_of,
 } as const satisfies ParameterTable
 
-export interface AskedModels {
+export interface ModelsRequest {
   readonly parameters: Values<typeof MODEL_PAGE>
 }
 
@@ -26,9 +26,9 @@ export interface AskedModels {
  * Reads the parameters.
  * @throws {ApiError} 400 that lists every fault.
  */
-export function askedModels(request: Request): AskedModels {
+export function readModelsRequest(request: Request): ModelsRequest {
   const { values, faults } = readParameters(MODEL_PAGE, queryString(request))
-  const parameters: AskedModels['parameters'] = values
+  const parameters: ModelsRequest['parameters'] = values
   faults.push(...reversedDates(parameters))
   if (parameters.days !== undefined && parameters.start_date !== undefined)
     faults.push(invalid('days', String(parameters.days), DAYS.allowed))

@@ -134,7 +134,7 @@ beforeAll(async () => {
       publicUrl: undefined,
       port: 0,
       metrics,
-      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, tellMs: 0 }),
+      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, unreadyMs: 0 }),
     }),
     ...FAULTY,
   ]

@@ -103,7 +103,7 @@ async function ask(streams: boolean) {
 describe.each([{ streams: false }, { streams: true }])(
   'with stream: $streams, a connection',
   ({ streams }) => {
-    it.each(Object.entries(SERVED))('%s brings the reply', async (_name, behaviour) => {
+    it.each(Object.entries(SERVED))('%s returns the reply', async (_name, behaviour) => {
       speak = behaviour
       // The second request may find the connection of the first.
       for (const { status, text } of [await ask(streams), await ask(streams)]) {

@@ -315,7 +315,7 @@ describe('a stream', () => {
     },
   )
 
-  it('asks proxies on the way not to hold it back', async () => {
+  it('requests from proxies on the way not to buffer it', async () => {
     const { headers } = await post(answers())
     expect(headers.get('X-Accel-Buffering')).toBe('no')
   })

@@ -72,7 +72,7 @@ it.runIf(existsSync(OPEN_FILES))(
   },
 )
 
-it('whose place another file has taken, as when logs are rotated, lose no line that was acknowledged', async () => {
+it('lose no acknowledged line if another file takes their place, as in log rotation', async () => {
   const root = folders.make()
   const files = createDayFiles(root, () => new Date('2026-03-10T12:00:00Z'))
   await files.append('2026-03-10', ['first\n'])

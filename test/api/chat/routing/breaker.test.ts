@@ -125,7 +125,7 @@ it('stays open when that attempt fails', () => {
   expect(first()).toBe(B)
 })
 
-it('opens at once for as long as the provider says, within reason', () => {
+it("opens at once for the provider's Retry-After, up to a limit", () => {
   const { attempt, first, pass } = start()
   attempt('failed', 2)
   expect(first()).toBe(B)

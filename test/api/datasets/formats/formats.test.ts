@@ -163,7 +163,7 @@ describe('the rows', () => {
     )
   })
 
-  it.each(SEARCHES)('as Parquet are those of JSON: %s', async (search) => {
+  it.each(SEARCHES)('as Parquet equal the JSON rows: %s', async (search) => {
     const path = join(folders.make(), 'page.parquet')
     const response = await get(`${search === '' ? '?' : `${search}&`}format=parquet`)
     writeFileSync(path, new Uint8Array(await response.arrayBuffer()))
@@ -193,7 +193,7 @@ describe('the rows', () => {
     })
   })
 
-  it.each(SEARCHES)('as an Arrow stream are those of JSON: %s', async (search) => {
+  it.each(SEARCHES)('as an Arrow stream equal the JSON rows: %s', async (search) => {
     const response = await get(`${search === '' ? '?' : `${search}&`}format=arrow`)
     const table = tableFromIPC(new Uint8Array(await response.arrayBuffer()))
     expect(table.schema.metadata.get('as_of')).toBe('2026-11-20T02:00:07Z')

@@ -324,7 +324,9 @@ describe('GET /datasets/app-rankings before the first snapshot', () => {
     const response = await faulty.get(PATH, await faulty.makeKey())
     expect(response.status).toBe(503)
     expect(await response.json()).toMatchObject({
-      error: { message: 'The snapshot of the dataset cannot be opened; the log of the service says why' },
+      error: {
+        message: 'The snapshot of the dataset cannot be opened; the log of the service has the reason',
+      },
     })
   })
 })

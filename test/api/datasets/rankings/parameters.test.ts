@@ -150,7 +150,7 @@ describe('parseParameters', () => {
     )
   })
 
-  it('shortens what was sent to 100 characters', () => {
+  it('shortens sent values to 100 characters', () => {
     const { faults } = faultsOf(`sort=${'😀'.repeat(200)}&${'n'.repeat(200)}=${'1'.repeat(200)}`)
     expect(faults[0]?.sent).toBe(`${'😀'.repeat(100)}…`)
     expect(faults[1]?.parameter).toBe(`${'n'.repeat(100)}…`)

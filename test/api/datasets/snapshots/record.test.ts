@@ -180,7 +180,7 @@ describe('the permanent record', () => {
     expect((await api.get(`${LIST}${search}`)).status).toBe(400)
   })
 
-  it('the feed begins with what is newest, be it a snapshot or a retraction', async () => {
+  it('the feed begins with the newest snapshot or retraction', async () => {
     const times = [...(await feed()).matchAll(/<updated>([^<]*)/g)].map(([, time]) => time)
     expect(times).toEqual([
       '2026-02-05T02:00:00Z',

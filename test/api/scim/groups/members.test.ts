@@ -115,7 +115,7 @@ describe('the digest of a list of members', () => {
     { members: [{ ...ann, active: true }] },
     { members: [{ ...ann, email: 'a@b.example' }] },
     { members: [{ value: 'ann', display: 'User', type: 'Ann' }] },
-  ])('differs from that of $members', ({ members }) => {
+  ])('differs from the digest of $members', ({ members }) => {
     expect(digest(members)).not.toBe(digest([ann]))
   })
 })

@@ -93,7 +93,7 @@ function isTaking(sql: string): boolean {
   return sql.includes("SET status = 'running'")
 }
 
-describe.each(stores.kinds)('a sync job whose store fails, $name', ({ fresh }) => {
+describe.each(stores.kinds)('a sync job with a failing store, $name', ({ fresh }) => {
   it('goes on if only its heartbeat could not be written', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })

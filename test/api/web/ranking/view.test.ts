@@ -90,7 +90,7 @@ it('the page queries over its own connections, once for each view, for a HEAD as
   // The view of seven days queries once for any number of visitors.
   expect(asked).toBeLessThanOrEqual(queries + 10)
 
-  // The folders of the snapshots are looked into once for all who ask at the same time, and anew for those after them.
+  // Concurrent requests share one reading of the snapshot folders; later ones read them again.
   const ask = async () => {
     const question = { view: rankingView(catalogue), asked: parsePageParameters('') }
     await views.get(snapshot, { ...question, isCurrent: true, encoding: 'br' })

@@ -94,7 +94,7 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
     await store.close()
   })
 
-  it('fails a transaction whose connection breaks, even while its work waits for something else', async () => {
+  it('fails a transaction with a broken connection, even while its work waits for something else', async () => {
     const { url } = await database()
     const store = openPostgres(url)
     await store.script('CREATE TABLE counter (n INTEGER NOT NULL); INSERT INTO counter VALUES (0)')

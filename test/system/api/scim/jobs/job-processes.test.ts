@@ -74,7 +74,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await third.sync()).toMatchObject({ status: 'succeeded' })
   })
 
-  it('ends a job whose process is gone as interrupted, and a new one can begin', async () => {
+  it('ends the job of a dead process as interrupted, and a new one can begin', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, accountId } = await connected(directory.url)
     await requestJob(store, accountId, new Date())
