@@ -272,6 +272,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     ['/?sort=trending', 'active'],
     ['/apps?q=co', 'none'],
     ['/method', 'none'],
+    ['/models', 'none'],
     ['/nowhere', 'none'],
   ] as const)(
     '%s has no accessibility fault with forced colours %s, also unfolded',
@@ -299,8 +300,9 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     }
   })
 
-  it('prints no button, and the whole citation', async () => {
-    const { page, close } = await open('/')
+  it('prints no button, every column of the table, and the whole citation', async () => {
+    // A sheet of A4 between the usual margins.
+    const { page, close } = await open('/?sort=trending', { viewport: { width: 718, height: 1000 } })
     await page.emulateMedia({ media: 'print' })
     expect(
       await page.locator('button, select, input[type=range], details').filter({ visible: true }).count(),
@@ -309,6 +311,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       "[...document.querySelectorAll('pre')].filter((block) => block.scrollWidth > block.clientWidth).length",
     )
     expect(cut).toBe(0)
+    expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true)
     await close()
   })
 
