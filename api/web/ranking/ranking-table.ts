@@ -113,11 +113,8 @@ function columnsOf({ query, data }: PageView): readonly TableColumn[] {
 export function rankingTable(view: PageView): Html {
   const { data, query, links } = view
   if (data.rows.length === 0) {
-    const reason = isEmpty(query, data.gaps)
-      ? 'There is no data of any day of this window.'
-      : 'No app has made this list.'
     return html`${explanation(view)}
-      <p class="empty">${reason}</p>`
+      <p class="empty">${reasonForNoRows(view)}</p>`
   }
   const columns = columnsOf(view)
   return html`${explanation(view)}
@@ -156,6 +153,13 @@ export function rankingTable(view: PageView): Html {
           : null
       }
     </nav>`
+}
+
+function reasonForNoRows({ data, query, links }: PageView): Html {
+  if (isEmpty(query, data.gaps)) return html`There is no data of any day of this window.`
+  if (query.offset === 0) return html`No app has made this list.`
+  return html`The list ends before rank ${query.offset + 1}.
+    <a href="${links.page({ offset: '0' })}">To the first rank</a>`
 }
 
 /** Explains the order and its baseline. */

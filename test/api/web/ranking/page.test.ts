@@ -102,6 +102,12 @@ describe('the page', () => {
     expect(second).not.toMatch(/rel="next"/)
   })
 
+  it('beyond the end of the list leads back to its first rank', async () => {
+    const beyond = await page('?offset=100')
+    expect(beyond).not.toContain('No app has made this list')
+    expect(beyond).toMatch(/The list ends before rank 101\.\s+<a href="[^"]*offset=0"/)
+  })
+
   it('keeps the length of its pages, and shows no rank twice', async () => {
     const text = await page('?limit=20&offset=10')
     const target = (relation: string) =>
