@@ -6,7 +6,7 @@ import './contract/runtime.js'
 import { join } from 'node:path'
 import { pipelineSettings, readConfig } from './config.ts'
 import { hostWarnings, settingFaults, withoutSettings, type ConfigCheck } from './contract/config-check.ts'
-import { asksForHelp, exitCodeOf, runAsProcess, type CommandLine } from './contract/program.ts'
+import { wantsHelp, exitCodeOf, runAsProcess, type CommandLine } from './contract/program.ts'
 import { foreignKind } from './duckdb/foreign-files.ts'
 import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
 import { messageOf } from './errors.ts'
@@ -58,7 +58,7 @@ const HELP =
 /** Prints the faults and warnings; resolves to exit code 0, whatever it found. */
 function run({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
-    print(asksForHelp(args) ? HELP : JSON.stringify(await checkPipeline(environment)))
+    print(wantsHelp(args) ? HELP : JSON.stringify(await checkPipeline(environment)))
   })
 }
 

@@ -3,7 +3,7 @@ import '../../pipeline/contract/runtime.js'
 import { settingsHelp } from '../../pipeline/contract/settings.ts'
 import {
   ProgramError,
-  asksForHelp,
+  wantsHelp,
   exitCodeOf,
   parseCommandLine,
   runAsProcess,
@@ -34,7 +34,7 @@ class WarningsError extends ProgramError {
 /** Prints the faults; resolves to the exit code. */
 export function checkConfig({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
-    if (asksForHelp(args)) return print(HELP)
+    if (wantsHelp(args)) return print(HELP)
     parseCommandLine({ args: [...args], options: {} })
     const { faults, warnings: others } = await checkAll(environment)
     const warnings = [...others, ...(await providerWarnings(environment))]

@@ -1,6 +1,6 @@
 /** The common parts of the entry points: help and signals. */
 import { isatty } from 'node:tty'
-import { UsageError, asksForHelp } from '../../pipeline/contract/program.ts'
+import { UsageError, wantsHelp } from '../../pipeline/contract/program.ts'
 import { print } from '../../pipeline/contract/terminal.ts'
 
 const STDIN = 0
@@ -15,7 +15,7 @@ const ECHO_MS = 1000
 export function takeNoArguments(usage: string): void {
   const args = process.argv.slice(2)
   if (args.length === 0) return
-  if (!asksForHelp(args)) {
+  if (!wantsHelp(args)) {
     throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
   }
   print(usage)

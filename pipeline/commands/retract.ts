@@ -79,7 +79,7 @@ function withdrawAndReport(dependencies: Dependencies, { id, reason, dryRun, jso
 }
 
 /**
- * An interrupted retraction may be repeated, which completes it. A pruned snapshot is cited still, so it may be retracted
+ * An interrupted retraction may be repeated, which completes it. A pruned snapshot may be cited, so it may be retracted
  * too.
  */
 function refuseUnknown(dataDir: string, id: string): void {

@@ -15,7 +15,7 @@ import type { Command, Dependencies } from './command.ts'
 export const verify: Command = {
   usage: 'verify [ID | --all] [--repair] [--json]',
   summary:
-    'compares the files of a snapshot with their checksums, by default those of the current one; if a file is damaged, it is listed and the exit code is 1',
+    'compares the files of a snapshot with their checksums, by default of the current one; if a file is damaged, it is listed and the exit code is 1',
   options: {
     '--all': 'verify every retained snapshot',
     '--repair':

@@ -1,10 +1,10 @@
-/** Programs that consist of commands, such as `npm run keys -- list`: how a command is found, run and explained. */
+/** Programs with commands, such as `npm run keys -- list`: finds, runs and explains a command. */
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
 import { COMMAND_REFUSALS, findRefusal } from './refusals.ts'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
-/** A failure whose message alone tells the operator what to do; the process ends with its exit code. */
+/** A failure with a message that suffices for the operator; the process ends with its exit code. */
 export abstract class ProgramError extends Error {
   abstract readonly exitCode: number
 }
@@ -15,32 +15,32 @@ export class UsageError extends ProgramError {
   readonly exitCode = EXIT_USAGE
 }
 
-/** A command; `Dependencies` is what it works with. */
+/** A command; `Dependencies` is what its work is handed. */
 export type Command<Dependencies> = {
   /** The command with its arguments: `diff A B [--json]`. */
   readonly usage: string
-  /** What it does, without a full stop. */
+  /** Its purpose, without a full stop. */
   readonly summary: string
-  /** What its options do, by their spelling: `--reason TEXT`. */
+  /** The effect of each option, by its spelling: `--reason TEXT`. */
   readonly options?: Readonly<Record<string, string>>
-  /** Checks the arguments after the command's name, before anything is opened, and returns the work. */
+  /** Checks the arguments after the command's name, before anything is opened; returns the work. */
   readonly prepare: (args: string[]) => Work<Dependencies>
 }
 
 export type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
 
 export type Program<Dependencies> = {
-  /** How it is called: `npm run nightly`. */
+  /** Its command line: `npm run nightly`. */
   readonly call: string
   readonly summary: string
   readonly commands: Readonly<Record<string, Command<Dependencies>>>
-  /** The command that runs when none is named. */
+  /** The command if the arguments name none. */
   readonly defaultCommand?: string
-  /** What stands at the end of the help: settings and exit codes. */
+  /** The end of the help: settings and exit codes. */
   readonly notes: string
 }
 
-/** What a program is handed by its caller: arguments, environment, and where data and messages go. */
+/** A program's input from its caller: arguments, environment, and outputs for data and messages. */
 export type CommandLine = {
   readonly args: readonly string[]
   readonly environment: NodeJS.ProcessEnv
@@ -48,16 +48,16 @@ export type CommandLine = {
   readonly note: (text: string) => void
 }
 
-/** Runs a program as this process, which ends with the exit code that it resolves to. */
+/** Runs a program as this process, with its exit code. */
 export async function runAsProcess(run: (line: CommandLine) => Promise<number>): Promise<void> {
   const code = await run({ args: process.argv.slice(2), environment: process.env, print, note })
-  // If stdout could not be written, the exit code is set already.
+  // If stdout could not be written, the exit code is already set.
   if (code !== 0) process.exitCode = code
 }
 
 /**
- * Runs the command that the arguments name to its end; resolves to the exit code (CONTRACT 9).
- * @param connect opens what the work needs, does the work, and closes it again.
+ * Runs the command of the arguments; resolves to the exit code (CONTRACT 9).
+ * @param connect opens the dependencies, does the work, and closes them.
  */
 export async function runCommandLine<Dependencies>(
   program: Program<Dependencies>,
@@ -65,13 +65,13 @@ export async function runCommandLine<Dependencies>(
   connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<number> {
   return await exitCodeOf(line, async () => {
-    const asked = readCommand(program, line.args)
-    if ('help' in asked) line.print(asked.help)
-    else await connect(asked.work)
+    const command = readCommand(program, line.args)
+    if ('help' in command) line.print(command.help)
+    else await connect(command.work)
   })
 }
 
-/** Does the work, reports why it failed, and resolves to the exit code. */
+/** Does the work and reports a failure; resolves to the exit code. */
 export async function exitCodeOf(
   { note: report }: Pick<CommandLine, 'note'>,
   work: () => Promise<void>,
@@ -86,7 +86,7 @@ export async function exitCodeOf(
 }
 
 /**
- * The work that the arguments ask for, or the help.
+ * The work of the command in the arguments, or the help.
  * @throws UsageError for an unknown command or wrong arguments.
  */
 function readCommand<Dependencies>(
@@ -96,7 +96,7 @@ function readCommand<Dependencies>(
   const { commands, defaultCommand = '' } = program
   const [first = ''] = args
   const named = Object.hasOwn(commands, first) ? commands[first] : undefined
-  if (asksForHelp(args)) return { help: named ? commandHelp(program, named) : programHelp(program) }
+  if (wantsHelp(args)) return { help: named ? commandHelp(program, named) : programHelp(program) }
   if (named) return { work: named.prepare(args.slice(1)) }
   const isOption = first === '' || first.startsWith('-')
   const fallback = isOption ? commands[defaultCommand] : undefined
@@ -108,8 +108,8 @@ function readCommand<Dependencies>(
   throw new UsageError(`Unknown command "${first}": expected ${expected}. See --help`)
 }
 
-/** Whether help is asked for, anywhere on the command line. */
-export function asksForHelp(args: readonly string[]): boolean {
+/** Whether any argument is --help or -h. */
+export function wantsHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')
 }
 
@@ -149,7 +149,7 @@ function describe({ usage, summary }: { readonly usage: string; readonly summary
 
 /**
  * Options and positionals of a command.
- * @param usage what a wrong option is answered with.
+ * @param usage usage line for the error about a wrong option.
  * @throws UsageError for an unknown option.
  */
 export function parseCommandLine<const T extends ParseArgsConfig>(
@@ -164,7 +164,7 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   }
 }
 
-/** What to print of a failure: a sentence if the operator can act on it, else the stack. */
+/** The text of a failure: a message if the operator can act on it, otherwise the stack. */
 export function failureText(error: unknown): string {
   if (error instanceof ProgramError) return error.message
   if (!(error instanceof Error)) return `Crashed: ${String(error)}`

@@ -1,8 +1,8 @@
-/** What the machine itself may refuse a program, with the remedy: one table for the words of Node, DuckDB and SQLite. */
+/** Machine faults with their remedies, recognised by the messages of Node, DuckDB and SQLite. */
 
 export type Refusal = {
   readonly words: RegExp
-  /** A sentence without its full stop, before what was refused. */
+  /** A sentence without its full stop, printed before the original message. */
   readonly remedy: string
 }
 
@@ -23,23 +23,23 @@ const TOO_MANY_FILES: Refusal = {
   remedy: 'Too few files may be open at a time; raise the limit, such as ulimit -n 1024, and run again',
 }
 
-/** What every program may meet. */
+/** Faults that every program may meet. */
 export const REFUSALS: readonly Refusal[] = [NO_SPACE, READ_ONLY, NO_RIGHT, TOO_MANY_FILES]
 
-/** What a command may meet in its store too. */
+/** Further faults of a command's store. */
 export const COMMAND_REFUSALS: readonly Refusal[] = [
   ...REFUSALS,
   {
     words: /database (?:table )?is locked/,
-    remedy: 'Another process is writing to the store; try again when it is done',
+    remedy: 'Another process is writing to the store; try again later',
   },
   {
     words: /disk I\/O error|^EIO\b|Input\/output error/,
-    remedy: 'The disk cannot be read or written; look into the log of the system',
+    remedy: 'The disk cannot be read or written; see the system log',
   },
 ]
 
-/** The one that the text tells of. */
+/** The fault in an error text. */
 export function findRefusal(text: string, refusals: readonly Refusal[]): Refusal | undefined {
   return refusals.find(({ words }) => words.test(text))
 }

@@ -20,7 +20,7 @@ const NIGHTS = 7
 
 /**
  * @param ids identifiers of the snapshots, oldest first.
- * @returns the parts, and `kept`, the bytes of these snapshots alone.
+ * @returns the parts, and `kept`, the bytes of these snapshots only.
  */
 export function diskUse(
   dataDir: string,
@@ -44,7 +44,7 @@ export function diskUse(
   }
 }
 
-/** The snapshots, which have been looked at, and what lies beside them. */
+/** The snapshots, already measured, and further files beside them. */
 function sizesOfSnapshots(dataDir: string, bySnapshot: ReadonlyMap<string, Sizes>): Sizes {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   return union(namesIn(folder).map((name) => bySnapshot.get(name) ?? sizes(join(folder, name))))
@@ -66,7 +66,7 @@ function addedBySnapshots(snapshots: readonly Sizes[]): number[] {
   })
 }
 
-/** Sizes of files by inode: one that several folders share counts once. */
+/** Sizes of files by inode, so that a shared file counts once. */
 type Sizes = ReadonlyMap<number, number>
 
 function union(several: readonly Sizes[]): Sizes {

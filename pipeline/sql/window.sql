@@ -1,6 +1,6 @@
 COMMENT ON MACRO data_through IS 'Last day of the data, as in meta.';
 
--- The window that is meant by two dates, DATE or YYYY-MM-DD (CONTRACT 4.1).
+-- The window between two dates, DATE or YYYY-MM-DD (CONTRACT 4.1).
 
 CREATE MACRO window_end(start_date, end_date) AS CASE
   WHEN start_date IS NULL OR end_date IS NULL THEN error('start_date and end_date are both needed, as DATE or YYYY-MM-DD')

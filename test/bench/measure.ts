@@ -1,4 +1,4 @@
-/** What the parts of the bench share: measured runs in processes of their own, medians, tables. */
+/** Shared by the parts of the bench: measured runs in separate processes, medians, tables. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 
-/** Says a line of the result; stdout in the entry file. */
+/** Prints a line of the result; stdout in the entry file. */
 export type Print = (line: string) => void
 
-/** What a measured process says: figures by name, and the most memory it ever held. */
+/** Output of a measured process: figures by name, and its peak memory. */
 const measuredSchema = z.object({ figures: z.record(z.string(), z.number()), peakMegabytes: z.number() })
 export type Measured = z.infer<typeof measuredSchema>
 
-/** Runs `work` with a temporary folder and removes it, whatever happens. */
+/** Runs `work` with a temporary folder and removes it afterwards, also after an error. */
 export async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
   try {
@@ -30,18 +30,18 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-/** The middle one; of an even number the upper of the two. */
+/** The median; of an even number the upper of the two. */
 function median(values: readonly number[]): number {
   return percentile(values, 0.5)
 }
 
-/** The value that this share of the others does not pass; with few values the largest. */
+/** The quantile; with few values the largest value. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** Runs a file in a process of its own, so that its memory is its own; `task` arrives as JSON argument. */
+/** Runs a file in a separate process, to measure its memory; `task` arrives as JSON argument. */
 export async function measureInChild(file: URL, task: object): Promise<Measured> {
   const child = spawn(process.execPath, [fileURLToPath(file), JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -55,7 +55,7 @@ export async function measureInChild(file: URL, task: object): Promise<Measured>
   return measuredSchema.parse(JSON.parse(output))
 }
 
-/** The other end of measureInChild: hands the figures over, with the peak of this process. */
+/** The child's side of measureInChild: sends the figures, with the peak memory of this process. */
 export function reportMeasured(figures: Readonly<Record<string, number>>): void {
   const measured: Measured = { figures, peakMegabytes: highWaterMark() }
   process.stdout.write(JSON.stringify(measured))
@@ -63,7 +63,7 @@ export function reportMeasured(figures: Readonly<Record<string, number>>): void 
 
 const PROCESS_STATUS = '/proc/self/status'
 
-/** In megabytes. Linux counts the memory of the starting process into maxRSS, so there the high-water mark of its own is read. */
+/** In megabytes. Linux includes the parent's memory in maxRSS, so there the process's own high-water mark is read. */
 function highWaterMark(): number {
   const kilobytes = existsSync(PROCESS_STATUS)
     ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
@@ -71,7 +71,7 @@ function highWaterMark(): number {
   return (kilobytes * 1024) / 1e6
 }
 
-/** What another process holds in memory now, in megabytes; 0 where the system does not tell. */
+/** Present memory of another process in megabytes; 0 if the system does not report it. */
 export function residentMegabytes(pid: number | undefined): number {
   const file = `/proc/${pid}/status`
   if (!existsSync(file)) return 0
@@ -95,7 +95,7 @@ function mediansOf(runs: readonly Measured[]): Medians {
   }
 }
 
-/** Measures things in turns, so that a busy spell of the machine falls on all alike. Resolves to the medians of each. */
+/** Measures cases in turns, so that a busy machine affects all equally. Resolves to the medians of each. */
 export async function measureInTurns<Thing>(
   runs: number,
   things: readonly Thing[],
@@ -108,7 +108,7 @@ export async function measureInTurns<Thing>(
   return (thing) => mediansOf(taken.get(thing) ?? [])
 }
 
-/** Measures two things in turns; each gets its run's number. */
+/** Measures two cases in turns; each gets its run's number. */
 export async function takeTurns(
   runs: number,
   first: (run: number) => Promise<Measured>,
@@ -128,7 +128,7 @@ export function printTable(
   print([line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n'))
 }
 
-/** A figure that must be there. */
+/** A required figure. */
 export function figure({ figures }: Measured, name: string): number {
   const value = figures[name]
   if (value === undefined)
@@ -141,7 +141,7 @@ export function seconds(ms: number): string {
   return (ms / 1000).toFixed(2)
 }
 
-/** Seconds of a figure in ms, with its least and its greatest run. */
+/** Seconds of a figure in ms, with its smallest and largest run. */
 export function secondsWithSpread(medians: Medians, name: string): string {
   const times = medians.runs.map((figures) => figures[name] ?? Number.NaN)
   return `${seconds(figure(medians, name))} (${seconds(Math.min(...times))} to ${seconds(Math.max(...times))})`

@@ -1,4 +1,4 @@
-/** `npm run bench` says what it can do, and what of it was asked wrongly, without measuring anything. */
+/** `npm run bench` explains its parts and rejects wrong arguments, without measuring. */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
@@ -8,7 +8,7 @@ function bench(...args: readonly string[]) {
   return startProcess(process.execPath, [file, ...args], { environment: {} }).ended
 }
 
-it('--help lists the parts on stdout', async () => {
+it('bench --help lists the parts on stdout', async () => {
   const help = await bench('--help')
   expect(help).toMatchObject({ code: 0, stderr: '' })
   for (const part of ['pipeline', 'chat', 'scim', 'serving']) expect(help.stdout).toContain(part)
@@ -17,7 +17,7 @@ it('--help lists the parts on stdout', async () => {
 it.each([
   ['--small', "Unknown option '--small'"],
   ['speed', 'Unknown part speed: expected pipeline, chat, scim, serving'],
-])('%s ends with 2 and a sentence', async (arg, message) => {
+])('bench %s ends with 2 and a sentence', async (arg, message) => {
   const { code, stdout, stderr } = await bench(arg)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain(message)

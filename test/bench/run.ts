@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: every part, or those that are named: `npm run bench -- pipeline --large`. Each makes its own data
+ * `npm run bench`: every part, or the named ones: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
 import { UsageError, parseCommandLine } from '../../pipeline/contract/program.ts'
@@ -21,7 +21,7 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 const USAGE = `Usage: npm run bench -- [PART]... [--large]
 
-Measures every part, or those that are named: ${Object.keys(PARTS).join(', ')}.
+Measures every part, or the named ones: ${Object.keys(PARTS).join(', ')}.
 What each measures stands in test/bench/README.md.`
 
 async function main(): Promise<void> {

@@ -1,4 +1,4 @@
-/** The servers of the bench, each in a process of its own. */
+/** The servers of the bench, each in a separate process. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
@@ -48,8 +48,8 @@ export async function startPrintingPort(
 }
 
 /**
- * Waits until the server answers, whatever it answers.
- * @throws with its `lastWords` when its process has ended instead.
+ * Waits until the server answers with any status.
+ * @throws with its `lastWords` if its process has ended.
  */
 export async function untilAnswering(
   url: string,

@@ -258,7 +258,7 @@ describe('checked by hand', () => {
 
   it('a late file and a hidden app change their days', async () => {
     const rows = await ask(states.later, TABLES.restatements)
-    // 102 is hidden now: its 55 tokens leave the first day; 301 brings 16008 to the third.
+    // 102 is hidden: its 55 tokens leave the first day; 301 adds 16008 to the third.
     expect(rows.map((row) => row['day'])).toEqual([
       '2025-01-01',
       '2025-01-03',

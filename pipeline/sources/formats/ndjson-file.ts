@@ -72,7 +72,7 @@ const TEXT = /"(?:[^"\\\n]|\\.)*"/g
 const ESCAPES =
   /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.|[^ -\xFF]/g
 
-/** Tells most files from the few that may have such a text. */
+/** Selects the few files that may have such a text. */
 const IS_ODD = /\\u[dD]|[^ -\xFF\r\n]/
 
 /**

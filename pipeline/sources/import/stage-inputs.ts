@@ -14,7 +14,7 @@ import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageRow } from './usage-fields.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** Columns that an import copies: those of the pipeline, and some for operators. */
+/** Columns that an import copies: the pipeline's, and some for operators. */
 const IMPORTED_COLUMNS: Columns = {
   ...USAGE_COLUMNS,
   descriptive: [...USAGE_COLUMNS.descriptive, 'account_id'],

@@ -21,13 +21,13 @@ import {
 } from '../measure.ts'
 import { startPrintingPort, startService, stop, untilAnswering } from '../servers.ts'
 
-/** How much there is of everything. */
+/** Sizes of the cases. */
 export interface ChatSizes {
   readonly runs: number
   readonly concurrencies: readonly number[]
-  /** Milliseconds for which each target is used, whole and streaming, before anything is measured. */
+  /** Warm-up in milliseconds per target, whole and streaming. */
   readonly warmMs: number
-  /** Milliseconds of one measurement. */
+  /** Duration of a measurement in milliseconds. */
   readonly ms: number
 }
 
@@ -35,7 +35,7 @@ const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmMs: 6000, m
 
 const WARM_CONCURRENCY = 10
 
-/** Somewhere that chat requests can be sent to. */
+/** A target of chat requests. */
 interface Target {
   readonly name: string
   readonly url: string
@@ -81,10 +81,10 @@ async function startTargets(folder: string): Promise<readonly [Target, Target, T
   const { child, port } = await startPrintingPort(UPSTREAM)
   const host = `http://127.0.0.1:${port}/v1`
   const direct = { name: 'direct', url: `${host}/chat/completions`, headers: {}, process: child }
-  return [direct, await startOurs(folder, host), await startGateway(host)]
+  return [direct, await startTarget(folder, host), await startGateway(host)]
 }
 
-async function startOurs(folder: string, host: string): Promise<Target> {
+async function startTarget(folder: string, host: string): Promise<Target> {
   const MODELS_FILE = join(folder, 'models.json')
   const provider = { name: 'instant', base_url: host, model: 'bench' }
   writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
@@ -116,7 +116,7 @@ async function startGateway(host: string): Promise<Target> {
   }
 }
 
-/** Gateways run for weeks; an engine has compiled what is used most after some ten thousand requests. */
+/** Gateways run for weeks; the engine has compiled the hot code after some ten thousand requests. */
 async function warm(targets: readonly Target[], ms: number): Promise<void> {
   for (const { url, headers } of targets) {
     for (const stream of [false, true]) {

@@ -1,4 +1,4 @@
-/** Sends chat requests from a process of its own, so many at a time for so long, and reports what they took. */
+/** Sends chat requests from a separate process, with a concurrency and a duration, and reports their times. */
 import { Agent, request } from 'node:http'
 import { once } from 'node:events'
 import { z } from 'zod'
@@ -22,7 +22,7 @@ const body = JSON.stringify({
 const whole: number[] = []
 const first: number[] = []
 
-/** One request: milliseconds to its first byte of content and to its end. */
+/** One request: milliseconds to the first byte of content and to the end. */
 async function ask(): Promise<readonly [number, number]> {
   const began = performance.now()
   const sent = request(url, {

@@ -1,4 +1,4 @@
-/** A provider that answers at once, as a process of its own: what a request costs without anything in between. */
+/** A provider that answers at once, as a separate process: the baseline without a gateway. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { chunksOf, completion, sse } from '../../support/chat/upstream.ts'

@@ -1,4 +1,4 @@
-/** One measured run of the pipeline's part of the bench, in a process of its own; the task comes as JSON argument. */
+/** One measured run of the pipeline's part of the bench, in a separate process; the task is a JSON argument. */
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ import { STAGES_AFTER_LOAD, prepareRun, silent } from './run.ts'
 const dataDir = z.string()
 const asOf = z.iso.datetime().transform((time) => new Date(time))
 
-/** What can be measured. */
+/** The cases. */
 const taskSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('scan'), file: z.string() }),
   z.object({ kind: z.literal('load'), dataDir, asOf }),
@@ -25,7 +25,7 @@ export type Task = z.input<typeof taskSchema>
 
 const { memory } = readConfig(process.env)
 
-/** The least anybody could do with a day: one GROUP BY, nothing checked, nothing kept. */
+/** Baseline of a day: one GROUP BY without checks or storage. */
 async function scan(file: string): Promise<Record<string, number>> {
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: memory })
   const connection = await instance.connect()
@@ -37,7 +37,7 @@ async function scan(file: string): Promise<Record<string, number>> {
   return { ms }
 }
 
-/** The least anybody could do with the history: its public rows in order, as one table in one file. */
+/** Baseline of the history: its public rows in order, as one table in one file. */
 async function table(folder: string): Promise<Record<string, number>> {
   const { connection } = await openWarehouse(folder, memory)
   await connection.run(`ATTACH ${literal(join(folder, 'bare.duckdb'))} AS bare`)
@@ -50,13 +50,13 @@ async function table(folder: string): Promise<Record<string, number>> {
   return { ms }
 }
 
-/** The stage load, from the look at the folder to the rows in the warehouse. */
+/** The stage load, from listing the folder to the rows in the warehouse. */
 async function loadDay(folder: string, time: Date): Promise<Record<string, number>> {
   const run = await prepareRun(folder, time)
   return { ms: await timed(() => load(run)) }
 }
 
-/** Every stage after load, over a warehouse that was filled beforehand. */
+/** Every stage after load, over a prepared warehouse. */
 async function laterStages(folder: string, time: Date): Promise<Record<string, number>> {
   const run = await prepareRun(folder, time)
   const figures: Record<string, number> = {}
@@ -64,7 +64,7 @@ async function laterStages(folder: string, time: Date): Promise<Record<string, n
   return figures
 }
 
-/** A whole nightly run: all of it, and each stage by its own report. */
+/** A nightly run: in total, and each stage by its report. */
 async function night(folder: string, time: Date): Promise<Record<string, number>> {
   const config = readConfig({ ...process.env, DATA_DIR: folder })
   const start = performance.now()

@@ -8,7 +8,7 @@ import { SUBCATEGORIES } from '../../../pipeline/contract/taxonomy.ts'
 import { dateValue, literal } from '../../../pipeline/duckdb/sql-values.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 
-/** The day raw files are made for; earlier days are history. */
+/** The day of the raw files; earlier days are history. */
 export const DAY = '2026-12-31'
 
 async function inMemory(work: (connection: DuckDBConnection) => Promise<unknown>): Promise<void> {
@@ -27,7 +27,7 @@ export function dayFile(dataDir: string, day: string): string {
   return join(dataDir, 'raw', 'usage', `date=${day}`, 'rows.parquet')
 }
 
-/** The model of a request: each app has a favourite, and three more that it uses less. */
+/** The model of a request: each app has a favourite and three rarer ones. */
 const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
 
 /** Writes a day of single requests: few apps with much traffic, many with little. */
@@ -53,7 +53,7 @@ export async function makeDay(
   )
 }
 
-/** Writes raw days that end on `last`, a file each, summed already: one row per app and day, with as many requests. */
+/** Writes aggregated raw days that end on `last`, a file each: one row per app and day. */
 export async function makeHistory(
   dataDir: string,
   last: string,
@@ -74,7 +74,7 @@ export async function makeHistory(
   })
 }
 
-/** Writes a registry: most apps public, some hidden or aliases, two in three with one tag or two. */
+/** Writes a registry: most apps are public, some hidden or aliases, two in three have one or two tags. */
 export async function makeRegistry(dataDir: string, apps: number): Promise<void> {
   const folder = join(dataDir, 'raw', 'apps')
   mkdirSync(folder, { recursive: true })

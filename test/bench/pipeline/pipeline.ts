@@ -21,19 +21,19 @@ import type { Measured, Print } from '../measure.ts'
 import type { Task } from './case.ts'
 import { DAY, dayFile, makeDay, makeHistory, makeRegistry, makeWarehouse } from './data.ts'
 
-/** The raw rows of one day, with a `request_id` each or without. */
+/** The raw rows of one day, with or without `request_id`s. */
 interface NewDay {
   readonly rows: number
   readonly identified: boolean
 }
 
-/** How much there is of everything. */
+/** Sizes of the cases. */
 export type Sizes = {
   /** Runs of each case; the median counts. */
   readonly runs: number
-  /** One day of raw rows. */
+  /** A day of raw rows. */
   readonly day: { readonly rows: number; readonly apps: number }
-  /** Two histories of these lengths, and nights after them that bring a new day each: all days like it in volume. */
+  /** Two histories of these lengths, and nights with a new day each; all days have the same volume. */
   readonly night: {
     readonly histories: readonly [number, number]
     readonly apps: number
@@ -122,7 +122,7 @@ function millions(count: number): string {
   return `${count / 1e6} million`
 }
 
-/** (c): a night with such a new day, with a short history behind it and with a long one. */
+/** (c): a night with a new day, after a short history and after a long one. */
 async function benchNight(print: Print, newDay: NewDay, { runs, night }: Sizes): Promise<void> {
   await inTemporaryFolder(async (folder) => {
     const [few, many] = night.histories
@@ -149,7 +149,7 @@ async function benchNight(print: Print, newDay: NewDay, { runs, night }: Sizes):
   })
 }
 
-/** Publishes a history, and gives the work of the nights after it: each brings one new day. */
+/** Publishes a history; returns the work of the nights after it, each with one new day. */
 async function nightsAfter(
   dataDir: string,
   days: number,

@@ -1,4 +1,4 @@
-/** A run in progress as the stages want it, for measuring them one by one. */
+/** A run in progress, for measuring its stages one by one. */
 import { join } from 'node:path'
 import { bundle } from '../../../pipeline/stages/bundle.ts'
 import { check } from '../../../pipeline/stages/check.ts'
@@ -17,7 +17,7 @@ import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 /** The stages after load, in their order. */
 export const STAGES_AFTER_LOAD = { resolve, rank, check, gate, bundle, publish }
 
-/** Progress that nobody sees. */
+/** A silent progress. */
 export const silent = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
 /** A run at `time` over the data folder; its connection stays open as long as the process. */

@@ -1,4 +1,4 @@
-/** One measured run of directory sync's part of the bench, in a process of its own; the task comes as JSON argument. */
+/** One measured run of directory sync's part of the bench, in a separate process; the task is a JSON argument. */
 import { subscribe } from 'node:diagnostics_channel'
 import { Agent } from 'undici'
 import { z } from 'zod'
@@ -14,7 +14,7 @@ import { syncNow } from '../../../api/scim/jobs/sync-now.ts'
 import type { Queries, Store } from '../../../api/store/store.ts'
 import { reportMeasured, timed } from '../measure.ts'
 
-/** What can be measured. */
+/** The cases. */
 const taskSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('bare'), url: z.string() }),
   z.object({ kind: z.literal('sync'), url: z.string(), dataDir: z.string() }),
@@ -25,13 +25,13 @@ const ACCOUNT = 'bench'
 const TOKEN = { variable: 'BENCH_TOKEN', value: 'bench-token' }
 const WRITES_GROUPS = /^\s*(?:INSERT|UPDATE|DELETE)\b[^(]*\bscim_(?:groups|members)\b/
 
-/** Requests that this process has sent. */
+/** Requests of this process. */
 let requests = 0
 subscribe('undici:request:create', () => {
   requests += 1
 })
 
-/** The least anybody could do with the directory: the same requests, each page read and parsed, nothing looked at. */
+/** Baseline: the same requests, each page read and parsed, without further work. */
 async function bare(url: string): Promise<Record<string, number>> {
   const { origin, pathname } = new URL(url)
   const agent = new Agent()
@@ -53,7 +53,7 @@ async function bare(url: string): Promise<Record<string, number>> {
   return { ms, requests }
 }
 
-/** One sync as `npm run directories -- sync` makes it, of the account in `dataDir`, which is made where it is missing. */
+/** One sync like `npm run directories -- sync`, of the account in `dataDir`, which is created if missing. */
 async function sync(url: string, dataDir: string): Promise<Record<string, number>> {
   const opened = await openStore({ DATA_DIR: dataDir }, new Date())
   const { store, written } = countWrites(opened)
@@ -82,7 +82,7 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
   return { ms, requests, written: written(), waited }
 }
 
-/** Asks the store every few milliseconds, as requests do that are counted, and tells how long the longest wait was. */
+/** Queries the store every few milliseconds, like counted requests, and returns the longest wait. */
 function watchWaits(store: Store) {
   let longest = 0
   let asking = Promise.resolve()
@@ -121,7 +121,7 @@ async function connect(store: Store, url: string): Promise<string> {
   return (await findConnectionByName(store, ACCOUNT))?.accountId ?? ''
 }
 
-/** The same store, with a count of the rows of groups and members that are written. */
+/** The same store, counting the written rows of groups and members. */
 function countWrites(store: Store): { readonly store: Store; readonly written: () => number } {
   let rows = 0
   const counting = (queries: Queries): Queries => ({

@@ -1,5 +1,5 @@
 /**
- * A SCIM directory that costs next to nothing, as a process of its own: every page is prepared as bytes before the
+ * A SCIM directory without work of its own, as a separate process: every page is prepared as bytes before the
  * first request. The size comes as JSON argument; the address is the one line on stdout.
  */
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import { z } from 'zod'
 const taskSchema = z.object({
   groups: z.int(),
   membersPerGroup: z.int(),
-  /** Milliseconds that each page takes. */
+  /** Milliseconds per page. */
   pageMs: z.number(),
 })
 export type DirectoryTask = z.infer<typeof taskSchema>
@@ -17,7 +17,7 @@ const PAGE = 100
 const BASE = '/scim/v2'
 const CONFIG = Buffer.from(JSON.stringify({ pagination: { cursor: false } }))
 
-/** Ids as most directories make them: long, and in no order. */
+/** Ids like most directories': long and unordered. */
 function idOf(kind: number, number: number): string {
   const mixed = (salt: number) => (Math.imul(number + salt, 2654435761) >>> 0).toString(16).padStart(8, '0')
   const [a, b, c] = [mixed(kind), mixed(kind + 7), mixed(kind + 13)]

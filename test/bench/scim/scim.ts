@@ -21,14 +21,14 @@ import type { DirectoryTask } from './directory.ts'
 
 type DirectorySize = Pick<DirectoryTask, 'groups' | 'membersPerGroup'>
 
-/** How much there is of everything. */
+/** Sizes of the cases. */
 export interface Sizes {
   /** Runs of each case; the median counts. */
   readonly runs: number
   readonly usual: DirectorySize
-  /** As much as a sync takes, once. */
+  /** The limits of a sync, once. */
   readonly large: DirectorySize
-  /** Milliseconds per page of the directory that is not instant. */
+  /** Milliseconds per page of the slow directory. */
   readonly pageMs: number
 }
 
@@ -46,7 +46,7 @@ function measure(task: Task): Promise<Measured> {
   return measureInChild(CASE, task)
 }
 
-/** Runs the cases, with `large` on the largest directory there may be, and prints their table. */
+/** Runs the cases, with `large` on the largest allowed directory, and prints their table. */
 export async function benchScim(
   print: Print,
   { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
@@ -64,10 +64,10 @@ export async function benchScim(
   printTable(print, [...header, 'bare peak', 'sync peak'], rows)
 }
 
-// The store of the first of the first syncs, which the unchanged ones find filled.
+// The store of the first sync's first run, which the unchanged syncs reuse.
 const FILLED = 'run-0'
 
-/** (a) and (b): a directory that has every page ready, so that nothing but our own work stands beside it. */
+/** (a) and (b): a directory with prepared pages, so that only our own work is measured. */
 async function benchInstant(folder: string, runs: number, size: DirectorySize): Promise<string[][]> {
   await using directory = await startDirectory({ ...size, pageMs: 0 })
   const { url } = directory
@@ -79,7 +79,7 @@ async function benchInstant(folder: string, runs: number, size: DirectorySize): 
   ]
 }
 
-/** (c): a directory that takes a while for each page, though not nearly as long as real ones. */
+/** (c): a directory with a delay per page, still faster than real ones. */
 async function benchSlow(folder: string, runs: number, task: DirectoryTask): Promise<string[][]> {
   await using directory = await startDirectory(task)
   const { url } = directory

@@ -1,4 +1,4 @@
-/** The least that Express can do: hands out the bytes of a file under the headers it is given, as a process of its own. */
+/** Baseline of Express: sends the bytes of a file with given headers, as a separate process. */
 import { readFileSync } from 'node:fs'
 import express from 'express'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ export type BareTask = z.input<typeof taskSchema>
 const { path, bodyFile, headers } = taskSchema.parse(JSON.parse(process.argv[2] ?? ''))
 const body = readFileSync(bodyFile)
 const app = express()
-// With an ETag among the headers, Express itself answers 304 to who has it already.
+// With an ETag among the headers, Express itself answers conditional requests with 304.
 app.get(path, (_request, response) => void response.set(headers).send(body))
 const server = app.listen(0, '127.0.0.1', () => {
   const address = server.address()

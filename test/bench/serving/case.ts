@@ -1,4 +1,4 @@
-/** One measured run of serving's part of the bench, in a process of its own; the task comes as JSON argument. */
+/** One measured run of serving's part of the bench, in a separate process; the task is a JSON argument. */
 import { z } from 'zod'
 import { reportMeasured } from '../measure.ts'
 import { publishFirst } from './publish.ts'
@@ -8,7 +8,7 @@ import { measureWindows } from './windows.ts'
 const dataDir = z.string()
 const count = z.int().positive()
 
-/** What can be measured. */
+/** The cases. */
 const taskSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('publish'),

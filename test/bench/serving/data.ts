@@ -9,7 +9,7 @@ import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 /** The last day of the data. */
 export const LAST_DAY = '2026-12-31'
 
-/** How many apps over how many days. */
+/** Numbers of apps and days. */
 export interface DataSize {
   readonly apps: number
   readonly days: number
@@ -57,7 +57,7 @@ export async function makeServingData(dataDir: string, memory: string, size: Dat
   }
 }
 
-/** One app in three has no tag, the others one or two of any. */
+/** One app in three has no tag, the others have one or two. */
 function registryRows(apps: number): string {
   const tags = SUBCATEGORIES.map(literal).join(', ')
   const anyTag = (salt: number) =>

@@ -20,14 +20,14 @@ import { REQUESTS_PER_KEY, type LoadTask } from './load-task.ts'
 import { loadWithWrk } from './wrk.ts'
 import { startPrintingPort, stop, type RunningService } from '../servers.ts'
 
-/** How much load there is. */
+/** Size of the load. */
 export interface LoadSizes {
   readonly loader: Loader
   readonly runs: number
   readonly connections: number
   /** Seconds of one measurement. */
   readonly seconds: number
-  /** Snapshots that become current, one each second. */
+  /** Number of snapshots that become current, one per second. */
   readonly swaps: number
 }
 
@@ -50,7 +50,7 @@ const ADD_ACCOUNT = 'INSERT INTO accounts (id, name, created_at) VALUES ($1, $2,
 const ADD_KEY = `
   INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
 
-/** Puts so many keys into the store, each of an account of its own: one key may ask 30 times a minute only. */
+/** Adds keys to the store, each with its own account: the limit of a key is 30 requests per minute. */
 async function makeKeys(dataDir: string, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, () => makeKey('inference'))
   const now = new Date()
@@ -67,7 +67,7 @@ async function makeKeys(dataDir: string, count: number): Promise<string[]> {
   return keys
 }
 
-/** A file with as many new keys as a load of so many seconds can use up. */
+/** A file with as many new keys as a load of these seconds can use up. */
 async function keysFile(dataDir: string, seconds: number): Promise<string> {
   const file = join(dataDir, 'keys.json')
   writeFileSync(file, (await makeKeys(dataDir, Math.ceil(seconds * KEYS_PER_SECOND))).join('\n'))
@@ -82,8 +82,8 @@ async function startBare(task: BareTask) {
   }
 }
 
-/** Asks the service for so many different windows, one after the other; none was asked before. */
-export async function askWindows(
+/** Requests different uncached windows from the service, one after the other. */
+export async function queryWindows(
   { origin }: RunningService,
   { dataDir, count }: { readonly dataDir: string; readonly count: number },
 ): Promise<void> {
@@ -99,7 +99,7 @@ export async function askWindows(
   }
 }
 
-/** What is asked for again and again. */
+/** The cached targets. */
 export const READY = [
   { name: 'b: cached reply', path: PATH, mode: 'identity' },
   { name: 'b: cached reply, gzip', path: PATH, mode: 'gzip' },
@@ -109,14 +109,14 @@ export const READY = [
 ] as const
 type Ready = (typeof READY)[number]
 
-/** Who answered, and how fast. */
+/** A server and its speed. */
 export interface Answered {
   readonly name: string
   readonly measured: Measured
 }
 
 /**
- * A bare server that hands out the same bytes, one that sets all headers of the service beside, and the service, in
+ * A bare server with the same bytes, one that also sets all headers of the service, and the service, in
  * turns.
  */
 export async function measureReady(
@@ -169,7 +169,7 @@ function fixedHeaders(
   )
 }
 
-/** Copies of the current snapshot that were computed a second later each; gives their identifiers. */
+/** Copies the current snapshot with times a second apart; returns the identifiers. */
 export async function copySnapshots(dataDir: string, count: number): Promise<string[]> {
   const original = currentSnapshot(dataDir)
   const asOf = original === undefined ? undefined : asOfFromId(original)
@@ -195,7 +195,7 @@ function isOpened(service: RunningService, snapshot: string): boolean {
   return service.log().includes(`"snapshot":"${snapshot}"`)
 }
 
-/** Makes each of the snapshots current, one a second, under load; adds how many of them the service opened. */
+/** Makes each of the snapshots current, one per second, under load; also counts how many the service opened. */
 export async function measureSwaps(
   service: RunningService,
   {
@@ -218,7 +218,7 @@ export async function measureSwaps(
     pointAt(dataDir, id)
   }
   const measured = await loading
-  // The newest is opened in the end, however late; one before it may be skipped.
+  // The newest is opened eventually; earlier ones may be skipped.
   const newest = ids.at(-1)
   if (newest !== undefined) await until(() => isOpened(service, newest))
   const opened = ids.filter((id) => isOpened(service, id)).length

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A load on one address. */
+/** Load on one address. */
 export const loadTaskSchema = z.object({
   url: z.url(),
   connections: z.int(),
@@ -8,13 +8,13 @@ export const loadTaskSchema = z.object({
   headers: z.record(z.string(), z.string()),
   /** A file with a key on each line. */
   keysFile: z.string(),
-  /** The status that every reply should have. */
+  /** The expected status of every reply. */
   status: z.int(),
 })
 export type LoadTask = z.input<typeof loadTaskSchema>
 
-/** Below the limit of a minute, since what is under way when the next key is taken counts too. */
+/** Below the limit per minute, since requests under way at a change of keys count too. */
 export const REQUESTS_PER_KEY = 25
 
-/** How much longer than it is measured a server is loaded: the first replies compile the code. */
+/** Ratio of load to measured time: the first replies compile the code. */
 export const WARM_UP_SHARE = 0.25

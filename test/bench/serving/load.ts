@@ -1,4 +1,4 @@
-/** Loads a server over many connections from a process of its own, and reports how many replies came and how fast. */
+/** Loads a server over many connections from a separate process, and reports number and speed of the replies. */
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
 import { percentile, reportMeasured } from '../measure.ts'
@@ -8,7 +8,7 @@ const task = loadTaskSchema.parse(JSON.parse(process.argv[2] ?? ''))
 const keys = readFileSync(task.keysFile, 'utf8').split('\n')
 let keysTaken = 0
 
-/** Each connection takes a key of an account of its own, and the next when that one is nearly used up. */
+/** Each connection uses its own account's key, and the next key once that one is nearly used up. */
 function takeKeys(client: autocannon.Client): void {
   let used = 0
   const next = () => {
@@ -26,7 +26,7 @@ function takeKeys(client: autocannon.Client): void {
 const { url, connections, status, seconds } = task
 const times: number[] = []
 let failed = 0
-// The first replies compile the code and open the connections; what fails counts from the start.
+// The first replies compile the code and open the connections; failures count from the start.
 let measuring: number | undefined
 const warm = setTimeout(() => (measuring = performance.now()), seconds * WARM_UP_SHARE * 1000)
 
@@ -53,6 +53,6 @@ reportMeasured({
   p99: percentile(times, 0.99),
   slowest: percentile(times, 1),
   replies: times.length,
-  // Connections that broke and requests without an answer among them.
+  // Includes broken connections and unanswered requests.
   failed: failed + errors,
 })

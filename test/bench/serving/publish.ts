@@ -1,4 +1,4 @@
-/** Publishing a snapshot for serving's part of the bench, and what the tables that serve speed alone cost of it. */
+/** Publishes a snapshot for serving's part of the bench, and measures the cost of the schema `fast`. */
 import { copyFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -37,7 +37,7 @@ export async function publishFirst(dataDir: string, asOf: Date): Promise<Record<
   return { publishMs, ...(await measureFast(run)) }
 }
 
-/** Takes the schema `fast` out of a copy of the current snapshot and fills it once more. */
+/** Removes the schema `fast` from a copy of the current snapshot and fills it again. */
 async function measureFast({ config: { dataDir }, connection }: Run): Promise<Record<string, number>> {
   const published = join(dataDir, 'current', SNAPSHOT_FILE)
   const copy = join(dataDir, 'copy.duckdb')

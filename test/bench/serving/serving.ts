@@ -1,5 +1,5 @@
 /**
- * Serving's part of the bench: windows nobody asked before, cached replies, 304s and changing snapshots, each beside
+ * Serving's part of the bench: uncached windows, cached replies, 304s and changing snapshots, each beside
  * the plainest way to do the same, over few apps and many.
  */
 import { spawnSync } from 'node:child_process'
@@ -9,22 +9,22 @@ import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds }
 import type { Measured, Print } from '../measure.ts'
 import type { Task } from './case.ts'
 import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
-import { READY, askWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
+import { READY, queryWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
 import { startService } from '../servers.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
 
-/** One dataset, and what is asked of it. */
+/** One dataset and its queries. */
 interface Case extends DataSize, WindowCounts {
-  /** Windows of each kind without filter that SQLite is asked; 0 leaves SQLite out. */
+  /** Windows of each kind without filter for SQLite; 0 leaves SQLite out. */
   readonly sqliteWindows: number
 }
 
-/** How much there is of everything. */
+/** Sizes of the cases. */
 export interface Sizes extends LoadSizes {
   readonly cases: readonly Case[]
   /** The case that `--large` adds. */
   readonly large: Case
-  /** Different windows that a service is asked over HTTP before its memory is read. */
+  /** Different windows requested over HTTP before the service's memory is read. */
   readonly asked: number
 }
 
@@ -52,7 +52,7 @@ function measure(task: Task): Promise<Measured> {
   return measureInChild(CASE, task)
 }
 
-/** What one dataset came to. */
+/** The results of one dataset. */
 interface Outcome {
   readonly size: Case
   readonly published: Measured
@@ -138,7 +138,7 @@ function fallBackText({ figures }: Measured, kind: Kind): string {
 async function measureMemory(dataDir: string, { asked: count }: Sizes): Promise<Memory> {
   await using service = await startService(dataDir)
   const started = service.megabytes()
-  await askWindows(service, { dataDir, count })
+  await queryWindows(service, { dataDir, count })
   return { started, asked: service.megabytes() }
 }
 
@@ -176,7 +176,7 @@ function loadCells(measured: Measured): string[] {
   ]
 }
 
-/** What grows with the number of apps, side by side. */
+/** Growth with the number of apps, side by side. */
 function printGrowth(print: Print, outcomes: readonly Outcome[]): void {
   const sizes = outcomes.map(({ size }) => `${size.apps} apps`)
   print('\ngrowth: p50 of uncached windows without filter, milliseconds, ours and plain')
@@ -228,7 +228,7 @@ function milliseconds(ms: number): string {
   return ms < 100 ? ms.toFixed(1) : String(Math.round(ms))
 }
 
-/** How many times as long `other` takes. */
+/** Ratio of the duration of `other`. */
 function times(other: number, ours: number): string {
   return (other / ours).toFixed(1)
 }

@@ -1,4 +1,4 @@
-/** The alternative at hand: the same daily rows in SQLite, asked the same windows. */
+/** The usual alternative: the same daily rows and windows in SQLite. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,7 +9,7 @@ import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { percentile, timed } from '../measure.ts'
 import { KINDS, nameOf, windowsOf } from './windows.ts'
 
-// Ordered by its key, the table is its own index on (day, app_id), with every column at hand.
+// Ordered by its key, the table is its own covering index on (day, app_id).
 const TABLES = `
   CREATE TABLE apps (app_id INTEGER PRIMARY KEY, app_name TEXT NOT NULL);
   CREATE TABLE app_daily (
@@ -41,7 +41,7 @@ const metaSchema = z.tuple([z.object({ firstDay: z.string(), dataThrough: z.stri
 const firstRowSchema = z.object({ app_id: z.number() })
 const BATCH = 100
 
-/** Copies the current snapshot's rows into SQLite and asks `count` windows of each kind that has no filter. */
+/** Copies the current snapshot's rows into SQLite and queries `count` windows of each kind without filter. */
 export async function measureSqlite(dataDir: string, count: number): Promise<Record<string, number>> {
   const file = join(dataDir, 'plain.sqlite')
   const instance = await DuckDBInstance.create(join(dataDir, 'current', SNAPSHOT_FILE), {
@@ -68,7 +68,7 @@ interface Copy {
   readonly width: number
 }
 
-/** In the order of the key, which is the fastest for SQLite. */
+/** In key order, the fastest for SQLite. */
 async function copyRows(
   instance: DuckDBInstance,
   database: DatabaseSync,

@@ -1,4 +1,4 @@
-/** The windows that serving's part of the bench asks for, and who answers them: the service's own reader and plain SQL. */
+/** The windows of serving's part of the bench, queried by the service's reader and by plain SQL. */
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -25,7 +25,7 @@ const FILTER_NAMES = ['none', 'category', 'subcategory'] as const satisfies read
 
 const PAGE = { limit: 100, offset: 0 }
 
-/** One kind of window: many of them are asked, which end on various days. */
+/** One kind of window; many are queried, with different last days. */
 export interface Kind {
   readonly sort: Sort
   readonly filter: Filter
@@ -36,7 +36,7 @@ export const KINDS: readonly Kind[] = SORTS.flatMap((sort) =>
   FILTER_NAMES.flatMap((filter) => LENGTHS.map((length) => ({ sort, filter, length }))),
 )
 
-/** What the figures of a kind begin with. */
+/** Prefix of a kind's figures. */
 export function nameOf({ sort, filter, length }: Kind): string {
   return `${sort}.${filter}.${length}`
 }
@@ -59,13 +59,13 @@ const PLAIN = (sort: Sort) => `
   FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
   WHERE rank <= $limit ORDER BY rank`
 
-/** How many windows of each kind are asked of the service's reader, and every how many-th of plain SQL too. */
+/** Windows of each kind for the service's reader, and the stride of windows that plain SQL answers too. */
 export interface WindowCounts {
   readonly windows: number
   readonly plainEvery: number
 }
 
-/** Asks windows of each kind of the service's reader, and some of them of plain SQL in between. */
+/** Queries windows of each kind with the service's reader, and some of them with plain SQL in between. */
 export async function measureWindows(
   dataDir: string,
   { windows: count, plainEvery }: WindowCounts,
@@ -82,7 +82,9 @@ export async function measureWindows(
     const taken: Taken = { ours: [], plain: [], fallenBack: [], fallenBackPlain: [] }
     for (const [index, window] of windows.entries()) {
       const { ms, plainMs } =
-        index % plainEvery === 0 ? await compare(snapshot, plain, window) : await askOurs(snapshot, window)
+        index % plainEvery === 0
+          ? await compare(snapshot, plain, window)
+          : await queryService(snapshot, window)
       taken.ours.push(ms)
       if (plainMs !== undefined) taken.plain.push(plainMs)
       if ((await readCandidates(snapshot, window, window.limit)) === undefined) {
@@ -120,12 +122,12 @@ interface Times {
   readonly plainMs?: number
 }
 
-async function askOurs(snapshot: Snapshot, window: RankingsQuery): Promise<Times> {
+async function queryService(snapshot: Snapshot, window: RankingsQuery): Promise<Times> {
   return { ms: await timed(() => readRanking(snapshot, window)) }
 }
 
 /**
- * Asks both.
+ * Queries both.
  * @throws when their rows differ.
  */
 async function compare(

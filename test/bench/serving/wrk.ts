@@ -1,6 +1,6 @@
 /**
- * Loads a server with wrk, where that is installed. autocannon needs more of a processor to read a reply with two dozen
- * headers than a server to send it, so that it measures itself.
+ * Loads a server with wrk, if installed. autocannon needs more processor time to read a reply with two dozen
+ * headers than a server to send it, so it would be the bottleneck.
  */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ type Said = z.infer<typeof saidSchema>
 export async function loadWithWrk(task: LoadTask): Promise<Measured> {
   await checkStatus(task)
   const warm = await runWrk(task, task.seconds * WARM_UP_SHARE, 0)
-  // The next key that nobody has used: when wrk ended, a request of each connection may have been under way.
+  // The next unused key: when wrk ended, a request of each connection may have been under way.
   const keysUsed = Math.ceil((warm.replies + task.connections) / REQUESTS_PER_KEY)
   const said = await runWrk(task, task.seconds, keysUsed * REQUESTS_PER_KEY)
   return {
@@ -44,7 +44,7 @@ export async function loadWithWrk(task: LoadTask): Promise<Measured> {
   }
 }
 
-/** wrk tells only 4xx and 5xx from the others. */
+/** wrk counts only 4xx and 5xx separately. */
 async function checkStatus({ url, headers, keysFile, status }: LoadTask): Promise<void> {
   const [key] = readFileSync(keysFile, 'utf8').split('\n')
   const { statusCode, body } = await request(url, { headers: { ...headers, authorization: `Bearer ${key}` } })

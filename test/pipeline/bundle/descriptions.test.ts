@@ -35,7 +35,7 @@ function read(name: string): string {
 }
 
 describe('the texts', () => {
-  it('CITATION.cff has no address but that of the snapshot for converters to take, with every text as a JSON string, which is valid YAML', () => {
+  it('CITATION.cff has only the address of the snapshot, for converters, and every text as a JSON string, which is valid YAML', () => {
     const [, abstract = ''] = /^abstract: (".*")$/m.exec(read('CITATION.cff')) ?? []
     expect(JSON.parse(abstract)).toMatch(DESCRIPTION)
     expect(read('CITATION.cff').replace(abstract, '…')).toBe(`cff-version: 1.2.0

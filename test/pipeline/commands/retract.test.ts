@@ -70,8 +70,8 @@ it('retract warns that unchanged input publishes the same figures again, and so 
   expect(stderr).toBe('Correct the input before the next run, or it publishes the same figures again\n')
   const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:00:00Z')
   expect(again.code).toBe(0)
-  const told = `The input is what ${SECOND} was made from, which was retracted (Counted twice): the same figures come again\n`
-  expect(again.stderr).toContain(told)
+  const notice = `The input is what ${SECOND} was made from, which was retracted (Counted twice): the same figures come again\n`
+  expect(again.stderr).toContain(notice)
   await retract('20260108T030000Z', '--reason', 'Still counted twice')
   const third = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:30:00Z')
   expect(third.stderr).toContain('20260108T030000Z was made from, which was retracted (Still counted twice)')

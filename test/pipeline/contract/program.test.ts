@@ -18,14 +18,14 @@ function textOf(work: () => void): string {
   throw new Error('Nothing was thrown')
 }
 
-describe('a command says in a sentence, without a stack, that', () => {
+describe('a command reports in a sentence without a stack that', () => {
   it('another process has the store locked', () => {
     const path = join(folders.make(), 'store')
     using holder = new DatabaseSync(path)
     holder.exec('BEGIN EXCLUSIVE')
     using other = new DatabaseSync(path, { timeout: 0 })
     expect(textOf(() => other.exec('CREATE TABLE t (a)'))).toBe(
-      'Another process is writing to the store; try again when it is done: database is locked',
+      'Another process is writing to the store; try again later: database is locked',
     )
   })
 
@@ -50,6 +50,6 @@ describe('a command says in a sentence, without a stack, that', () => {
   })
 })
 
-it('a fault of ours comes with its stack', () => {
+it('an unexpected error is printed with its stack', () => {
   expect(failureText(new TypeError('undefined is no function'))).toMatch(/^Crashed: TypeError: .*\n {4}at /)
 })

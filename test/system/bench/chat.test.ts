@@ -1,9 +1,9 @@
-/** The bench runs: every case once for a moment, every figure there. What the figures say is for people to judge. */
+/** The bench runs every case once, briefly, and prints every figure. People judge the figures. */
 import { expect, it } from 'vitest'
 import { printedBy } from '../../support/printed.ts'
 import { benchChat } from '../../bench/chat/chat.ts'
 
-it('whole replies and streams, straight and through both gateways', async () => {
+it('the bench of chat runs whole replies and streams, direct and through both gateways', async () => {
   const text = await printedBy((print) =>
     benchChat(print, { runs: 1, concurrencies: [2], warmMs: 30, ms: 60 }),
   )

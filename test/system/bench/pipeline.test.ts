@@ -1,4 +1,4 @@
-/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+/** The bench runs every case once at a tiny size, and prints every figure. People judge the figures. */
 import { expect, it } from 'vitest'
 import { printedBy, tableRows } from '../../support/printed.ts'
 import { benchPipeline } from '../../bench/pipeline/pipeline.ts'
@@ -25,7 +25,7 @@ async function rowsOf(large: boolean): Promise<string[][]> {
   return tableRows(await printedBy((print) => benchPipeline(print, { large, sizes: TINY })))
 }
 
-it('a day and a night after two histories, with and without request_ids', async () => {
+it('the bench of the pipeline runs a day and a night after two histories, with and without request_ids', async () => {
   const rows = await rowsOf(false)
   expect(rows.map(([name]) => name)).toEqual([
     'case',
@@ -37,7 +37,7 @@ it('a day and a night after two histories, with and without request_ids', async 
   expect(rows.flat().join(' ')).not.toMatch(/NaN|Infinity|undefined/)
 })
 
-it('a long and wide history', async () => {
+it('the bench of the pipeline runs a long and wide history', async () => {
   const rows = await rowsOf(true)
   expect(rows.map(([name]) => name)).toEqual([
     '',

@@ -1,4 +1,4 @@
-/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+/** The bench runs every case once at a tiny size, and prints every figure. People judge the figures. */
 import { expect, it } from 'vitest'
 import { printedBy, tableRows } from '../../support/printed.ts'
 import { benchScim } from '../../bench/scim/scim.ts'
@@ -18,7 +18,7 @@ async function rowsOf(large: boolean): Promise<string[][]> {
 }
 
 it.each([
-  // Discovery and the pages: the total says that they were all.
+  // Discovery and the pages; the total proves that these were all.
   { large: false, requests: '3', rows: String(150 + 450) },
   { large: true, requests: '4', rows: String(250 + 500) },
 ])(

@@ -14,7 +14,7 @@ afterAll(() => folders.removeAll())
 
 const KEYS = Array.from({ length: 100 }, (_, index) => `key-${index}`)
 
-/** Loads a server that answers each request with a status, for which it is given the keys seen before. */
+/** Loads a server that chooses each status from the keys seen before. */
 async function loadServer(answer: (seen: readonly string[], header: string | undefined) => number) {
   const seen: string[] = []
   const server = createServer((request, response) => {
@@ -38,10 +38,10 @@ async function loadServer(answer: (seen: readonly string[], header: string | und
 }
 
 describe.runIf(hasProgram('wrk'))('loadWithWrk', () => {
-  it('uses no key more often than it may, and measures', async () => {
+  it('wrk uses no key beyond its limit, and measures', async () => {
     const { measured, seen } = await loadServer((_seen, header) => (header === 'yes' ? 200 : 500))
     const uses = KEYS.map((key) => seen.filter((used) => used === key).length)
-    // The first key was used to look at the status as well.
+    // The first key was also used to check the status.
     expect(Math.max(...uses)).toBeLessThanOrEqual(REQUESTS_PER_KEY + 1)
     expect(seen.every((key) => KEYS.includes(key))).toBe(true)
     expect(figure(measured, 'failed')).toBe(0)
@@ -51,12 +51,12 @@ describe.runIf(hasProgram('wrk'))('loadWithWrk', () => {
     expect(figure(measured, 'slowest')).toBeGreaterThanOrEqual(figure(measured, 'p99'))
   })
 
-  it('counts what was refused', async () => {
+  it('wrk counts rejected requests', async () => {
     const { measured } = await loadServer((seen) => (seen.length % 2 === 0 ? 200 : 429))
     expect(figure(measured, 'failed')).toBeGreaterThan(0)
   })
 
-  it('takes no other status for the one that is wanted', async () => {
+  it('wrk accepts only the expected status', async () => {
     await expect(loadServer(() => 304)).rejects.toThrow('answered 304 instead of 200')
   })
 })

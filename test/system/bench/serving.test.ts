@@ -1,4 +1,4 @@
-/** The bench runs: every case once at a tiny size, every figure there. What the figures say is for people to judge. */
+/** The bench runs every case once at a tiny size, and prints every figure. People judge the figures. */
 import { expect, it } from 'vitest'
 import { printedBy, tableRows } from '../../support/printed.ts'
 import { benchServing } from '../../bench/serving/serving.ts'
@@ -15,7 +15,7 @@ const TINY: Sizes = {
   swaps: 1,
 }
 
-it('windows, cached replies, swaps and growth, every one without a failure', async () => {
+it('the bench of serving runs windows, cached replies, swaps and growth without a failure', async () => {
   const text = await printedBy((print) => benchServing(print, { large: true, sizes: TINY }))
   expect(text).not.toMatch(/NaN|Infinity|undefined/)
   const rows = tableRows(text)

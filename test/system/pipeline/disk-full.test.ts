@@ -43,7 +43,7 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
   },
 )
 
-runIf('with nothing free a decision about an app says so', async () => {
+runIf('with no free space a decision about an app reports the full disk', async () => {
   disk?.fillUp()
   const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), 'hide', '1', '--reason', 'test']
   const ended = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended

@@ -57,7 +57,7 @@ export const otlp: UsageMap = {
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
 }
 
-/** The service of a span; that of a program without a name is a name of the SDK. */
+/** The service of a span; programs without a name have one made up by the SDK. */
 function serviceOf(read: Read): string | null {
   const service = read('resource.attributes.service.name')
   return service?.startsWith('unknown_service') === true ? null : service

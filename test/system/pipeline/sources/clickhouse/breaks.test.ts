@@ -105,8 +105,8 @@ async function ask(status: number, reply: string, row: z.ZodType): Promise<void>
 }
 
 it('the password is not printed, even if the cluster sends it', async () => {
-  const told = `Code: 516. DB::Exception: ${PASSWORD} is wrong. (AUTHENTICATION_FAILED)`
-  await expect(ask(500, told, z.object({}))).rejects.toThrow(
+  const message = `Code: 516. DB::Exception: ${PASSWORD} is wrong. (AUTHENTICATION_FAILED)`
+  await expect(ask(500, message, z.object({}))).rejects.toThrow(
     /cannot be counted: (?!.*s3cret).*\*\*\* is wrong/,
   )
 })
@@ -114,23 +114,24 @@ it('the password is not printed, even if the cluster sends it', async () => {
 it.each([
   {
     reply: 'Code: 47, e.displayText() = DB::Exception: Unknown identifier: x, e.what() = DB::Exception\n',
-    told: 'cannot be counted: Code: 47, DB::Exception: Unknown identifier: x. Nothing is published; run again',
+    message:
+      'cannot be counted: Code: 47, DB::Exception: Unknown identifier: x. Nothing is published; run again',
   },
   {
     reply: 'Code: 279, e.displayText() = DB::NetException: All connection tries failed. Log: \n\nCode: 210',
-    told: 'All connection tries failed. Nothing is published; run again when every shard answers',
+    message: 'All connection tries failed. Nothing is published; run again when every shard answers',
   },
   {
     reply: 'Port 9000 is for clickhouse-client program.\r\nYou must use port 8123 for HTTP.\r\n',
-    told: 'program. Nothing is published; run again when it is up; USAGE_SOURCE must name host and port',
+    message: 'program. Nothing is published; run again when it is up; USAGE_SOURCE must name host and port',
   },
   {
     reply:
       "Code: 497. DB::Exception: reader: Not enough privileges. To execute this query, it's necessary to have the grant REMOTE ON *.*. (ACCESS_DENIED)",
-    told: 'have the grant REMOTE ON *.*. Nothing is published; grant the user what it lacks',
+    message: 'have the grant REMOTE ON *.*. Nothing is published; grant the user what it lacks',
   },
-])('prints the message of the cluster and the remedy: $told', async ({ reply, told }) => {
-  await expect(ask(500, reply, z.object({}))).rejects.toThrow(told)
+])('prints the message of the cluster and the remedy: $message', async ({ reply, message }) => {
+  await expect(ask(500, reply, z.object({}))).rejects.toThrow(message)
 })
 
 it('a row of another shape is reported with its fault', async () => {

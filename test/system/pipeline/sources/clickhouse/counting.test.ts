@@ -427,13 +427,13 @@ describe.runIf(program !== undefined)('a cluster of two shards', () => {
     const rows = [row('acme', '5', 1), row('acme', 'NULL', 3), row('', 'NULL', 0), row('', 'NULL', 0)]
     await cluster.run(`INSERT INTO usage (${COLUMNS}, provider) VALUES ${rows.join(', ')}`)
     await runAt(dataDir, '2026-01-07T02:00:00Z', cluster.address)
-    const told = `SELECT provider, requests, requests_without_tokens FROM usage_by_provider
+    const known = `SELECT provider, requests, requests_without_tokens FROM usage_by_provider
       WHERE provider IS NOT NULL`
-    expect(await queryWarehouse(dataDir, told)).toEqual([
+    expect(await queryWarehouse(dataDir, known)).toEqual([
       { provider: 'acme', requests: '4', requests_without_tokens: '3' },
     ])
-    const failed = 'SELECT CAST(sum(rows_failed) AS BIGINT) >= 2 AS told FROM usage_by_provider'
-    expect(await queryWarehouse(dataDir, failed)).toEqual([{ told: 'true' }])
+    const failed = 'SELECT CAST(sum(rows_failed) AS BIGINT) >= 2 AS known FROM usage_by_provider'
+    expect(await queryWarehouse(dataDir, failed)).toEqual([{ known: 'true' }])
   })
 
   it('publishes nothing without a shard, and names the cluster', async () => {
