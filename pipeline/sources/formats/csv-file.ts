@@ -91,7 +91,10 @@ function fieldName(position: number): string {
 
 function readHeader({ name }: RawFile, start: string): string[] {
   const [line = ''] = HEADER_RECORD.exec(start) ?? []
-  if (line.trim() === '') throw new DataError(`${name} is empty: expected a first line with the column names`)
+  if (line.trim() === '') {
+    const fault = start === '' ? 'is empty' : 'begins with a blank line'
+    throw new DataError(`${name} ${fault}: expected a first line with the column names`)
+  }
   return splitCsvLine(line)
 }
 

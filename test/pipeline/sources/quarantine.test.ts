@@ -315,6 +315,11 @@ describe('files that cannot be counted', () => {
   const cases = [
     ['rows.csv', '', /rows\.csv is empty: expected a first line with the column names/],
     [
+      'blank.csv',
+      '\nts,app_id\n',
+      /blank\.csv begins with a blank line: expected a first line with the column/,
+    ],
+    [
       'rows.csv',
       'ts,app_id,prompt_tokens\n',
       /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
