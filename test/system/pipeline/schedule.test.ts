@@ -189,7 +189,7 @@ describe('npm run schedule', () => {
     // The reader of a named pipe waits for its writer.
     execFileSync('mkfifo', [credit])
     const { child, output, ended } = start(dataDir, EVERY_SECOND, ...options)
-    await until(() => /still under way; this one is left out|exit code/.test(output.stderr))
+    await until(() => /still under way; this one is skipped|exit code/.test(output.stderr))
     const writing = openSync(credit, 'w')
     writeFileSync(`${credit}.new`, 'Source: somebody')
     renameSync(`${credit}.new`, credit)

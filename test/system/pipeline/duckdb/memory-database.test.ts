@@ -35,7 +35,7 @@ it('uses no more disk than PIPELINE_SPILL allows, and reports the limit', async 
   const error: unknown = await spilling.catch((reason: unknown) => reason)
   expect(explained(error, dataDir)).toMatchObject({
     exitCode: 1,
-    message: expect.stringMatching(/than PIPELINE_SPILL allows; raise one of them and run again/),
+    message: expect.stringMatching(/raise PIPELINE_MEMORY or PIPELINE_SPILL and run again/),
   })
 })
 
