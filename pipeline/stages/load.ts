@@ -235,7 +235,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   await source.countDays(connection, batch)
   await execute(connection, 'load/net.sql')
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
-  if (counts.some(({ wide }) => wide)) await execute(connection, 'load/use-hugeint.sql')
+  if (counts.some(({ wide }) => wide)) await execute(connection, 'load.sql#use-hugeint')
   const refused = counts.filter(
     ({ rows_read, rows_rejected }) => rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT,
   )
