@@ -6,7 +6,7 @@ import { daysBetween, describeRange, lastCompletedDay, rangesOf } from '../contr
 import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
 import { readVerification } from '../contract/verification.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { grouped, pluralize } from '../contract/terminal.ts'
 import { findCurrent, listRetractions, listSnapshots, unreadableRecords } from '../snapshot/list.ts'
 import { diskUse } from '../snapshot/disk-use.ts'
 import type { DiskUse } from '../snapshot/disk-use.ts'
@@ -65,7 +65,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const behind = daysBehind(facts.data_through, dependencies.now())
   printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
     `current       ${current}, computed at ${facts.as_of}`,
-    `data          ${facts.first_day} to ${facts.data_through}: ${pluralize(facts.apps, 'app')}, ${pluralize(facts.app_days, 'app-day')}`,
+    `data          ${describeRange({ from: facts.first_day, to: facts.data_through })}: ${pluralize(grouped(facts.apps), 'app')}, ${pluralize(grouped(facts.app_days), 'app-day')}`,
     `age           ${age(behind)}`,
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,

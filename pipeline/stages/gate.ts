@@ -70,7 +70,7 @@ export async function gate(run: Run): Promise<StageResult> {
   return {
     summary:
       findings.length === 0
-        ? `nothing unusual beside ${previous ?? 'its own history'}`
+        ? `nothing unusual${previous === undefined ? '; there is no earlier snapshot' : ` beside ${previous}`}`
         : `findings let through: ${findings.length}`,
     facts: {
       compared_with: previous ?? null,
