@@ -413,14 +413,14 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     it.each([
       ['by cursor alone', ['startIndex'], { cursor: true }, 'cursor'],
       ['in no way', ['startIndex', 'cursor'], {}, 'nothing'],
-    ])('requests groups of a directory that pages %s', async (_how, refused, options, told) => {
+    ])('requests groups of a directory that pages %s', async (_how, refused, options, output) => {
       await using directory = await startDirectory(manyGroups(3), {
         ...options,
         quirk: ({ query }) =>
           refused.some((name) => query.has(name)) ? { status: 400, body: {} } : undefined,
       })
       const run = await directories(await connected(directory.url), 'test', '--account', 'acme')
-      expect(run.stdout).toContain(`\npages by: ${told}`)
+      expect(run.stdout).toContain(`\npages by: ${output}`)
     })
 
     it.each([
@@ -428,7 +428,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: not stated\n'],
       ['per_group', 404, 'members of the first, requested by its id: it cannot be read\n'],
       ['off', undefined, ''],
-    ])('requests members as a sync would: %s, reply %j', async (members, reply, told) => {
+    ])('requests members as a sync would: %s, reply %j', async (members, reply, output) => {
       await using directory = await startDirectory(manyGroups(3), {
         quirk: ({ path }) => {
           if (path !== '/Groups/1' || reply === undefined) return undefined
@@ -438,7 +438,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const settings = await connected(directory.url, '--members', members)
       const run = await directories(settings, 'test', '--account', 'acme')
       expect(run).toMatchObject({ code: 0, stderr: '' })
-      expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${told}$`))
+      expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${output}$`))
     })
 
     it('works without a group', async () => {

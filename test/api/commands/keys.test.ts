@@ -69,13 +69,13 @@ describe('npm run keys', () => {
   })
 
   it.each([
-    { args: ['--help'], told: ['create', 'list', 'revoke'] },
-    { args: ['create', '-h'], told: ['create', '--account NAME', '--kind inference|management'] },
-    { args: ['create', '--account', 'a', '--help'], told: ['--account NAME'] },
-  ])('$args prints the help on stdout', async ({ args, told }) => {
+    { args: ['--help'], texts: ['create', 'list', 'revoke'] },
+    { args: ['create', '-h'], texts: ['create', '--account NAME', '--kind inference|management'] },
+    { args: ['create', '--account', 'a', '--help'], texts: ['--account NAME'] },
+  ])('$args prints the help on stdout', async ({ args, texts }) => {
     const run = await keys(folders.make(), ...args)
     expect(run).toMatchObject({ code: 0, stderr: '' })
-    for (const text of told) expect(run.stdout).toContain(text)
+    for (const text of texts) expect(run.stdout).toContain(text)
   })
 
   it('works while other processes create keys in the same new folder', async () => {

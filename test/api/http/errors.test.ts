@@ -55,7 +55,7 @@ const FAULTY: readonly Route[] = [
     path: '/test/refuses',
     access: 'open',
     handle: () => {
-      throw new ApiError(502, 'Told: 😀')
+      throw new ApiError(502, 'Message: 😀')
     },
   },
   {
@@ -275,7 +275,7 @@ describe('a fault inside the service', () => {
   })
 
   it('passes on an ApiError unchanged', async () => {
-    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Told: 😀')
+    expect((await fault(502, '/test/refuses')).envelope.error.message).toBe('Message: 😀')
   })
 
   it('breaks the connection if half a reply was sent', async () => {

@@ -206,9 +206,9 @@ stores.describeOnce('A store in an SQLite file', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => (time += 4000))
     const add = 'UPDATE counter SET n = n + 1'
     const asked = [counter.store.query(add), counter.store.transaction((queries) => queries.query(add))]
-    const told = await Promise.all(asked.map((each) => each.then(() => 'done', String)))
+    const results = await Promise.all(asked.map((each) => each.then(() => 'done', String)))
     await end()
-    for (const each of told) expect(each).toContain('database is locked')
+    for (const each of results) expect(each).toContain('database is locked')
     expect(await counter.value()).toBe(5)
   })
 })

@@ -58,11 +58,11 @@ function run(...options: string[]) {
 }
 
 /** Nothing was published, and the previous snapshot is unchanged. */
-async function expectBlocked(...told: string[]): Promise<void> {
+async function expectBlocked(...texts: string[]): Promise<void> {
   const before = currentSnapshot(dataDir)
   const ended = await run()
   expect(ended.code).toBe(1)
-  for (const text of told) expect(ended.stderr).toContain(text)
+  for (const text of texts) expect(ended.stderr).toContain(text)
   expect(ended.stderr).toContain('20260303T020000Z stays the newest snapshot')
   expect(currentSnapshot(dataDir)).toBe(before)
   const [last] = await queryWarehouse(dataDir, 'SELECT outcome FROM runs ORDER BY finished_at DESC LIMIT 1')

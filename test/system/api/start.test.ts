@@ -91,8 +91,8 @@ it('npm start on an empty folder publishes the sample and prints a request that 
   await until(() => output.stdout.includes('Ready: '))
   expect(output.stdout).toMatch(/Try it: .*\nReady: open http:\/\/127\.0\.0\.1:\d+\/ in a browser\..*\n$/)
   // The run prints one line, beside the note about the sample.
-  const told = output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
-  expect(told).toEqual([expect.stringContaining('sample'), expect.stringMatching(/^run {6}215 apps, .* s$/)])
+  const lines = output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+  expect(lines).toEqual([expect.stringContaining('sample'), expect.stringMatching(/^run {6}215 apps, .* s$/)])
   const response = await tryIt(welcome)
   expect(response.status).toBe(200)
   expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)

@@ -78,7 +78,11 @@ it('reports the share of served requests with unknown tokens, by provider', asyn
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const usage = await openLog(dataDir)
-  const unknown = { prompt_tokens: null, completion_tokens: null, usage_missing: 'the provider told none' }
+  const unknown = {
+    prompt_tokens: null,
+    completion_tokens: null,
+    usage_missing: 'the provider reported none',
+  }
   const repeated = usageRecord(unknown)
   const records = [
     repeated,
@@ -90,8 +94,11 @@ it('reports the share of served requests with unknown tokens, by provider', asyn
   await Promise.all(records.map((record) => usage.record(record)))
   await usage.close()
   await runAt(dataDir, NEXT_RUN)
-  const rows = await queryWarehouse(dataDir, "SELECT report->'not_published'->'providers' AS told FROM runs")
-  expect(JSON.parse(String(rows[0]?.['told']))).toEqual([
+  const rows = await queryWarehouse(
+    dataDir,
+    "SELECT report->'not_published'->'providers' AS providers FROM runs",
+  )
+  expect(JSON.parse(String(rows[0]?.['providers']))).toEqual([
     { provider: 'acme', requests: 2, requests_without_tokens: 1 },
     { provider: 'silent', requests: 1, requests_without_tokens: 1 },
   ])

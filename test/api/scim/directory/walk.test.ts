@@ -133,11 +133,11 @@ describe('a list by index', () => {
     ['tooMany', 'GET /Groups: status 400 (tooMany)'],
     ['\u001b[2J', 'GET /Groups: status 400'],
     [undefined, 'GET /Groups: status 400'],
-  ])('names the scimType of an error: %j', async (scimType, told) => {
+  ])('names the scimType of an error: %j', async (scimType, message) => {
     await using directory = await startDirectory([], {
       quirk: ofList(() => ({ status: 400, body: { scimType } })),
     })
-    await expect(pullFrom(directory)).rejects.toMatchObject({ message: told })
+    await expect(pullFrom(directory)).rejects.toMatchObject({ message })
   })
 
   it('takes a 404 as the end once the total is reached, and not before', async () => {

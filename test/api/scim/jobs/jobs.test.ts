@@ -104,9 +104,9 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
       deleted_groups: null,
       error_message: FAILURES.directory_invalid_response,
     })
-    const told = service.messages().find((line) => line['job_id'] === job.id)
-    expect(told).toMatchObject({ failure: 'directory_invalid_response', level: 'warn' })
-    expect(JSON.stringify(told)).toContain('status 404')
+    const entry = service.messages().find((line) => line['job_id'] === job.id)
+    expect(entry).toMatchObject({ failure: 'directory_invalid_response', level: 'warn' })
+    expect(JSON.stringify(entry)).toContain('status 404')
     expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
   })
 
@@ -160,8 +160,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
       "UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted', finished_at = $1",
       [new Date().toISOString()],
     )
-    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
-    expect(told).toMatchObject({ failure: 'interrupted' })
+    const entry = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(entry).toMatchObject({ failure: 'interrupted' })
     // The process that ended it counted it.
     expect(await (await fetch(`${service.origin}/metrics`)).text()).not.toMatch(/^scim_jobs_total{/m)
   })
@@ -180,8 +180,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
       [new Date().toISOString()],
     )
     open()
-    const told = await until(() => service.messages().find((line) => line['job_id'] === job.id))
-    expect(told).toMatchObject({ failure: 'interrupted' })
+    const entry = await until(() => service.messages().find((line) => line['job_id'] === job.id))
+    expect(entry).toMatchObject({ failure: 'interrupted' })
     expect((await acme.groups()).total_count).toBe(0)
     expect((await acme.job(job.id)).error_message).toBe(FAILURES.interrupted)
   })
@@ -194,9 +194,9 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     const job = await acme.sync()
     expect(job).toMatchObject({ status: 'failed', error_message: FAILURES.internal })
     expect((await acme.groups()).total_count).toBe(0)
-    const told = service.messages().find((line) => line['job_id'] === job.id)
-    expect(told).toMatchObject({ level: 'error', failure: 'internal' })
-    expect(JSON.stringify(told)).toContain('scim_members')
+    const entry = service.messages().find((line) => line['job_id'] === job.id)
+    expect(entry).toMatchObject({ level: 'error', failure: 'internal' })
+    expect(JSON.stringify(entry)).toContain('scim_members')
   })
 })
 

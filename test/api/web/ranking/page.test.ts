@@ -414,10 +414,10 @@ describe('the page', () => {
     ['?colour=red', 'as_of, days'],
     ['?format=csv', '"format" is unknown'],
     ['?as_of=2020-01-01T00:00:00Z', 'retained snapshot'],
-  ])('%s is rejected in the error envelope', async (search, told) => {
+  ])('%s is rejected in the error envelope', async (search, message) => {
     const response = await fetch(`${api.origin}/${search}`)
     expect(response.status).toBe(400)
-    expect(envelopeSchema.parse(await response.json()).error.message).toContain(told)
+    expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
   })
 
   it('ignores empty fields of a form', async () => {

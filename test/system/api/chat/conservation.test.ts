@@ -41,7 +41,7 @@ const askedSchema = z.object({ messages: z.tuple([z.object({ content: z.string()
  * A provider with random faults. Each request has a unique number of prompt tokens, which identifies it in its record.
  */
 function startFaulty(random: () => number) {
-  const told = new Set<number>()
+  const reported = new Set<number>()
   const faulty: Behaviour = async (response, received) => {
     const chance = random()
     if (chance < 0.08) return await status(500)(response, received)
@@ -58,9 +58,9 @@ function startFaulty(random: () => number) {
         pieces: chance < 0.5 ? 37 : Infinity,
       })(response, received)
     }
-    told.add(number)
+    reported.add(number)
   }
-  return { told, faulty }
+  return { reported, faulty }
 }
 
 const countedSchema = z.tuple([
@@ -70,7 +70,7 @@ const countedSchema = z.tuple([
 it(`every one of ${REQUESTS} requests is counted once, through faults, leaving clients and restarts`, async () => {
   process.stderr.write(`CHAT_SEED=${SEED} repeats these faults\n`)
   const random = randomFrom(SEED)
-  const { told, faulty } = startFaulty(random)
+  const { reported, faulty } = startFaulty(random)
   await using upstream = await startUpstream({ faulty })
   const dataDir = folders.make()
   const provider = { base_url: upstream.url, model: 'faulty' }
@@ -147,10 +147,10 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
     .map((record) => record['prompt_tokens'])
     .filter((tokens) => typeof tokens === 'number')
   expect(new Set(counted).size).toBe(counted.length)
-  const lost = [...told].filter((number) => !counted.includes(number))
+  const lost = [...reported].filter((number) => !counted.includes(number))
   // Only requests in progress at the kill may be missing, and none that was answered whole.
   expect(lost.filter((number) => !atKill.has(number) || answered.has(number))).toEqual([])
-  expect(counted.filter((number) => !told.has(number))).toEqual([])
+  expect(counted.filter((number) => !reported.has(number))).toEqual([])
   expect(counted.length).toBeGreaterThan(REQUESTS / 2)
 
   await publish(dataDir, new Date(Date.now() + 2 * DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z'))
