@@ -68,9 +68,9 @@ function countObjects(lines: Buffer): number {
   return objects
 }
 
-const TEXT = /"(?:[^"\\\n]|\\.)*"/g
-const ESCAPES =
-  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.|[^ -\xFF]/g
+/** Escapes, with half of a surrogate pair as a group, quotes, and characters that JSON forbids in a text. */
+const MARKS =
+  /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.|[^ !#-\xFF]/g
 
 /** Selects the few files that may have such a text. */
 const IS_ODD = /\\u[dD]|[^ -\xFF\r\n]/
@@ -83,12 +83,15 @@ const IS_ODD = /\\u[dD]|[^ -\xFF\r\n]/
 function mendTexts(lines: Buffer): Buffer {
   const json = lines.toString('latin1')
   if (!IS_ODD.test(json)) return lines
-  const mended = json.replaceAll(TEXT, (text) =>
-    text.replaceAll(ESCAPES, (escape, lone?: string) => {
-      if (lone !== undefined) return `\\ufffd\\u2060${lone}`
-      return escape.length > 1 ? escape : `\\u${escape.charCodeAt(0).toString(16).padStart(4, '0')}`
-    }),
-  )
+  let isText = false
+  const mended = json.replaceAll(MARKS, (mark, half?: string) => {
+    if (half !== undefined) return `\\ufffd\\u2060${half}`
+    if (mark === '"') isText = !isText
+    else if (mark === '\n') isText = false
+    else if (isText && mark < ' ' && mark !== '\r')
+      return `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`
+    return mark
+  })
   return mended === json ? lines : Buffer.from(mended, 'latin1')
 }
 

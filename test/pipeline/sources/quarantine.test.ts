@@ -157,6 +157,15 @@ describe('a long line', () => {
     expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2012' }])
   })
 
+  it('with a control character in its text is rejected alone', async () => {
+    const dataDir = folder()
+    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    const odd = ndjsonLine(9_900_000).replace('xx', '\u0001\\n')
+    writeRaw(dataDir, `usage/date=${DAY}/long.ndjson`, `${ndjsonLine(100)}\n${odd}\n`)
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT q.row FROM quarantine AS q')).toEqual([{ row: '2' }])
+  })
+
   it('that DuckDB would skip fails the run and is named', async () => {
     const dataDir = folder()
     const name = (format: string) => `usage/date=2026-01-0${format.length}/long.${format}`
