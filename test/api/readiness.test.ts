@@ -4,20 +4,14 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 const RANKINGS = '/datasets/app-rankings'
 
-const publish = (dataDir: string) =>
-  publishSnapshot(dataDir, {
-    asOf: new Date('2026-11-20T02:00:00Z'),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
-  })
+const publish = (dataDir: string) => publishSnapshot(dataDir, oneApp())
 
 async function reasons(api: Api): Promise<unknown> {
   const reply = await fetch(`${api.origin}/readyz`)

@@ -40,6 +40,16 @@ export interface SnapshotContent {
   readonly missing?: readonly string[]
 }
 
+/** The smallest snapshot, for tests of what surrounds the figures: one app, and tokens on 2026-11-19. */
+export function oneApp(hour = 2, tokens = 5): SnapshotContent {
+  return {
+    asOf: new Date(Date.UTC(2026, 10, 20, hour)),
+    dataThrough: '2026-11-19',
+    apps: [{ id: 1, name: 'App' }],
+    daily: [{ day: '2026-11-19', app: 1, tokens }],
+  }
+}
+
 /** Writes a snapshot under `dataDir` and points `current` at it; resolves to its folder. */
 export async function publishSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
   const folder = await writeSnapshot(dataDir, content)

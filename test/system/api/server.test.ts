@@ -10,7 +10,7 @@ import { halfRequest, untilClosing } from '../../support/connections.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { portOf } from '../../support/ports.ts'
 import { startWithoutPrivilege } from '../../support/processes.ts'
-import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -18,12 +18,7 @@ afterAll(() => folders.removeAll())
 describe('npm run serve', () => {
   it('serves keys of `npm run keys` and writes its log only to stderr', async () => {
     const dataDir = folders.make()
-    await publishSnapshot(dataDir, {
-      asOf: new Date('2026-11-20T02:00:00Z'),
-      dataThrough: '2026-11-19',
-      apps: [{ id: 1, name: 'App' }],
-      daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
-    })
+    await publishSnapshot(dataDir, oneApp())
     const server = await startServer({ DATA_DIR: dataDir })
     const key = await makeKey({ DATA_DIR: dataDir })
     const response = await fetch(`${server.origin}/api/v1/datasets/app-rankings`, {

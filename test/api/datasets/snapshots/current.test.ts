@@ -6,19 +6,10 @@ import { followSnapshots, type CurrentSnapshot } from '../../../../api/datasets/
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { pointAt, publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
+import { oneApp, pointAt, publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-function content(hour: number, tokens: number): SnapshotContent {
-  return {
-    asOf: new Date(Date.UTC(2026, 10, 20, hour)),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens }],
-  }
-}
 
 const idOf = (hour: number) => `20261120T0${hour}0000Z`
 const fileOf = (dataDir: string, hour: number) => join(dataDir, SNAPSHOTS_FOLDER, idOf(hour), SNAPSHOT_FILE)
@@ -78,7 +69,7 @@ describe('followSnapshots', () => {
     async (_how, damage) => {
       const dataDir = folders.make()
       const { log, messages } = memoryLog()
-      for (const hour of [2, 3, 4]) await publishSnapshot(dataDir, content(hour, hour))
+      for (const hour of [2, 3, 4]) await publishSnapshot(dataDir, oneApp(hour, hour))
       writeFileSync(fileOf(dataDir, 3), 'not a database')
       const whole = readFileSync(fileOf(dataDir, 4))
       damage(dataDir)
@@ -99,7 +90,7 @@ describe('followSnapshots', () => {
 
   it('stops serving a snapshot that a verification finds damaged', async () => {
     const dataDir = folders.make()
-    for (const hour of [2, 3]) await publishSnapshot(dataDir, content(hour, hour))
+    for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, hour))
     describePublished(dataDir, 3)
     const snapshots = await follow(dataDir, { log: memoryLog().log, intervalMs: 5 })
     expect(snapshots.facts()?.id).toBe('20261120T030000Z')
@@ -111,7 +102,7 @@ describe('followSnapshots', () => {
   it('limits the memory of a snapshot, and spills nothing into its folder', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    await publishSnapshot(dataDir, content(2, 10))
+    await publishSnapshot(dataDir, oneApp(2, 10))
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder`
     expect(await snapshots.use(async (snapshot) => await snapshot?.query(settings, {}))).toEqual([
@@ -123,7 +114,7 @@ describe('followSnapshots', () => {
   it('goes on serving the old snapshot if the new one cannot be opened, and logs that once', async () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
-    await publishSnapshot(dataDir, content(2, 10))
+    await publishSnapshot(dataDir, oneApp(2, 10))
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
 
     const broken = join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z')
@@ -134,7 +125,7 @@ describe('followSnapshots', () => {
     await until(() => faults().length > 0)
     expect(snapshots.facts()?.id).toBe('20261120T020000Z')
 
-    await publishSnapshot(dataDir, content(5, 30))
+    await publishSnapshot(dataDir, oneApp(5, 30))
     await until(() => snapshots.facts()?.id === '20261120T050000Z')
     expect(faults()).toHaveLength(1)
     await snapshots.close()
@@ -143,12 +134,12 @@ describe('followSnapshots', () => {
 
 it('a request that is repeated after a swap gets the new reply, and no 304', async () => {
   const dataDir = folders.make()
-  await publishSnapshot(dataDir, content(2, 10))
+  await publishSnapshot(dataDir, oneApp(2, 10))
   await using api = await startApi(dataDir)
   const key = await api.makeKey()
   const old = await api.get('/datasets/app-rankings', key)
   const next: SnapshotContent = {
-    ...content(26, 20),
+    ...oneApp(26, 20),
     dataThrough: '2026-11-20',
     daily: [{ day: '2026-11-20', app: 1, tokens: 20 }],
   }

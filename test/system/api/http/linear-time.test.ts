@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 let api: Api
@@ -11,12 +11,7 @@ let key = ''
 
 beforeAll(async () => {
   const dataDir = folders.make()
-  await publishSnapshot(dataDir, {
-    asOf: new Date('2026-11-20T02:00:00Z'),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
-  })
+  await publishSnapshot(dataDir, oneApp())
   api = await startApi(dataDir)
   key = await api.makeKey()
 })

@@ -5,7 +5,7 @@ import { afterAll, expect, it } from 'vitest'
 import { startApi } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { mountSmallDisk } from '../../../support/small-disk.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 const MINUTES = 15
@@ -20,12 +20,7 @@ afterAll(() => {
 })
 
 it.runIf(disk !== undefined)('rankings are served and counted as before', async () => {
-  await publishSnapshot(dataDir, {
-    asOf: new Date('2026-11-20T02:00:00Z'),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
-  })
+  await publishSnapshot(dataDir, oneApp())
   let now = new Date('2026-11-20T03:00:00Z')
   await using api = await startApi(dataDir, { clock: () => now })
   const key = await api.makeKey()

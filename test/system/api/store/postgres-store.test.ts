@@ -7,7 +7,7 @@ import { startMutableProxy } from '../../../support/mutable-proxy.ts'
 import { makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { asEnvironment } from '../../../support/stores.ts'
 
 const folders = new TemporaryFolders()
@@ -210,12 +210,7 @@ async function startServing(settings: StoreSettings) {
 }
 
 async function publishOne(dataDir: string): Promise<void> {
-  await publishSnapshot(dataDir, {
-    asOf: new Date('2026-11-20T02:00:00Z'),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens: 5 }],
-  })
+  await publishSnapshot(dataDir, oneApp())
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {

@@ -10,19 +10,10 @@ import { retainSnapshots } from '../../../../../api/datasets/snapshots/retained.
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
-import { pointAt, publishSnapshot, type SnapshotContent } from '../../../../support/pipeline/snapshot.ts'
+import { oneApp, pointAt, publishSnapshot } from '../../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-function content(hour: number, tokens: number): SnapshotContent {
-  return {
-    asOf: new Date(Date.UTC(2026, 10, 20, hour)),
-    dataThrough: '2026-11-19',
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: '2026-11-19', app: 1, tokens }],
-  }
-}
 
 /** Whether another process can open the file for writing, which DuckDB prevents while it is being read. */
 function isFree(folder: string): boolean {
@@ -56,7 +47,7 @@ describe('followSnapshots', () => {
   it('keeps the old snapshot open until its last use is done, then closes it', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    const old = await publishSnapshot(dataDir, content(2, 10))
+    const old = await publishSnapshot(dataDir, oneApp(2, 10))
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const reading = snapshots.use(async (snapshot) => {
@@ -64,7 +55,7 @@ describe('followSnapshots', () => {
       return await snapshot?.query('SELECT count(*) AS n FROM apps', {})
     })
 
-    await publishSnapshot(dataDir, content(3, 20))
+    await publishSnapshot(dataDir, oneApp(3, 20))
     await until(() => snapshots.facts()?.id === '20261120T030000Z')
     expect(isFree(old)).toBe(false)
     release()
@@ -76,7 +67,7 @@ describe('followSnapshots', () => {
   it('does not open a snapshot that was written to, until the changes are removed', async () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const written = join(folder, `${SNAPSHOT_FILE}.wal`)
     leaveWritten(folder)
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
@@ -95,7 +86,7 @@ describe('followSnapshots', () => {
   it('forgets a snapshot that could not be opened when it is removed', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     leaveWritten(folder)
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     expect(isFaulty(snapshots)).toBe(true)
@@ -108,7 +99,7 @@ describe('followSnapshots', () => {
   it('goes on serving without a pointer, but no retracted snapshot', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const snapshots = await follow(dataDir, { log, intervalMs: 5 })
     mkdirSync(join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z'))
     pointAt(dataDir, '20261120T040000Z')
@@ -128,7 +119,7 @@ describe('followSnapshots', () => {
   it('closes a snapshot that cannot be prepared', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const prepare = () => Promise.reject(new Error('no room'))
     const snapshots = await follow(dataDir, { log, prepare })
     expect(snapshots.facts()).toBeUndefined()
@@ -145,7 +136,7 @@ describe('followSnapshots', () => {
       return prepared
     }
     const snapshots = await follow(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     await preparing
     const closed = snapshots.close()
     finish()
@@ -156,7 +147,7 @@ describe('followSnapshots', () => {
   it('closes the snapshot at the end', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
-    const folder = await publishSnapshot(dataDir, content(2, 10))
+    const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const snapshots = await follow(dataDir, { log })
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
@@ -166,7 +157,7 @@ describe('followSnapshots', () => {
 describe('a swap of snapshots under continuous requests', () => {
   it('fails no request, never mixes two snapshots and closes the old ones', async () => {
     const dataDir = folders.make()
-    const published = [await publishSnapshot(dataDir, content(0, 1000))]
+    const published = [await publishSnapshot(dataDir, oneApp(0, 1000))]
     await using api = await startApi(dataDir)
     const tokensAsOf = new Map<string, string>()
     const statuses = new Set<number>()
@@ -191,7 +182,7 @@ describe('a swap of snapshots under continuous requests', () => {
 
     const asking = Promise.all(Array.from({ length: 4 }, keepAsking))
     for (const hour of [1, 2, 3]) {
-      published.push(await publishSnapshot(dataDir, content(hour, 1000 + hour)))
+      published.push(await publishSnapshot(dataDir, oneApp(hour, 1000 + hour)))
       await until(() => newest === `2026-11-20T0${hour}:00:00Z`)
     }
     stopping.abort()
