@@ -4,11 +4,11 @@ import type { Retraction } from '../contract/files.ts'
 import { UsageError, parseCommandLine } from '../contract/program.ts'
 import { isWhole } from '../snapshot/verify.ts'
 import {
-  listRetractions,
   listSnapshots,
   noSuchSnapshot,
   recordRetraction,
   removeUnfinished,
+  retractionOf,
   rightfulCurrent,
   timeOfPruning,
   unfinishedRetractions,
@@ -90,10 +90,6 @@ function refuseUnknown(dataDir: string, id: string): void {
     throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
   }
   if (timeOfPruning(dataDir, id) === undefined) throw noSuchSnapshot(dataDir, id)
-}
-
-function retractionOf(dataDir: string, id: string): Retraction | undefined {
-  return listRetractions(dataDir).find((each) => each.id === id)
 }
 
 /** The only snapshot must be replaced first, unless it stops every run. */

@@ -49,7 +49,7 @@ export function noSuchSnapshot(dataDir: string, id: string): UsageError {
 }
 
 function whyNotRetained(dataDir: string, id: string): string {
-  const retraction = listRetractions(dataDir).find((each) => each.id === id)
+  const retraction = retractionOf(dataDir, id)
   if (retraction !== undefined)
     return `Snapshot ${id} was retracted at ${retraction.retracted_at}: ${retraction.reason}`
   const pruned = timeOfPruning(dataDir, id)
@@ -78,6 +78,11 @@ function jsonNames(folder: string): string[] {
 /** The retracted snapshots with a readable record, oldest first. */
 export function listRetractions(dataDir: string): Retraction[] {
   return retractedIds(dataDir).flatMap((id) => readable(() => readRetraction(dataDir, id)) ?? [])
+}
+
+/** The retraction of a snapshot; undefined if there is none, or its record is unreadable. */
+export function retractionOf(dataDir: string, id: string): Retraction | undefined {
+  return listRetractions(dataDir).find((each) => each.id === id)
 }
 
 /** Paths in DATA_DIR of the unreadable records of snapshots and retractions; other functions skip these. */

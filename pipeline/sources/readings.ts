@@ -2,7 +2,7 @@
 import { literal } from '../duckdb/sql-values.ts'
 import { allColumns, isDecisive, USAGE_COLUMNS } from './columns.ts'
 
-/** A column of a file in DuckDB: its quoted name and its type. */
+/** A column of a file in DuckDB: its quoted name, or an expression for its value, and its type. */
 export type TypedColumn = { readonly name: string; readonly type: string }
 
 /** A file's columns of usage. */
