@@ -11,7 +11,7 @@ import {
   settingFaults,
   withoutSettings,
   type ConfigCheck,
-} from '../pipeline/contract/config-check.ts'
+} from '../pipeline/program/config-check.ts'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
 import { readConfiguration } from './chat/routing/configuration.ts'

@@ -6,7 +6,7 @@ import {
   publicUrlSchema,
   scheduleSchema,
   webAddressSchema,
-} from '../pipeline/contract/settings.ts'
+} from '../pipeline/program/settings.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
 import { OperatorError } from './http/errors.ts'
 

@@ -1,6 +1,6 @@
 /** The running service: opens store, snapshots and HTTP server in order, and closes them in reverse. */
 import type { Registry } from 'prom-client'
-import { localUrl } from '../pipeline/contract/settings.ts'
+import { localUrl } from '../pipeline/program/settings.ts'
 import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/chat.ts'

@@ -1,8 +1,8 @@
 /** Entry point of `npm run serve`: the API alone. */
-import '../pipeline/contract/runtime.js'
-import { failureText } from '../pipeline/contract/program.ts'
-import { EXIT_USAGE, note } from '../pipeline/contract/terminal.ts'
-import { settingsHelp } from '../pipeline/contract/settings.ts'
+import '../pipeline/program/runtime.js'
+import { failureText } from '../pipeline/program/program.ts'
+import { EXIT_USAGE, note } from '../pipeline/program/terminal.ts'
+import { settingsHelp } from '../pipeline/program/settings.ts'
 import { checkApi, logStart, refuseFaults } from './check-config.ts'
 import { readSettings, SETTINGS } from './config.ts'
 import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'

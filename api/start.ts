@@ -2,10 +2,10 @@
  * Entry point of `npm start`, the main job on a fresh machine (CONTRACT 9): one pipeline run, then the API with the
  * nightly schedule, and a first request to try.
  */
-import '../pipeline/contract/runtime.js'
-import { failureText } from '../pipeline/contract/program.ts'
-import { EXIT_USAGE, note, print } from '../pipeline/contract/terminal.ts'
-import { settingsHelp } from '../pipeline/contract/settings.ts'
+import '../pipeline/program/runtime.js'
+import { failureText } from '../pipeline/program/program.ts'
+import { EXIT_USAGE, note, print } from '../pipeline/program/terminal.ts'
+import { settingsHelp } from '../pipeline/program/settings.ts'
 import { createFirstKey } from './accounts/keys/key-store.ts'
 import { keepRunning, runProgram, type Ending } from './process/child-processes.ts'
 import { checkAll, logStart, refuseFaults } from './check-config.ts'

@@ -1,7 +1,7 @@
 /** Entry of `npm run apps`: shows the app registry and records decisions about apps (CONTRACT 9). */
-import './contract/runtime.js'
+import './program/runtime.js'
 import { readConfig } from './config.ts'
-import { runAsProcess, runCommandLine, type CommandLine } from './contract/program.ts'
+import { runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { explainedWithRights } from './rights.ts'
 import { alias, hide, rename, show, tag } from './registry/decisions.ts'
 import { history, list } from './registry/show-registry.ts'

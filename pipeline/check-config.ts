@@ -2,11 +2,11 @@
  * Checks the configuration of the pipeline without any work, for the programs that start it: prints `{ faults, warnings }`
  * as JSON.
  */
-import './contract/runtime.js'
+import './program/runtime.js'
 import { join } from 'node:path'
 import { pipelineSettings, readConfig } from './config.ts'
-import { hostWarnings, settingFaults, withoutSettings, type ConfigCheck } from './contract/config-check.ts'
-import { wantsHelp, exitCodeOf, runAsProcess, type CommandLine } from './contract/program.ts'
+import { hostWarnings, settingFaults, withoutSettings, type ConfigCheck } from './program/config-check.ts'
+import { wantsHelp, exitCodeOf, runAsProcess, type CommandLine } from './program/program.ts'
 import { foreignKind } from './duckdb/foreign-files.ts'
 import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
 import { messageOf } from './errors.ts'

@@ -2,8 +2,8 @@
  * The error classes of the pipeline's commands, with the exit codes of CONTRACT 9. Any other error is a crash (exit 2, with its
  * stack).
  */
-import { ProgramError, UsageError } from './contract/program.ts'
-import { NO_RIGHT, NO_SPACE, READ_ONLY, REFUSALS, findRefusal, type Refusal } from './contract/refusals.ts'
+import { ProgramError, UsageError } from './program/program.ts'
+import { NO_RIGHT, NO_SPACE, READ_ONLY, REFUSALS, findRefusal, type Refusal } from './program/refusals.ts'
 
 /** The data cannot be published; the previous snapshot stays. Exit 1. */
 export class DataError extends ProgramError {

@@ -3,8 +3,8 @@
  * A notice never fails a run.
  */
 import { z } from 'zod'
-import { ProgramError } from './contract/program.ts'
-import type { Send } from './contract/webhook.ts'
+import { ProgramError } from './program/program.ts'
+import type { Send } from './program/webhook.ts'
 import type { Config } from './config.ts'
 import { BlockedError, messageOf } from './errors.ts'
 import type { Progress } from './terminal/progress.ts'

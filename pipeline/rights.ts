@@ -1,8 +1,8 @@
 /** The rights that a run needs in DATA_DIR. All that are missing are reported together. */
 import { join } from 'node:path'
-import { dataFolderFaults } from './contract/config-check.ts'
+import { dataFolderFaults } from './program/config-check.ts'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER } from './contract/files.ts'
-import { REFUSALS, findRefusal } from './contract/refusals.ts'
+import { REFUSALS, findRefusal } from './program/refusals.ts'
 import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
 import { DataError, explained, isForbidden, messageOf } from './errors.ts'
 

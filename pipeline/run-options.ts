@@ -1,6 +1,6 @@
 /** Options of a run: let a gate through once, count a range of days again, or run as of another time. */
 import { z } from 'zod'
-import { UsageError } from './contract/program.ts'
+import { UsageError } from './program/program.ts'
 import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
 import type { DayRange } from './contract/calendar.ts'
 

@@ -1,7 +1,7 @@
 /** One nightly run: the stages in order, timed and reported. */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from './contract/program.ts'
+import { UsageError } from './program/program.ts'
 import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
 import type { Config } from './config.ts'

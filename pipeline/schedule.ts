@@ -3,17 +3,17 @@
  * never two at a time. At its start it also makes up for a missed night: a run publishes every completed day that is
  * not published yet and does nothing otherwise.
  */
-import './contract/runtime.js'
+import './program/runtime.js'
 import { createTask } from 'node-cron'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { ProgramError, UsageError, parseCommandLine } from './contract/program.ts'
-import { EXIT_USAGE, note, print } from './contract/terminal.ts'
+import { ProgramError, UsageError, parseCommandLine } from './program/program.ts'
+import { EXIT_USAGE, note, print } from './program/terminal.ts'
 import { utcDay } from './contract/calendar.ts'
 import { readVerification } from './contract/verification.ts'
-import { sendOverHttp } from './contract/webhook.ts'
+import { sendOverHttp } from './program/webhook.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 import { checkPipeline } from './check-config.ts'
 import { readConfig } from './config.ts'

@@ -1,5 +1,5 @@
 /** Entry of `npm run sql`: a small read-only SQL prompt on the newest snapshot. */
-import './contract/runtime.js'
+import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createInterface, type Interface } from 'node:readline/promises'
@@ -11,7 +11,7 @@ import {
   parseCommandLine,
   runAsProcess,
   type CommandLine,
-} from './contract/program.ts'
+} from './program/program.ts'
 import { readConfig } from './config.ts'
 import { messageOf } from './errors.ts'
 import { withSnapshots } from './snapshot/reader.ts'

@@ -9,7 +9,7 @@ import { REPOSITORY, startProcess } from './support/processes.ts'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-const RUNTIME = join('pipeline', 'contract', 'runtime.js')
+const RUNTIME = join('pipeline', 'program', 'runtime.js')
 
 it('a runtime older than the pinned one gives one line with the remedy', async () => {
   const project = folders.make()

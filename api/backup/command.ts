@@ -1,11 +1,6 @@
 /** The common part of the commands backup and restore: they take one folder and describe the backup in it. */
-import {
-  parseCommandLine,
-  UsageError,
-  exitCodeOf,
-  type CommandLine,
-} from '../../pipeline/contract/program.ts'
-import { pluralize, wrap } from '../../pipeline/contract/terminal.ts'
+import { parseCommandLine, UsageError, exitCodeOf, type CommandLine } from '../../pipeline/program/program.ts'
+import { pluralize, wrap } from '../../pipeline/program/terminal.ts'
 import { readSettings, type Settings } from '../config.ts'
 import type { Manifest } from './manifest.ts'
 

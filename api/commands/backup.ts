@@ -1,6 +1,6 @@
 /** Entry point of `npm run backup`: copies a running installation (CONTRACT 9). Summary on stdout, notes on stderr. */
-import '../../pipeline/contract/runtime.js'
-import { runAsProcess, type CommandLine } from '../../pipeline/contract/program.ts'
+import '../../pipeline/program/runtime.js'
+import { runAsProcess, type CommandLine } from '../../pipeline/program/program.ts'
 import { backUp } from '../backup/back-up.ts'
 import { describeBackup, runOnFolder } from '../backup/command.ts'
 

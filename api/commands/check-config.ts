@@ -1,6 +1,6 @@
 /** Entry point of `npm run check-config`: reports all faults of the configuration at once (CONTRACT 9). */
-import '../../pipeline/contract/runtime.js'
-import { settingsHelp } from '../../pipeline/contract/settings.ts'
+import '../../pipeline/program/runtime.js'
+import { settingsHelp } from '../../pipeline/program/settings.ts'
 import {
   ProgramError,
   wantsHelp,
@@ -8,8 +8,8 @@ import {
   parseCommandLine,
   runAsProcess,
   type CommandLine,
-} from '../../pipeline/contract/program.ts'
-import { pluralize } from '../../pipeline/contract/terminal.ts'
+} from '../../pipeline/program/program.ts'
+import { pluralize } from '../../pipeline/program/terminal.ts'
 import { checkAll, providerWarnings } from '../check-config.ts'
 import { SETTINGS } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'

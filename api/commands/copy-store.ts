@@ -1,5 +1,5 @@
 /** Entry point of `npm run copy-store`: copies one store into another. Summary on stdout, notes on stderr. */
-import '../../pipeline/contract/runtime.js'
+import '../../pipeline/program/runtime.js'
 import { existsSync, realpathSync } from 'node:fs'
 import { copyStore } from '../store/copy-store.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'
@@ -8,7 +8,7 @@ import {
   parseCommandLine,
   runAsProcess,
   type CommandLine,
-} from '../../pipeline/contract/program.ts'
+} from '../../pipeline/program/program.ts'
 import { OperatorError } from '../http/errors.ts'
 import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
 

@@ -1,11 +1,11 @@
 /** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
-import '../../pipeline/contract/runtime.js'
+import '../../pipeline/program/runtime.js'
 import {
   ProgramError,
   runAsProcess,
   runCommandLine,
   type CommandLine,
-} from '../../pipeline/contract/program.ts'
+} from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
 import { onStopSignal } from '../process/entry.ts'
 import { createLog } from '../process/log.ts'

@@ -1,5 +1,5 @@
 /** The commands of `npm run directories`. Data goes to `print`, messages to `note`. */
-import type { Command, Work } from '../../pipeline/contract/program.ts'
+import type { Command, Work } from '../../pipeline/program/program.ts'
 import type { Clock } from '../http/call.ts'
 import type { Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'

@@ -1,5 +1,5 @@
 /** Entry point of `npm run keys`: creates, lists and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
-import '../../pipeline/contract/runtime.js'
+import '../../pipeline/program/runtime.js'
 import {
   UsageError,
   parseCommandLine,
@@ -8,7 +8,7 @@ import {
   type Command,
   type CommandLine,
   type Work,
-} from '../../pipeline/contract/program.ts'
+} from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'

@@ -2,8 +2,8 @@
  * Entry point of `npm run restore`: restores a backup into an empty DATA_DIR (CONTRACT 9). Summary on stdout, notes on
  * stderr.
  */
-import '../../pipeline/contract/runtime.js'
-import { runAsProcess, type CommandLine } from '../../pipeline/contract/program.ts'
+import '../../pipeline/program/runtime.js'
+import { runAsProcess, type CommandLine } from '../../pipeline/program/program.ts'
 import { describeBackup, runOnFolder } from '../backup/command.ts'
 import { restore } from '../backup/restore.ts'
 

@@ -3,7 +3,7 @@
  * bug.
  */
 import { z } from 'zod'
-import { UsageError } from '../../pipeline/contract/program.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 
 /** The body of every error reply (CONTRACT 3). */
 export const errorEnvelopeSchema = z.object({

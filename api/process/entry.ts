@@ -1,7 +1,7 @@
 /** The common parts of the entry points: help and signals. */
 import { isatty } from 'node:tty'
-import { UsageError, wantsHelp } from '../../pipeline/contract/program.ts'
-import { print } from '../../pipeline/contract/terminal.ts'
+import { UsageError, wantsHelp } from '../../pipeline/program/program.ts'
+import { print } from '../../pipeline/program/terminal.ts'
 
 const STDIN = 0
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const

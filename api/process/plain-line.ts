@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { printable } from '../../pipeline/contract/terminal.ts'
+import { printable } from '../../pipeline/program/terminal.ts'
 
 const lineSchema = z.looseObject({
   level: z.string(),

@@ -1,5 +1,5 @@
 /** Sends notices to the program behind NOTICE_WEBHOOK. */
-import { sendOverHttp } from '../../pipeline/contract/webhook.ts'
+import { sendOverHttp } from '../../pipeline/program/webhook.ts'
 import type { Log } from './log.ts'
 
 /** Sends a notice; never rejects, since nothing may depend on it. */

@@ -1,7 +1,7 @@
 /** The routes at the origin, for people and for discovery by programs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
-import { localUrl } from '../../pipeline/contract/settings.ts'
+import { localUrl } from '../../pipeline/program/settings.ts'
 import type { Handler } from '../http/call.ts'
 import type { Snapshots } from '../datasets/snapshots/choose.ts'
 import type { SnapshotCatalogue } from '../datasets/snapshots/catalogue.ts'

@@ -1,8 +1,8 @@
 /** What the commands of `npm run nightly` share. */
 import type { Config } from '../config.ts'
-import type { Command as ProgramCommand } from '../contract/program.ts'
-import { printable } from '../contract/terminal.ts'
-import type { Send } from '../contract/webhook.ts'
+import type { Command as ProgramCommand } from '../program/program.ts'
+import { printable } from '../program/terminal.ts'
+import type { Send } from '../program/webhook.ts'
 import type { Progress } from '../terminal/progress.ts'
 
 /** Dependencies of the commands. */

@@ -1,7 +1,7 @@
 /** `diff`: compares two snapshots. */
 import { z } from 'zod'
-import { UsageError, parseCommandLine } from '../contract/program.ts'
-import { grouped, pluralize } from '../contract/terminal.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
+import { grouped, pluralize } from '../program/terminal.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'

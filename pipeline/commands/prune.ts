@@ -1,7 +1,7 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
 import { underLock } from '../duckdb/warehouse.ts'

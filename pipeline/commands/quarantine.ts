@@ -1,8 +1,8 @@
 /** `quarantine`: lists rejected rows with file, row and reason, so that their producer can correct them (CONTRACT 7). */
 import { z } from 'zod'
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { daySchema } from '../contract/calendar.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import { countSchema, queryRows } from '../duckdb/statements.ts'
 import { formatTable } from '../terminal/table-text.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'

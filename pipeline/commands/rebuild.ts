@@ -1,7 +1,7 @@
 /** `rebuild`: rebuilds a damaged warehouse from raw/; published snapshots stay. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseCommandLine } from '../contract/program.ts'
+import { parseCommandLine } from '../program/program.ts'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract/calendar.ts'
 import { DataError, isForbidden, isShortage } from '../errors.ts'

@@ -1,7 +1,7 @@
 /** `retract`: withdraws a published snapshot: removes its data and records the reason (CONTRACT 4.6). */
 import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import type { Retraction } from '../contract/files.ts'
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { isWhole } from '../snapshot/verify.ts'
 import {
   listSnapshots,

@@ -1,5 +1,5 @@
 /** `run`: one pipeline run. */
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { LockedOutError, explained, firstLineOf } from '../errors.ts'
 import { leaveLastRun } from '../last-run.ts'

@@ -1,6 +1,6 @@
 /** `ship`: inserts chat's usage records into the ClickHouse cluster. */
-import { UsageError, parseCommandLine } from '../contract/program.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
+import { pluralize } from '../program/terminal.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command } from './command.ts'
 

@@ -1,7 +1,7 @@
 /** `verify`: compares published files with their checksums, and rebuilds damaged ones. */
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import type { BrokenFile } from '../contract/verification.ts'
 import { openWarehouse } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'

@@ -1,4 +1,4 @@
-import { UsageError } from '../contract/program.ts'
+import { UsageError } from '../program/program.ts'
 /** Parses the id of an app as an operator types it. */
 
 const APP_ID = /^-?\d{1,19}$/

@@ -1,5 +1,5 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { readId } from './app-id.ts'
 import { decide } from './decide.ts'

@@ -1,4 +1,4 @@
-import type { Command } from '../contract/program.ts'
+import type { Command } from '../program/program.ts'
 import type { Dependencies } from '../commands/command.ts'
 
 /** Dependencies of the commands of `npm run apps`. */

@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { RAW_FOLDER } from '../contract/files.ts'
-import { UsageError } from '../contract/program.ts'
+import { UsageError } from '../program/program.ts'
 import type { Config } from '../config.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from './registry.ts'

@@ -1,7 +1,7 @@
 /** The commands that show the registry: list and history. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { UsageError, parseCommandLine } from '../contract/program.ts'
+import { UsageError, parseCommandLine } from '../program/program.ts'
 import { JSON_OPTION, printResult } from '../commands/command.ts'
 import { readRows } from '../duckdb/statements.ts'
 import { readId } from './app-id.ts'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { ProgramError } from '../contract/program.ts'
+import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
 import { foreignKind } from '../duckdb/foreign-files.ts'

@@ -10,7 +10,7 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { UsageError } from '../contract/program.ts'
+import { UsageError } from '../program/program.ts'
 import { asOfFromId } from '../contract/calendar.ts'
 import {
   CURRENT_POINTER,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describeSnapshot } from '../bundle/description.ts'
 import { writeTables, writeTexts } from '../bundle/write-files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Writes the files that stand beside the DuckDB file of the snapshot in the build folder. */

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { GateSettings } from '../config.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import { BlockedError } from '../errors.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { GATES } from '../run-options.ts'

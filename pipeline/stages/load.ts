@@ -1,10 +1,10 @@
 /** The stage load: counts the raw usage of each new or changed day into the warehouse. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { ProgramError } from '../contract/program.ts'
+import { ProgramError } from '../program/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
-import { pluralize, printable } from '../contract/terminal.ts'
+import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { openSource } from '../sources/source.ts'

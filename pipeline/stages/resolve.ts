@@ -1,7 +1,7 @@
 /** The stage resolve: reads the app registry and finds each app's canonical app and visibility. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
 import { aliasNames, registerNames } from '../registry/register-names.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'

@@ -1,6 +1,6 @@
 /** Shows the progress of a run on stderr: a bar on a terminal, otherwise a line per stage. */
 import { styleText } from 'node:util'
-import { printable } from '../contract/terminal.ts'
+import { printable } from '../program/terminal.ts'
 
 /** Where to write; process.stderr is an example. */
 export type Output = {

@@ -1,5 +1,5 @@
 /** Rows as a text table for a terminal. */
-import { pluralize } from '../contract/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 
 /** Aligned columns, numbers to the right; the last line has the number of rows. */
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {

@@ -2,8 +2,8 @@
  * `npm run bench`: every part, or the named ones: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
-import { UsageError, parseCommandLine } from '../../pipeline/contract/program.ts'
-import { note, print } from '../../pipeline/contract/terminal.ts'
+import { UsageError, parseCommandLine } from '../../pipeline/program/program.ts'
+import { note, print } from '../../pipeline/program/terminal.ts'
 import { benchChat } from './chat/chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline/pipeline.ts'

@@ -11,7 +11,7 @@
 import { createReadStream, globSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
-import { ProgramError } from '../../contract/program.ts'
+import { ProgramError } from '../../program/program.ts'
 import { DataError, LockedError } from '../../errors.ts'
 import { withFileLock } from '../../registry/file-lock.ts'
 import type { ClickHouseAddress } from './address.ts'

@@ -1,7 +1,7 @@
 /** Maps from a producer's export to rows of raw usage: a map states where each column is found. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { UsageError } from '../../contract/program.ts'
+import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField } from './usage-fields.ts'

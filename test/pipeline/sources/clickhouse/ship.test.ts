@@ -3,7 +3,7 @@ import { globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'no
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { UsageError } from '../../../../pipeline/contract/program.ts'
+import { UsageError } from '../../../../pipeline/program/program.ts'
 import { DataError } from '../../../../pipeline/errors.ts'
 import { ship } from '../../../../pipeline/commands/ship.ts'
 import { readConfig } from '../../../../pipeline/config.ts'

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { failureText } from '../../../pipeline/contract/program.ts'
+import { failureText } from '../../../pipeline/program/program.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()

@@ -1,6 +1,6 @@
 /** Output of every program: counts with nouns, text for a terminal, wrapped lines. */
 import { expect, it } from 'vitest'
-import { pluralize, printable, wrap } from '../../../pipeline/contract/terminal.ts'
+import { pluralize, printable, wrap } from '../../../pipeline/program/terminal.ts'
 
 it.each([
   [0, '0 days'],
