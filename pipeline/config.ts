@@ -52,6 +52,12 @@ export const pipelineSettings = z.object({
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that are named for the first time are published: public or hidden.'),
+  NEW_APPS_PER_ACCOUNT: z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, 'Expected a whole number, 1 or more')
+    .default('100')
+    .transform(Number)
+    .describe('Most apps that one account may name for the first time on a UTC day.'),
   PIPELINE_MEMORY: z
     .string()
     .regex(SIZE, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
@@ -122,6 +128,8 @@ export type Config = {
   readonly usageSource: ClickHouseAddress | undefined
   /** Whether apps that appear in usage for the first time are published. */
   readonly newApps: NewAppVisibility
+  /** Most new apps of an account and day. */
+  readonly newAppsPerAccount: number
   /** DuckDB's memory limit, such as `1.4GB`. */
   readonly memory: string
   /** Most disk space for spilling; undefined for DuckDB's default. */
@@ -151,6 +159,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     dataDir: resolve(settings.data.DATA_DIR),
     usageSource: clusterOf(settings.data),
     newApps: settings.data.NEW_APPS,
+    newAppsPerAccount: settings.data.NEW_APPS_PER_ACCOUNT,
     memory: limitOf(settings.data.PIPELINE_MEMORY),
     spill: settings.data.PIPELINE_SPILL,
     retentionDays: settings.data.RETENTION_DAYS,

@@ -21,7 +21,7 @@ const winnerRow = z.object({
   visibility: z.string().nullable(),
   subcategories: z.array(z.string()),
   alias_of: z.string().nullable(),
-  /** Null if the row's time cannot be read. */
+  /** Null if the row's time cannot be read, or does not count. */
   updated_ms: countSchema.nullable(),
 })
 const lineRow = z.object({ line: z.string() })

@@ -1,64 +1,98 @@
 /**
- * Registers apps that usage names by an address or a name: rows of raw/apps/by-name.ndjson, in the form of chat's rows. The
- * setting NEW_APPS at that time decides whether an app is published, until an operator decides otherwise.
+ * Registers apps that usage names by an address or a name, as rows of raw/apps/by-name.ndjson (CONTRACT 7). The account that
+ * named an app first decides its title and tags; NEW_APPS decides whether it is published, until an operator decides
+ * otherwise.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { NAMED, cleanName } from '../contract/app-identity.ts'
 import type { NewAppVisibility } from '../contract/app-identity.ts'
+import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, transaction } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
 import { decodeRegistry, stageRegistry } from './registry.ts'
 
 const FILE = join('apps', 'by-name.ndjson')
 
+/** Subcategories that an app may claim by itself. */
+const MOST_TAGS = 10
+
 const newRow = z.object({
   app_id: z.string().transform(Number),
   identity: z.string(),
   app_name: z.string(),
+  title: z.string().nullable(),
+  categories: z.array(z.string().nullable()).nullable(),
+  named_at: z.string(),
+  day: z.string(),
+  account_id: z.string().nullable(),
+  is_over_limit: z.boolean(),
 })
+type NewApp = z.infer<typeof newRow>
 
 type Registration = {
   readonly rawFolder: string
   readonly visibility: NewAppVisibility
-  readonly now: Date
+  /** Most new apps of an account and day. */
+  readonly limit: number
 }
 
-/** Appends the apps of the table `app_names` that have usage but no row. */
+/** New apps of an account and day that are not registered. */
+export type Declined = { readonly account: string; readonly day: string; readonly apps: number }
+
+/** Appends the apps of the table `app_names` that have usage but no row; returns those over their account's limit. */
 export async function registerNames(
   connection: DuckDBConnection,
-  { rawFolder, visibility, now }: Registration,
-): Promise<void> {
-  const { value: names } = z
-    .object({ value: z.bigint() })
-    .parse({ value: (await connection.runAndReadAll('SELECT count(*) FROM app_names')).getRows()[0]?.[0] })
-  if (names === 0n) return
+  { rawFolder, visibility, limit }: Registration,
+): Promise<readonly Declined[]> {
+  const named = await connection.runAndReadAll('SELECT count(*) > 0 FROM app_names')
+  if (named.getRows()[0]?.[0] !== true) return []
   await stageRegistry(connection, rawFolder)
   const apps = await transaction(connection, async () => {
     await decodeRegistry(connection)
     await aliasNames(connection)
-    return await readRows(connection, 'resolve/names.sql#new', newRow)
+    return await readRows(connection, 'resolve/names.sql#new', newRow, { limit })
   })
-  if (apps.length === 0) return
-  const time = now.toISOString()
-  const lines = apps.map(({ app_id, identity, app_name }) =>
-    JSON.stringify({
-      app_id,
-      app_name,
-      visibility,
-      subcategories: [],
-      alias_of: null,
-      updated_at: time,
-      referer: identity,
-      registered_at: time,
-      revision: 0,
-    }),
-  )
+  const accepted = apps.filter(({ is_over_limit }) => !is_over_limit)
+  const declined = apps.filter(({ is_over_limit }) => is_over_limit)
+  if (accepted.length > 0) appendRows(rawFolder, accepted, visibility)
+  if (declined.length > 0) {
+    const ids = listValue(declined.map(({ app_id }) => String(app_id)))
+    await execute(connection, 'resolve/names.sql#decline', { ids })
+  }
+  const byDay = Map.groupBy(declined, ({ day, account_id }) => JSON.stringify([day, account_id]))
+  return [...byDay.values()].map((group) => ({
+    account: group[0]?.account_id ?? '',
+    day: group[0]?.day ?? '',
+    apps: group.length,
+  }))
+}
+
+function appendRows(rawFolder: string, apps: readonly NewApp[], visibility: NewAppVisibility): void {
+  const lines = apps.map((app) => `${JSON.stringify(registryRow(app, visibility))}\n`)
   const path = join(rawFolder, FILE)
   mkdirSync(dirname(path), { recursive: true })
   const before = existsSync(path) ? readFileSync(path, 'utf8') : ''
-  writeInOneStep(path, `${before}${lines.map((line) => `${line}\n`).join('')}`)
+  writeInOneStep(path, `${before}${lines.join('')}`)
+}
+
+function registryRow(app: NewApp, visibility: NewAppVisibility): object {
+  const { app_id, identity, app_name, title, categories, named_at, account_id } = app
+  return {
+    app_id,
+    // An app without an address is its name.
+    app_name: (identity.startsWith(NAMED) ? '' : cleanName(title ?? '')) || app_name,
+    visibility,
+    subcategories: SUBCATEGORIES.filter((known) => categories?.includes(known)).slice(0, MOST_TAGS),
+    alias_of: null,
+    updated_at: named_at,
+    referer: identity,
+    registered_at: named_at,
+    account_id,
+  }
 }
 
 /** Adds aliases to the table `registry`: names of apps that the registry has under other ids. */

@@ -15,7 +15,7 @@ import { createStagingTable, stageFiles } from '../sources/staging.ts'
 /** The columns of the registry (CONTRACT 7). */
 const REGISTRY_COLUMNS: Columns = {
   required: ['app_id', 'visibility', 'updated_at'],
-  optional: ['app', 'app_name', 'subcategories', 'alias_of', 'referer', 'registered_at'],
+  optional: ['app', 'app_name', 'subcategories', 'alias_of', 'referer', 'registered_at', 'account_id'],
   instead: { app_id: 'app' },
   lists: ['subcategories'],
 }

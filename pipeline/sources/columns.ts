@@ -19,7 +19,16 @@ export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
   optional: ['app', 'requests', 'request_id'],
   instead: { app_id: 'app' },
-  descriptive: ['model', 'reasoning_tokens', 'cached_tokens', 'provider'],
+  descriptive: [
+    'model',
+    'reasoning_tokens',
+    'cached_tokens',
+    'provider',
+    'account_id',
+    'app_title',
+    'app_categories',
+  ],
+  lists: ['app_categories'],
 } as const satisfies Columns
 
 export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {

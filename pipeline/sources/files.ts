@@ -6,7 +6,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, isShortage, messageOf } from '../errors.ts'
-import { execute, queryRows, setVariables } from '../duckdb/statements.ts'
+import { execute, queryRows, readRows, setVariables } from '../duckdb/statements.ts'
 import { allColumns, USAGE_COLUMNS } from './columns.ts'
 import type { Columns } from './columns.ts'
 import { fingerprintOf, listUsageDays } from './drop-folder.ts'
@@ -32,10 +32,6 @@ const SMALL_SUM = 'CAST(sum(CAST(figure AS DOUBLE)) AS BIGINT)'
 const LARGE_SUM = 'CAST(sum(figure) AS HUGEINT)'
 
 const ARE_NAMED = 'SELECT count(app) > 0 AS named FROM staged'
-
-/** The texts by which rows name their apps, in the order in which they were seen first. */
-const APP_TEXTS =
-  "SELECT app FROM incoming_by_name WHERE app <> '' GROUP BY app ORDER BY min(ts) NULLS LAST, app"
 
 const textRow = z.object({ app: z.string() })
 
@@ -138,13 +134,14 @@ async function areStagedNamed(connection: DuckDBConnection): Promise<boolean> {
 /** Creates the view `incoming` for rows that name their apps, and gives these ids. */
 async function nameIncoming(connection: DuckDBConnection, rows: string): Promise<void> {
   await connection.run(`CREATE OR REPLACE TEMP VIEW incoming_by_name AS ${rows}`)
-  const texts = await queryRows(connection, APP_TEXTS, textRow)
+  await execute(connection, 'load/named.sql#claims')
+  const texts = await readRows(connection, 'load/named.sql#texts', textRow)
   await nameApps(
     connection,
     texts.map(({ app }) => app),
   )
-  await execute(connection, 'load/named.sql')
-  await execute(connection, 'load/app-names.sql')
+  await execute(connection, 'load/named.sql#incoming')
+  await execute(connection, 'load/named.sql#store-claims')
 }
 
 /** The staged rows, decoded; the payload of a row without its original bytes is an object of its texts. */

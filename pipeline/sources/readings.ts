@@ -59,6 +59,12 @@ const readProvider: Reading = (column) => {
   return text && `CASE WHEN len(${text}) <= ${PROVIDER_CHARACTERS} THEN ${text} END`
 }
 
+/** A list becomes JSON. */
+const readList: Reading = (column) => {
+  const text = textExpression(column, true)
+  return text && `nullif(${text}, '')`
+}
+
 const readModel: Reading = (column) => {
   const text = readText(column)
   return text && `model_from_text(${text})`
@@ -84,6 +90,9 @@ const USAGE_READINGS: readonly { as: string; from: string; read: Reading; missin
   { as: 'request_id', from: 'request_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
   { as: 'provider', from: 'provider', read: readProvider, missing: 'CAST(NULL AS VARCHAR)' },
   { as: 'model', from: 'model', read: readModel, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'account_id', from: 'account_id', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'app_title', from: 'app_title', read: readText, missing: 'CAST(NULL AS VARCHAR)' },
+  { as: 'app_categories', from: 'app_categories', read: readList, missing: 'CAST(NULL AS VARCHAR)' },
   {
     as: 'reasoning_tokens',
     from: 'reasoning_tokens',

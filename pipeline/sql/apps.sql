@@ -52,7 +52,8 @@ SELECT
   r.visibility,
   coalesce(r.subcategories, []) AS subcategories,
   CAST(r.alias_of AS VARCHAR) AS alias_of,
-  CAST(epoch_ms(r.updated_at) AS VARCHAR) AS updated_ms
+  -- A row that was registered from usage never outranks a decision.
+  CASE WHEN r.registered_at IS NULL THEN CAST(epoch_ms(r.updated_at) AS VARCHAR) END AS updated_ms
 FROM registry_rows AS r
 WHERE r.wins AND list_contains(CAST($ids AS VARCHAR[]), CAST(r.app_id AS VARCHAR))
 ORDER BY r.app_id;
@@ -97,12 +98,13 @@ FROM read_json(
   columns := {
     ts: 'TIMESTAMP',
     app_id: 'BIGINT',
+    app: 'VARCHAR',
     prompt_tokens: 'HUGEINT',
     completion_tokens: 'HUGEINT',
     requests: 'BIGINT',
     account_id: 'VARCHAR'
   }
 )
-WHERE app_id = $unattributed AND requests > 0
+WHERE coalesce(app_id, $unattributed) = $unattributed AND coalesce(app, '') = '' AND requests > 0
 GROUP BY account_id
 ORDER BY coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) DESC, account_id;

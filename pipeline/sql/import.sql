@@ -64,8 +64,8 @@ ORDER BY n.text;
 -- name: first-rows
 -- The first rows, decoded.
 SELECT
-  s.ts, s.app_id, s.app, s.prompt_tokens, s.completion_tokens, s.requests, s.request_id, s.model, s.provider,
-  s.account_id, s.reasoning_tokens, s.cached_tokens
+  s.ts, s.app_id, s.app, s.app_title, s.app_categories, s.prompt_tokens, s.completion_tokens, s.requests, s.request_id,
+  s.model, s.provider, s.account_id, s.reasoning_tokens, s.cached_tokens
 FROM staged AS s
 ORDER BY s.file, s.row
 LIMIT 10;

@@ -59,11 +59,16 @@ CREATE TABLE IF NOT EXISTS quarantine (
 );
 
 -- Apps that usage names by an address or a name, with the name seen first. The id follows from the identity.
+-- `named_at` is the time of the earliest served row; NULL while there is none that may register the app.
 CREATE TABLE IF NOT EXISTS app_names (
   app_id BIGINT NOT NULL,
   identity VARCHAR NOT NULL,
   app_name VARCHAR NOT NULL
 );
+ALTER TABLE app_names ADD COLUMN IF NOT EXISTS named_at TIMESTAMP;
+ALTER TABLE app_names ADD COLUMN IF NOT EXISTS account_id VARCHAR;
+ALTER TABLE app_names ADD COLUMN IF NOT EXISTS title VARCHAR;
+ALTER TABLE app_names ADD COLUMN IF NOT EXISTS categories VARCHAR;
 
 -- The registry's winning rows: the newest updated_at per app.
 CREATE TABLE IF NOT EXISTS registry (

@@ -1,9 +1,10 @@
 /** The stage resolve: reads the app registry and finds each app's canonical app and visibility. */
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { pluralize } from '../program/terminal.ts'
+import { pluralize, printable } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
 import { aliasNames, registerNames } from '../registry/register-names.ts'
+import type { Declined } from '../registry/register-names.ts'
 import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
@@ -41,7 +42,9 @@ const reportRow = z.object({
  */
 export async function resolve(run: Run): Promise<StageResult> {
   const { config, connection, rawFolder, dependencies } = run
-  await registerNames(connection, { rawFolder, visibility: config.newApps, now: dependencies.now() })
+  const limit = config.newAppsPerAccount
+  const declined = await registerNames(connection, { rawFolder, visibility: config.newApps, limit })
+  for (const text of describeDeclined(declined, limit)) dependencies.progress.note(text)
   await readRegistry(run)
   await transaction(run.connection, async () => {
     await decodeRegistry(run.connection)
@@ -94,6 +97,15 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
       tokens_unattributed,
     },
   }
+}
+
+/** The account stays private, as everything that a run notes. */
+function describeDeclined(declined: readonly Declined[], limit: number): string[] {
+  return declined.map(
+    ({ account, day, apps }) =>
+      `${day}: account ${printable(account)} named ${pluralize(apps, 'new app')} beyond the ${limit} that an account ` +
+      'may name on a day (NEW_APPS_PER_ACCOUNT); they rank nobody unless raw/apps registers them',
+  )
 }
 
 /** A warning, since an empty ranking would look like a success. */

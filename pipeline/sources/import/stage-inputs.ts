@@ -14,11 +14,8 @@ import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageRow } from './usage-fields.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** Columns that an import copies: the pipeline's, and some for operators. */
-const IMPORTED_COLUMNS: Columns = {
-  ...USAGE_COLUMNS,
-  descriptive: [...USAGE_COLUMNS.descriptive, 'account_id'],
-}
+/** Columns that an import copies. */
+const IMPORTED_COLUMNS: Columns = USAGE_COLUMNS
 
 /** Without a map, a JSON document has the columns of raw usage. */
 const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }

@@ -3,6 +3,8 @@ export const USAGE_FIELDS = [
   'ts',
   'app_id',
   'app',
+  'app_title',
+  'app_categories',
   'prompt_tokens',
   'completion_tokens',
   'requests',

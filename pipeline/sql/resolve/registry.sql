@@ -13,10 +13,11 @@ CREATE OR REPLACE TEMP MACRO app_meant(app_id, alias_of) AS CASE
   WHEN count(*) = 1 THEN min(app_id)
 END;
 
--- Registry rows, decoded, with the winning row of each app marked: the newest updated_at, then the later file name, then the
--- later row. Tags are a JSON list or separated by `|`. For a row with a name instead of an id, the app is, in this order:
--- the one with this address or name in a row with an id, the one with this app_name among ids that do not follow from
--- names, the one whose id follows from the name.
+-- Registry rows, decoded, with the winning row of each app marked. A row that an operator wrote outranks every row that was
+-- registered from usage, whatever the clocks say; then the newest updated_at wins, the later file name, the later row. Tags
+-- are a JSON list or separated by `|`. For a row with a name instead of an id, the app is, in this order: the one with this
+-- address or name in a row with an id, the one with this app_name among ids that do not follow from names, the one whose id
+-- follows from the name.
 CREATE OR REPLACE TEMP TABLE registry_rows AS
 WITH named AS (
   SELECT
@@ -72,29 +73,21 @@ decoded AS (
     coalesce(id_from_text(s.alias_of), a.app_id, m.app_id) AS alias_of,
     m.app_id IS NOT NULL AS is_alias_named,
     utc_from_text(s.updated_at) AS updated_at,
-    utc_from_text(s.registered_at) AS registered_at
+    utc_from_text(s.registered_at) AS registered_at,
+    s.account_id
   FROM named AS s
   LEFT JOIN known AS k ON k.identity = s.identity
   LEFT JOIN named_apps AS m ON m.text = s.alias_of AND id_from_text(s.alias_of) IS NULL
   LEFT JOIN known AS a ON a.identity = m.identity
-),
--- The service's own rows are dated at the app's first request, so that they never outrank a later decision.
-dated AS (
-  SELECT
-    d.* REPLACE (
-      coalesce(
-        min(d.registered_at) OVER (PARTITION BY d.app_id) + (d.updated_at - d.registered_at), d.updated_at
-      ) AS updated_at
-    )
-  FROM decoded AS d
 )
 SELECT
-  d.* EXCLUDE (tags, registered_at),
+  d.* EXCLUDE (tags),
   list_sort(list_distinct(list_filter(list_transform(d.tags, lambda t: trim(t)), lambda t: t <> ''))) AS subcategories,
   row_number() OVER (
-    PARTITION BY d.app_id ORDER BY d.updated_at DESC NULLS LAST, d.file DESC, d.row DESC
+    PARTITION BY d.app_id
+    ORDER BY d.registered_at IS NULL DESC, d.updated_at DESC NULLS LAST, d.file DESC, d.row DESC
   ) = 1 AS wins
-FROM dated AS d;
+FROM decoded AS d;
 
 DELETE FROM registry;
 INSERT INTO registry

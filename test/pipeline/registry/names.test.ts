@@ -1,14 +1,11 @@
-/** Apps by an address or a name, in usage and in the registry: one id each, whichever source comes first. */
+/** CONTRACT 7: apps by an address or a name, in usage and in the registry; one id each, whichever source comes first. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { openAttribution } from '../../../api/chat/apps/attribution.ts'
-import { openStore } from '../../../api/store/open-store.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { USUAL_RUN } from '../../../pipeline/run-options.ts'
-import { memoryLog } from '../../support/api.ts'
 import { queryWarehouse, runAt, SILENT } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 import { rawFile } from '../../support/pipeline/raw-files.ts'
@@ -174,23 +171,119 @@ it('a registry row with a name instead of an id concerns the app of that name', 
   expect(await published()).toEqual([{ app_id: String(CLINE), app_name: 'Cline for all', tokens: '1' }])
 })
 
-it('chat and imported usage share an app, and a decision outranks later rows of chat', async () => {
-  const address = 'https://app.example'
-  const id = appIdOf('app.example')
-  writeUsage(usageCsv(`${address},1,0`))
-  await runAt(dataDir, FIRST_RUN)
-  writeRaw(
-    dataDir,
-    'apps/decision-1.ndjson',
-    `{"app_id":${id},"app_name":"Ours","visibility":"public","subcategories":[],"alias_of":null,"updated_at":"2026-11-18T03:00:00Z"}\n`,
+/** Usage as the chat route records it. */
+type ChatRecord = Readonly<{
+  app: string
+  account?: string
+  title?: string
+  categories?: string | readonly string[]
+  requests?: number
+}>
+function writeRecords(day: string, ...records: readonly ChatRecord[]): void {
+  const lines = records.map(({ app, account = 'a', title, categories, requests = 1 }, index) =>
+    JSON.stringify({
+      ts: `${day}T10:00:${String(index).padStart(2, '0')}Z`,
+      app,
+      app_title: title,
+      app_categories: categories,
+      account_id: account,
+      requests,
+      prompt_tokens: 1,
+      completion_tokens: 0,
+    }),
   )
-  const now = new Date('2026-11-18T12:00:00Z')
-  const store = await openStore({ DATA_DIR: dataDir }, now)
-  const options = { dataDir, store, visibility: 'public', log: memoryLog().log, clock: () => now } as const
-  const attribution = await openAttribution(options)
-  expect(await attribution.attribute({ 'http-referer': address, 'x-title': 'Mine' })(true)).toBe(id)
-  await attribution.close()
-  await store.close()
-  await runAt(dataDir, SECOND_RUN)
-  expect(await published()).toEqual([{ app_id: String(id), app_name: 'Ours', tokens: '1' }])
+  writeRaw(dataDir, `usage/date=${day}/chat.ndjson`, `${lines.join('\n')}\n`)
+}
+const apps = () => queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps ORDER BY app_name')
+
+describe('an app that usage names first', () => {
+  it('gets title and tags from the account that named it first, and from no other', async () => {
+    writeRecords(
+      '2026-11-17',
+      { app: 'https://a.example', requests: 0, account: 'b', title: 'Never served', categories: 'game' },
+      { app: 'https://a.example' },
+      { app: 'https://www.a.example/', title: '  Our\tApp ', categories: 'Cli-Agent, chess,ide-extension' },
+      { app: 'https://a.example', title: 'Later', categories: 'legal' },
+      { app: 'https://a.example', account: 'b', title: 'Theirs', categories: 'roleplay,game' },
+      { app: 'Named', title: 'Another name', categories: ['image-gen'] },
+    )
+    await runAt(dataDir, FIRST_RUN)
+    const expected = [
+      { app_name: 'Named', subcategories: '[image-gen]' },
+      { app_name: 'Our App', subcategories: '[cli-agent, ide-extension]' },
+    ]
+    expect(await apps()).toEqual(expected)
+    writeRecords('2026-11-18', { app: 'https://a.example', title: 'Later', categories: 'legal' })
+    await runAt(dataDir, SECOND_RUN)
+    expect(await apps()).toEqual(expected)
+  })
+
+  it('stays unregistered while no request of it was served', async () => {
+    writeRecords('2026-11-17', { app: 'Served' }, { app: 'Not served', requests: 0 })
+    await runAt(dataDir, FIRST_RUN)
+    expect(await apps()).toEqual([{ app_name: 'Served', subcategories: '[]' }])
+  })
+
+  it.each<RawFormat>(['csv', 'parquet', 'arrow'])('gets its title and tags from %s too', async (format) => {
+    const columns = [
+      ['ts', ['2026-11-17T10:00:00Z']],
+      ['app', ['https://a.example']],
+      ['app_title', ['Ours']],
+      ['app_categories', ['cli-agent,game']],
+      ['prompt_tokens', [1n]],
+      ['completion_tokens', [0n]],
+    ] as const
+    writeRaw(dataDir, `usage/date=2026-11-17/a.${format}`, rawFile(format, columns))
+    await runAt(dataDir, FIRST_RUN)
+    expect(await apps()).toEqual([{ app_name: 'Ours', subcategories: '[cli-agent, game]' }])
+  })
+
+  it('is one of at most NEW_APPS_PER_ACCOUNT of its account and day; others rank nobody until another day', async () => {
+    const run = async (time: string) => {
+      const notes: string[] = []
+      const config = readConfig({ DATA_DIR: dataDir, NEW_APPS_PER_ACCOUNT: '2' })
+      const progress = { ...SILENT, note: (text: string) => notes.push(text) }
+      await runNightly(config, { now: () => new Date(time), progress }, USUAL_RUN)
+      return notes.filter((note) => note.includes('NEW_APPS_PER_ACCOUNT'))
+    }
+    const junk = ['A', 'B', 'C', 'D'].map((app) => ({ app, account: 'greedy' }))
+    writeRecords('2026-11-17', ...junk, { app: 'Honest', account: 'other' })
+    writeRaw(
+      dataDir,
+      'usage/date=2026-11-17/ours.csv',
+      usageCsv(...['E', 'F', 'G'].map((app) => `${app},1,0`)),
+    )
+    expect(await run(FIRST_RUN)).toEqual([
+      expect.stringContaining('2026-11-17: account greedy named 2 new apps beyond the 2'),
+    ])
+    const names = async () => (await apps()).map(({ app_name }) => app_name).join(' ')
+    expect(await names()).toBe('A B E F G Honest')
+    // The same day counted again has no further place; another day has.
+    writeRecords('2026-11-17', ...junk, { app: 'Honest', account: 'other' }, { app: 'A' })
+    expect(await run('2026-11-18T03:00:00Z')).toHaveLength(1)
+    writeRecords('2026-11-18', { app: 'D', account: 'greedy' })
+    expect(await run(SECOND_RUN)).toEqual([])
+    expect(await names()).toBe('A B D E F G Honest')
+  })
+
+  it('stays as an operator decided, even if the clocks date its registration later', async () => {
+    const id = appIdOf('a.example')
+    const row = (facts: object) =>
+      `${JSON.stringify({ app_id: id, subcategories: [], alias_of: null, ...facts })}\n`
+    writeRecords('2026-11-17', { app: 'https://a.example' }, { app: 'Other' })
+    writeRaw(
+      dataDir,
+      'apps/decision-1.ndjson',
+      row({ app_name: 'Ours', visibility: 'hidden', updated_at: '2026-11-16T03:00:00Z' }),
+    )
+    // An app that requests registered, in the file of an earlier version.
+    const registered = { updated_at: '2026-11-17T12:00:00.002Z', registered_at: '2026-11-17T12:00:00.000Z' }
+    writeRaw(
+      dataDir,
+      'apps/chat.ndjson',
+      row({ app_name: 'Theirs', visibility: 'public', referer: 'a.example', revision: 2, ...registered }),
+    )
+    await runAt(dataDir, FIRST_RUN)
+    expect(await apps()).toEqual([{ app_name: 'Other', subcategories: '[]' }])
+  })
 })
