@@ -23,12 +23,10 @@ import {
   BUILD_PREFIX,
   currentSnapshot,
   listSnapshots,
-  mendPointer,
   removeUnfinished,
-  retractedIds,
-  unreadableRecords,
+  repairPointer,
 } from './snapshot/list.ts'
-import { recordPublished } from './snapshot/records.ts'
+import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } from './snapshot/records.ts'
 import { isWhole } from './snapshot/verify.ts'
 import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
@@ -92,11 +90,10 @@ export async function runNightly(
   currentSnapshot(config.dataDir)
   const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
   try {
+    for (const id of listSnapshots(config.dataDir)) recordPublished(config.dataDir, id)
+    migrateRetractions(config.dataDir)
     removeUnfinished(config.dataDir)
-    recordPublished(config.dataDir)
-    reportMended(config.dataDir, dependencies.progress)
-    // Files that earlier versions kept between runs.
-    rmSync(join(config.dataDir, 'kept'), { recursive: true, force: true })
+    reportRepairs(config.dataDir, dependencies.progress)
     const run = await prepare({ config, dependencies, options, connection: warehouse.connection })
     return await runStages(run)
   } finally {
@@ -105,11 +102,11 @@ export async function runNightly(
 }
 
 /** Reports unreadable snapshot records, and a pointer that was repaired. */
-function reportMended(dataDir: string, progress: Progress): void {
+function reportRepairs(dataDir: string, progress: Progress): void {
   for (const path of unreadableRecords(dataDir)) {
     progress.note(`${path} cannot be read and is left out. Restore it from a backup`)
   }
-  const current = mendPointer(dataDir, (id) => isWhole(dataDir, id))
+  const current = repairPointer(dataDir, (id) => isWhole(dataDir, id))
   if (current !== undefined)
     progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)
 }
@@ -130,7 +127,7 @@ export function makeFolders(dataDir: string): void {
 async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>): Promise<Run> {
   const { config, dependencies, connection } = given
   const now = dependencies.now()
-  const asOf = chooseAsOf(now, listSnapshots(config.dataDir).at(-1), retractedIds(config.dataDir))
+  const asOf = chooseAsOf(now, listSnapshots(config.dataDir).at(-1), recordedIds(config.dataDir))
   const lastDay = lastCompletedDay(now)
   await setVariables(connection, {
     as_of: timeValue(asOf),
@@ -150,12 +147,12 @@ async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 
 
 /**
  * The time that the snapshot states, in whole seconds and later than the newest snapshot. The time is also the
- * identifier: one of a retracted snapshot is never used again.
+ * identifier: one of a retracted or pruned snapshot is never used again.
  * @throws DataError when the clock is far behind the newest snapshot.
  */
-export function chooseAsOf(now: Date, newest: string | undefined, retracted: readonly string[] = []): Date {
+export function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[] = []): Date {
   let asOf = afterNewest(now, newest)
-  while (retracted.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
+  while (taken.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
   return asOf
 }
 

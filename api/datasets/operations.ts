@@ -8,7 +8,8 @@ import {
   rankingRowSchema,
   seriesRowSchema,
 } from '../../pipeline/contract/dataset.ts'
-import { MONTHLY_TABLES, retractionSchema, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import { describeParameters } from '../openapi/describe-parameters.ts'
 import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'

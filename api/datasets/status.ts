@@ -1,7 +1,7 @@
 /** GET /status (CONTRACT 4.6): the freshness of the dataset; no key needed. */
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
-import { retractionSchema } from '../../pipeline/contract/files.ts'
+import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import { LAST_RUN_FILE, outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import type { Clock, Handler } from '../http/call.ts'

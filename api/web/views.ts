@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { wholeSeconds } from '../../pipeline/contract/calendar.ts'
-import type { Retraction } from '../../pipeline/contract/files.ts'
+import type { Retraction } from '../../pipeline/contract/snapshot-record.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
 import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'

@@ -2,19 +2,19 @@
  * The tables by day as one file per month. The same rows give the same bytes; an unchanged month is a hard link to the
  * file in the previous snapshot.
  */
-import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
+import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { countSchema, queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
 import { measureFile } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import type { TableFile } from './data-file.ts'
-import { DESCRIPTOR_FILE } from './data-package.ts'
 import type { DescribedTable } from './description.ts'
 import { copyOptions, selectRows } from './table-files.ts'
 import type { FileFormat } from './tables.ts'
@@ -44,24 +44,24 @@ function copyMonth(table: DescribedTable, format: FileFormat): (target: string) 
   return (target) => `COPY (${rows}) TO ${target} ${copyOptions(format, ABOUT)}`
 }
 
-/** The partitions of a published snapshot, by name, with fingerprint and checksum. */
-type Published = {
+/** A published snapshot. */
+export type Published = {
   readonly folder: string
-  readonly files: ReadonlyMap<string, { readonly fingerprint: string; readonly sha256: string }>
+  /** Its files by its record; a month has a fingerprint. */
+  readonly files: readonly PublishedFile[]
 }
 
 /**
  * Writes a table of the attached database `snapshot` into `folder`: per format one file for each month from the first day
  * of the data to the last, also for a month without usage.
  * @param connection to the warehouse.
- * @param before folder of the previous snapshot; undefined if there is none.
+ * @param before the previous snapshot; undefined if there is none.
  */
 export async function writeMonths(
   connection: DuckDBConnection,
   table: DescribedTable,
-  { folder, before }: { readonly folder: string; readonly before: string | undefined },
+  { folder, before }: { readonly folder: string; readonly before: Published | undefined },
 ): Promise<TableFile[]> {
-  const published = before === undefined ? undefined : readPublished(before)
   const months = await queryRows(
     connection,
     sqlFile('bundle.sql#months').replaceAll(MONTHS_OF, table.name),
@@ -74,7 +74,7 @@ export async function writeMonths(
     for (const { month, rows, content, ...days } of months) {
       const name = `${table.name}/month=${month}.${format}`
       const fingerprint = fingerprintOf(table, [content, copy('')])
-      const reused = published && reuse(published, { folder, name, fingerprint })
+      const reused = before && reuse(before, { folder, name, fingerprint })
       if (reused === undefined) {
         await connection.run(copy(literal(join(folder, name))), days)
         await returnMemory(connection)
@@ -101,26 +101,6 @@ function fingerprintOf({ fields }: DescribedTable, [content, statement]: readonl
     .digest('hex')
 }
 
-const descriptorSchema = z.object({
-  resources: z.array(z.object({ path: z.string(), hash: z.string(), fingerprint: z.string().optional() })),
-})
-
-/** The partitions that a snapshot lists; none if it cannot be read, and then every month is written. */
-function readPublished(folder: string): Published | undefined {
-  try {
-    const text = readFileSync(join(folder, DESCRIPTOR_FILE), 'utf8')
-    const { resources } = descriptorSchema.parse(JSON.parse(text))
-    const files = resources.flatMap(({ path, hash, fingerprint }) =>
-      fingerprint === undefined
-        ? []
-        : [[path, { fingerprint, sha256: hash.replace(/^sha256:/, '') }] as const],
-    )
-    return { folder, files: new Map(files) }
-  } catch {
-    return undefined
-  }
-}
-
 /** Links to a published file; undefined if its rows differ, or if it is missing or damaged. */
 function reuse(
   published: Published,
@@ -131,7 +111,7 @@ function reuse(
   }: { readonly folder: string; readonly name: string; readonly fingerprint: string },
 ): FileFacts | undefined {
   const source = join(published.folder, name)
-  const known = published.files.get(name)
+  const known = published.files.find((file) => file.name === name)
   if (known?.fingerprint !== fingerprint || !existsSync(source)) return undefined
   const target = join(folder, name)
   linkOrCopy(source, target)

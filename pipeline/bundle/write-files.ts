@@ -3,7 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
-import { SUMS_FILE } from '../contract/snapshot-record.ts'
+import { RECORD_FILE, SUMS_FILE } from '../contract/snapshot-record.ts'
 import { measureFile, sumsText } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import { croissant } from './croissant.ts'
@@ -11,18 +11,20 @@ import type { TableFile } from './data-file.ts'
 import { DESCRIPTOR_FILE, dataPackage } from './data-package.ts'
 import type { Description } from './description.ts'
 import { writeMonths } from './months.ts'
+import type { Published } from './months.ts'
+import { recordOfBundle } from './record.ts'
 import { writeTable } from './table-files.ts'
 import { isMonthly } from './tables.ts'
 import { citationText, licenceText, readmeText } from './texts.ts'
 
 /**
  * Writes the tables of the attached database `snapshot` into `folder`, as Parquet and CSV.
- * @param before folder of the previous snapshot, for shared months; undefined if there is none.
+ * @param before the previous snapshot, for shared months; undefined if there is none.
  */
 export async function writeTables(
   connection: DuckDBConnection,
   description: Description,
-  { folder, before }: { readonly folder: string; readonly before: string | undefined },
+  { folder, before }: { readonly folder: string; readonly before: Published | undefined },
 ): Promise<TableFile[]> {
   const files: TableFile[] = []
   for (const table of description.tables) {
@@ -36,7 +38,7 @@ export async function writeTables(
 
 /**
  * Writes the descriptions of the tables and of the closed DuckDB file in `databaseFolder` into `folder`, the checksums
- * last; returns all files that the checksums list.
+ * and the snapshot's record last; returns all files that the checksums list.
  */
 export function writeTexts(
   description: Description,
@@ -54,6 +56,7 @@ export function writeTexts(
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
   const files = [...data, ...Object.keys(texts).map((name) => measureFile(folder, name))]
   writeFileSync(join(folder, SUMS_FILE), sumsText(files))
+  writeFileSync(join(folder, RECORD_FILE), jsonText(recordOfBundle(description, files, folder)))
   return files
 }
 

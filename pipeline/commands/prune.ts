@@ -54,8 +54,8 @@ export async function pruneSnapshots(
   if (dryRun || superfluous().length === 0) return superfluous()
   return await underLock(dependencies.config, () => {
     const removed = superfluous()
-    recordPublished(dataDir)
     for (const id of removed) {
+      recordPublished(dataDir, id)
       recordPruned(dataDir, id, dependencies.now())
       removeSnapshot(dataDir, id)
     }

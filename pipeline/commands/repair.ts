@@ -20,7 +20,8 @@ import { runNightly } from '../run.ts'
 import { attachPublished } from '../snapshot/attach.ts'
 import { putInPlace } from '../snapshot/durable-file.ts'
 import { BUILD_PREFIX, listSnapshots } from '../snapshot/list.ts'
-import { brokenFiles, publishedFiles } from '../snapshot/verify.ts'
+import { recordOf } from '../snapshot/records.ts'
+import { brokenFiles } from '../snapshot/verify.ts'
 import type { Progress } from '../terminal/progress.ts'
 
 type Repair = {
@@ -48,7 +49,7 @@ export async function repairSnapshot(repair: Repair, id: string): Promise<void> 
     for (const remake of [copyTwins, writeFromDatabase, runFromRaw]) {
       const names = new Set(brokenFiles(dataDir, id).map(({ file }) => file))
       if (names.size === 0) return
-      const files = publishedFiles(dataDir, id).filter(({ name }) => names.has(name))
+      const files = (recordOf(dataDir, id)?.files ?? []).filter(({ name }) => names.has(name))
       rmSync(scratch, { recursive: true, force: true })
       mkdirSync(scratch)
       await remakeFiles(repair, remake, { id, folder: join(snapshots, id), files, scratch })

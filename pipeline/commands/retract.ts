@@ -1,19 +1,20 @@
 /** `retract`: withdraws a published snapshot: removes its data and records the reason (CONTRACT 4.6). */
-import { asOfFromId, snapshotId, wholeSeconds } from '../contract/calendar.ts'
-import type { Retraction } from '../contract/files.ts'
+import { join } from 'node:path'
+import { snapshotId, wholeSeconds } from '../contract/calendar.ts'
+import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
+import { recordPath, retractionIn } from '../contract/snapshot-record.ts'
+import type { SnapshotRecord } from '../contract/snapshot-record.ts'
+import { DataError } from '../errors.ts'
 import { UsageError, parseCommandLine } from '../program/program.ts'
-import { isWhole } from '../snapshot/verify.ts'
 import {
+  currentWithout,
   listSnapshots,
   noSuchSnapshot,
-  recordRetraction,
   removeUnfinished,
-  retractionOf,
-  rightfulCurrent,
-  timeOfPruning,
-  unfinishedRetractions,
+  removeWithdrawn,
 } from '../snapshot/list.ts'
-import { recordPublished } from '../snapshot/records.ts'
+import { recordOf, writeRecord } from '../snapshot/records.ts'
+import { isWhole } from '../snapshot/verify.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -56,19 +57,18 @@ async function retractSnapshot(dependencies: Dependencies, request: Request): Pr
 
 function withdrawAndReport(dependencies: Dependencies, { id, reason, dryRun, json }: Request): void {
   const { dataDir } = dependencies.config
-  const begun = retractionOf(dataDir, id)
-  const next = rightfulCurrent(dataDir, id)
-  if (begun === undefined && next === undefined) refuseOnly(dependencies, id)
-  const retraction: Retraction = begun ?? {
-    id,
-    as_of: wholeSeconds(asOfFromId(id) ?? new Date(Number.NaN)),
-    reason,
-    retracted_at: wholeSeconds(dependencies.now()),
-  }
+  const record = recordOf(dataDir, id)
+  if (record === undefined) throw unreadable(dataDir, id)
+  if (!dryRun) removeUnfinished(dataDir)
+  const next = currentWithout(dataDir, id)
+  if (record.retracted === undefined && next === undefined) refuseOnly(dependencies, id)
+  // A repetition of an interrupted retraction completes it.
+  const retracted = record.retracted ?? { at: wholeSeconds(dependencies.now()), reason }
   const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
-  if (!dryRun) withdraw(dataDir, retraction)
-  printResult(dependencies, json, { ...retraction, current: next ?? null, dry_run: dryRun }, [
-    `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retraction.reason}`,
+  if (!dryRun) withdraw(dataDir, { ...record, retracted })
+  const result = { ...retractionIn({ ...record, retracted }), current: next ?? null, dry_run: dryRun }
+  printResult(dependencies, json, result, [
+    `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retracted.reason}`,
     `current snapshot: ${next ?? 'none'}`,
   ])
   if (wasNewest && !dryRun) {
@@ -78,18 +78,19 @@ function withdrawAndReport(dependencies: Dependencies, { id, reason, dryRun, jso
   }
 }
 
-/**
- * An interrupted retraction may be repeated, which completes it. A pruned snapshot may be cited, so it may be retracted
- * too.
- */
+/** A pruned snapshot may be cited, so it may be retracted too. */
 function refuseUnknown(dataDir: string, id: string): void {
   if (listSnapshots(dataDir).includes(id)) return
-  if (unfinishedRetractions(dataDir).some((each) => each.id === id)) return
-  const retracted = retractionOf(dataDir, id)
+  const { retracted, pruned_at } = recordOf(dataDir, id) ?? {}
   if (retracted !== undefined) {
-    throw new UsageError(`${id} was retracted already, at ${retracted.retracted_at}: ${retracted.reason}`)
+    throw new UsageError(`${id} was retracted already, at ${retracted.at}: ${retracted.reason}`)
   }
-  if (timeOfPruning(dataDir, id) === undefined) throw noSuchSnapshot(dataDir, id)
+  if (pruned_at === undefined) throw noSuchSnapshot(dataDir, id)
+}
+
+function unreadable(dataDir: string, id: string): DataError {
+  const path = recordPath(join(dataDir, SNAPSHOTS_FOLDER), id)
+  return new DataError(`${path} cannot be read: restore it from a backup, then retract ${id}`)
 }
 
 /** The only snapshot must be replaced first, unless it stops every run. */
@@ -101,8 +102,7 @@ function refuseOnly({ config, now }: Dependencies, id: string): void {
 }
 
 /** Writes the record first: from then on the API withholds the data, and the next run completes an interrupted removal. */
-function withdraw(dataDir: string, retraction: Retraction): void {
-  recordPublished(dataDir)
-  recordRetraction(dataDir, retraction)
-  removeUnfinished(dataDir)
+function withdraw(dataDir: string, record: SnapshotRecord): void {
+  writeRecord(dataDir, record)
+  removeWithdrawn(dataDir, record.id)
 }

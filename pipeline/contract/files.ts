@@ -1,7 +1,6 @@
 /** Paths of snapshots, in DATA_DIR and in the API. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { z } from 'zod'
 
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
@@ -22,18 +21,6 @@ export const STORE_FILE = 'service.sqlite'
 
 /** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per snapshot ever published (CONTRACT 4.6). */
 export const RECORDS_FOLDER = 'records'
-
-/** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per withdrawn snapshot (CONTRACT 4.6). */
-export const RETRACTIONS_FOLDER = 'retracted'
-
-/** Why a snapshot was withdrawn; this record outlives the data. */
-export const retractionSchema = z.strictObject({
-  id: z.string(),
-  as_of: z.iso.datetime({ precision: 0 }),
-  reason: z.string(),
-  retracted_at: z.iso.datetime({ precision: 0 }),
-})
-export type Retraction = z.infer<typeof retractionSchema>
 
 /** Makes DATA_DIR, with the folders above it. */
 export function makeDataFolder(path: string): void {

@@ -1,38 +1,94 @@
-/** The permanent record: a file per snapshot ever published. It outlives the snapshot (CONTRACT 4.6). */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+/** The permanent records: a file per snapshot ever published. They outlive the snapshots (CONTRACT 4.6). */
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
 import { wholeSeconds } from '../contract/calendar.ts'
-import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
-import { describeFolder, readRecord, recordPath } from '../contract/snapshot-record.ts'
-import type { SnapshotRecord } from '../contract/snapshot-record.ts'
+import { RECORDS_FOLDER, SNAPSHOTS_FOLDER } from '../contract/files.ts'
+import {
+  RECORD_FILE,
+  parseRecord,
+  readRecord,
+  recordPath,
+  retractionIn,
+} from '../contract/snapshot-record.ts'
+import type { Retraction, SnapshotRecord } from '../contract/snapshot-record.ts'
 import { writeInOneStep } from './durable-file.ts'
-import { listSnapshots, readable } from './list.ts'
 
-/** Records every published snapshot without a readable record: the newest, or one of an earlier version. */
-export function recordPublished(dataDir: string): void {
-  for (const id of listSnapshots(dataDir)) {
-    const record = recordOf(dataDir, id) === undefined ? describe(dataDir, id) : undefined
-    if (record !== undefined) write(dataDir, record)
-  }
+/** Identifiers of all snapshots ever published, oldest first. */
+export function recordedIds(dataDir: string): string[] {
+  return jsonNames(join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER))
 }
 
-/** Adds the time of removal to the record of a snapshot. */
-export function recordPruned(dataDir: string, id: string, at: Date): void {
-  const record = recordOf(dataDir, id)
-  if (record !== undefined) write(dataDir, { ...record, pruned_at: wholeSeconds(at) })
-}
-
-function recordOf(dataDir: string, id: string): SnapshotRecord | undefined {
+/** The record of a snapshot; undefined if there is none, or it cannot be read. */
+export function recordOf(dataDir: string, id: string): SnapshotRecord | undefined {
   return readable(() => readRecord(join(dataDir, SNAPSHOTS_FOLDER), id))
 }
 
-/** Undefined if the files that describe the snapshot are damaged. */
-function describe(dataDir: string, id: string): SnapshotRecord | undefined {
-  return readable(() => describeFolder(join(dataDir, SNAPSHOTS_FOLDER, id)))
+/** The result of `read`; undefined if it throws. */
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }
 
-function write(dataDir: string, record: SnapshotRecord): void {
+/** The retractions, oldest first; unreadable records are left out. */
+export function listRetractions(dataDir: string): Retraction[] {
+  return recordedIds(dataDir).flatMap((id) => {
+    const record = recordOf(dataDir, id)
+    return (record && retractionIn(record)) ?? []
+  })
+}
+
+/** Paths in DATA_DIR of the unreadable records; other functions skip these. */
+export function unreadableRecords(dataDir: string): string[] {
+  return recordedIds(dataDir)
+    .filter((id) => recordOf(dataDir, id) === undefined)
+    .map((id) => recordPath(SNAPSHOTS_FOLDER, id))
+}
+
+/** Records a published snapshot, from the record in its folder, unless it has a readable record. */
+export function recordPublished(dataDir: string, id: string): void {
+  const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
+  if (existsSync(recordPath(snapshots, id)) && recordOf(dataDir, id) !== undefined) return
+  const record = readable(() => parseRecord(readFileSync(join(snapshots, id, RECORD_FILE), 'utf8')))
+  if (record !== undefined) writeRecord(dataDir, record)
+}
+
+/** Adds the time at which the files of a snapshot are removed. */
+export function recordPruned(dataDir: string, id: string, at: Date): void {
+  const record = recordOf(dataDir, id)
+  if (record !== undefined) writeRecord(dataDir, { ...record, pruned_at: wholeSeconds(at) })
+}
+
+export function writeRecord(dataDir: string, record: SnapshotRecord): void {
   const path = recordPath(join(dataDir, SNAPSHOTS_FOLDER), record.id)
-  mkdirSync(join(path, '..'), { recursive: true })
+  mkdirSync(dirname(path), { recursive: true })
   writeInOneStep(path, `${JSON.stringify(record, null, 2)}\n`)
+}
+
+/** The names of the JSON files in a folder, without their ending, in alphabetical order. */
+function jsonNames(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => /^[^.].*\.json$/.test(name))
+    .map((name) => name.replace(/\.json$/, ''))
+    .toSorted()
+}
+
+const formerRetraction = z.object({ reason: z.string(), retracted_at: z.string() })
+
+/** Moves the retractions of version 1.0.0, which had a folder of their own, into the records. */
+export function migrateRetractions(dataDir: string): void {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, 'retracted')
+  for (const name of jsonNames(folder)) {
+    const path = join(folder, `${name}.json`)
+    const former = readable(() => formerRetraction.parse(JSON.parse(readFileSync(path, 'utf8'))))
+    const record = recordOf(dataDir, name)
+    if (former === undefined || record === undefined) continue
+    writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
+    rmSync(path)
+  }
+  if (jsonNames(folder).length === 0) rmSync(folder, { recursive: true, force: true })
 }

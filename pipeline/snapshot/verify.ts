@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { measureFile } from '../bundle/checksums.ts'
 import { wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
-import { SUMS_FILE, readRecord, readSums, sizeFault } from '../contract/snapshot-record.ts'
+import { RECORD_FILE, sizeFault } from '../contract/snapshot-record.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { VERIFICATION_FILE, readVerification } from '../contract/verification.ts'
 import type { BrokenFile } from '../contract/verification.ts'
 import { writeInOneStep } from './durable-file.ts'
-import { listSnapshots, readable } from './list.ts'
+import { listSnapshots } from './list.ts'
+import { recordOf } from './records.ts'
 
 /** Returns the SHA-256 of a file in a folder. */
 type Measure = (folder: string, name: string) => string
@@ -26,27 +27,12 @@ export function measureOnce(): Measure {
   }
 }
 
-/**
- * The files as published: from the snapshot's record, otherwise from its checksums.
- * @throws if neither can be read.
- */
-export function publishedFiles(dataDir: string, id: string): readonly PublishedFile[] {
-  const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
-  return readable(() => readRecord(snapshots, id))?.files ?? readSums(join(snapshots, id))
-}
-
 /** The damaged or missing files of a snapshot. */
 export function brokenFiles(dataDir: string, id: string, measure: Measure = measureOnce()): BrokenFile[] {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-  let files: readonly PublishedFile[]
-  try {
-    files = publishedFiles(dataDir, id)
-  } catch {
-    return [
-      { snapshot: id, file: SUMS_FILE, fault: 'cannot be read, and neither can the record of the snapshot' },
-    ]
-  }
-  return files.flatMap((file) => {
+  const record = recordOf(dataDir, id)
+  if (record === undefined) return [{ snapshot: id, file: RECORD_FILE, fault: 'cannot be read' }]
+  return record.files.flatMap((file) => {
     const fault = faultOf(folder, file, measure)
     return fault === undefined ? [] : [{ snapshot: id, file: file.name, fault }]
   })
@@ -68,13 +54,9 @@ function faultOf(folder: string, file: PublishedFile, measure: Measure): string 
 
 /** Whether the DuckDB file of a snapshot is unchanged since it was published. */
 export function isWhole(dataDir: string, id: string): boolean {
-  try {
-    const file = publishedFiles(dataDir, id).find(({ name }) => name === SNAPSHOT_FILE)
-    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-    return file !== undefined && faultOf(folder, file, measureOnce()) === undefined
-  } catch {
-    return false
-  }
+  const file = recordOf(dataDir, id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  return file !== undefined && faultOf(folder, file, measureOnce()) === undefined
 }
 
 /** The verified snapshots and the faults found. */

@@ -13,10 +13,10 @@ CREATE TABLE IF NOT EXISTS days (
   rows_without_tokens BIGINT NOT NULL,
   tokens_read HUGEINT NOT NULL,
   tokens_rejected HUGEINT NOT NULL,
-  tokens_duplicate HUGEINT NOT NULL
+  tokens_duplicate HUGEINT NOT NULL,
+  -- Duplicates that differ in app or tokens from the row that counts.
+  rows_conflicting BIGINT DEFAULT 0
 );
--- Duplicates that differ in app or tokens from the row that counts.
-ALTER TABLE days ADD COLUMN IF NOT EXISTS rows_conflicting BIGINT DEFAULT 0;
 
 CREATE TABLE IF NOT EXISTS usage_daily (
   day DATE NOT NULL,
@@ -104,10 +104,3 @@ CREATE TABLE IF NOT EXISTS published_apps (
   canonical_id BIGINT NOT NULL,
   published BOOLEAN NOT NULL
 );
-
--- Left by earlier versions.
-DROP TABLE IF EXISTS kept_files;
-DROP TABLE IF EXISTS kept_days;
-DROP TABLE IF EXISTS kept_apps;
-DROP TABLE IF EXISTS kept_tops;
-DROP TABLE IF EXISTS kept_tags;

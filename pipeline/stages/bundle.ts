@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describeSnapshot } from '../bundle/description.ts'
 import { writeTables, writeTexts } from '../bundle/write-files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
+import { recordOf } from '../snapshot/records.ts'
 import { pluralize } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
 
@@ -14,7 +15,10 @@ export async function bundle(run: Run): Promise<StageResult> {
   const { connection, buildFolder: folder, snapshotsFolder } = run
   const description = await describeSnapshot(connection, { asOf: run.asOf, publicUrl: run.config.publicUrl })
   const newest = listSnapshots(run.config.dataDir).at(-1)
-  const before = newest && join(snapshotsFolder, newest)
+  const before =
+    newest === undefined
+      ? undefined
+      : { folder: join(snapshotsFolder, newest), files: recordOf(run.config.dataDir, newest)?.files ?? [] }
   const tables = await writeTables(connection, description, { folder, before })
   await closeSnapshot(run)
   const files = writeTexts(description, tables, { folder, databaseFolder: folder })

@@ -18,7 +18,7 @@ export async function publish(run: Run): Promise<StageResult> {
   }
   await rememberApps(run, id)
   putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
-  recordPublished(run.config.dataDir)
+  recordPublished(run.config.dataDir, id)
   pointAt(run.config.dataDir, id)
   return {
     summary: `${basename(run.snapshotsFolder)}/${id} is current`,

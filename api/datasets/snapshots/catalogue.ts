@@ -2,8 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH, type Retraction } from '../../../pipeline/contract/files.ts'
-import { snapshotRecordSchema, type SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
+import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import {
+  snapshotRecordSchema,
+  type Retraction,
+  type SnapshotRecord,
+} from '../../../pipeline/contract/snapshot-record.ts'
 import { LEFT_OUT } from './faults.ts'
 import type { RetainedSnapshots } from './retained.ts'
 import { readCroissant, type SnapshotMetadata } from './structured-data.ts'
@@ -26,7 +30,7 @@ export function isMonth({ name }: SnapshotFile): boolean {
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
 /** An entry of the list of snapshots. */
-export const snapshotEntrySchema = snapshotRecordSchema.extend({
+export const snapshotEntrySchema = snapshotRecordSchema.omit({ retracted: true }).extend({
   url: z.string().describe('Path at the origin.'),
   files: z.array(fileSchema),
   state: z.enum(SNAPSHOT_STATES),
@@ -65,7 +69,7 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
   const isRetained = (id: string) => retained.ids().includes(id)
 
   const entry = keepFound((id) => {
-    const published = retained.published(id)
+    const published = retained.record(id)
     if (published === undefined) return undefined
     // An interrupted prune has recorded its day, but the snapshot is still here.
     const { pruned_at: _stopped, ...record } = published
@@ -82,24 +86,23 @@ export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
     const record = retained.record(id)
     return record && entryOf(record, 'pruned')
   })
-  const retraction = keepFound((id) => retained.retraction(id))
 
-  function gone(id: string, isRetracted: boolean): SnapshotEntry | undefined {
+  function gone(id: string): SnapshotEntry | undefined {
     const recorded = pruned(id)
-    if (recorded === undefined || !isRetracted) return recorded
-    const { retracted_at, reason } = retraction(id) ?? {}
+    const retraction = retained.retraction(id)
+    if (recorded === undefined || retraction === undefined) return recorded
+    const { retracted_at, reason } = retraction
     return { ...recorded, state: 'retracted', retracted_at, reason }
   }
 
   return {
     listAll() {
       const here = new Set(retained.ids())
-      const retracted = new Set(retained.retractedIds())
       const ids = new Set([...here, ...retained.recordedIds()])
       return [...ids]
         .toSorted()
         .toReversed()
-        .flatMap((id) => (here.has(id) ? entry(id) : gone(id, retracted.has(id))) ?? [])
+        .flatMap((id) => (here.has(id) ? entry(id) : gone(id)) ?? [])
     },
     list: () => retained.ids().flatMap((id) => entry(id) ?? []),
     retractions: () => retained.retractions(),
@@ -123,12 +126,17 @@ function readMetadata(folder: string): SnapshotMetadata | undefined {
   return existsSync(folder) ? readCroissant(readFileSync(join(folder, CROISSANT_FILE), 'utf8')) : undefined
 }
 
-function entryOf(record: SnapshotRecord, state: SnapshotEntry['state']): SnapshotEntry {
+function entryOf(
+  { retracted: _retracted, ...record }: SnapshotRecord,
+  state: SnapshotEntry['state'],
+): SnapshotEntry {
   const url = `${SNAPSHOTS_PATH}/${record.id}`
-  const files = record.files.map((file) => ({
-    ...file,
-    media_type: mediaTypeOf(file.name),
-    url: `${url}/${file.name}`,
+  const files = record.files.map(({ name, bytes, sha256 }) => ({
+    name,
+    bytes,
+    sha256,
+    media_type: mediaTypeOf(name),
+    url: `${url}/${name}`,
   }))
   return { ...record, url, files, state }
 }

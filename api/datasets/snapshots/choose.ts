@@ -68,11 +68,6 @@ export function goneSnapshot(retained: RetainedSnapshots, id: string): ApiError 
     const { reason, retracted_at } = retraction
     return gone(retained, id, `was retracted: ${reason}`, { state: 'retracted', reason, retracted_at })
   }
-  if (retained.retractedIds().includes(id)) {
-    return gone(retained, id, 'was retracted; the record of the reason cannot be read', {
-      state: 'retracted',
-    })
-  }
   const record = retained.record(id)
   if (record === undefined) return undefined
   const { pruned_at } = record

@@ -72,9 +72,7 @@ function entriesOf(catalogue: SnapshotCatalogue, { state, date }: Wanted): reado
 }
 
 /** Whether a snapshot was published and not withdrawn by the end of a day; the newest such one was in force. */
-function wasInForce({ as_of, state, retracted_at }: SnapshotEntry, date: string): boolean {
-  // The record of the retraction is unreadable.
-  if (state === 'retracted' && retracted_at === undefined) return false
+function wasInForce({ as_of, retracted_at }: SnapshotEntry, date: string): boolean {
   const isBy = (time: string) => time.slice(0, 'YYYY-MM-DD'.length) <= date
   return isBy(as_of) && (retracted_at === undefined || !isBy(retracted_at))
 }

@@ -1,18 +1,13 @@
-/** The files beside the snapshots: identifiers, retractions, and records of what was published (CONTRACT 4.6). */
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+/** The records beside the snapshots: identifiers, retractions, and what was published (CONTRACT 4.6). */
+import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { z } from 'zod'
 import { asOfFromId } from '../../../pipeline/contract/calendar.ts'
+import { RECORDS_FOLDER, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import {
-  RECORDS_FOLDER,
-  retractionSchema,
-  RETRACTIONS_FOLDER,
-  SNAPSHOTS_FOLDER,
+  parseRecord,
+  RECORD_FILE,
+  retractionIn,
   type Retraction,
-} from '../../../pipeline/contract/files.ts'
-import {
-  describeFolder,
-  snapshotRecordSchema,
   type SnapshotRecord,
 } from '../../../pipeline/contract/snapshot-record.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
@@ -24,63 +19,56 @@ export interface SnapshotRecords {
   ids(): readonly string[]
   /** The withdrawn snapshots, newest first. */
   retractions(): readonly Retraction[]
-  /** Identifiers of all withdrawn snapshots, including ones with unreadable records, newest first. */
-  retractedIds(): readonly string[]
   /** The retraction of the snapshot with this identifier; undefined without one, or without a readable record. */
   retraction(id: string): Retraction | undefined
   /** Identifiers of all recorded snapshots, newest first. */
   recordedIds(): readonly string[]
   /** The record of the snapshot with this identifier, retained or not; undefined without one. */
   record(id: string): SnapshotRecord | undefined
-  /** The published state of the retained snapshot with this identifier; undefined without a description. */
-  published(id: string): SnapshotRecord | undefined
 }
 
 /** The records under `dataDir`; unreadable ones are faults in `faults`. */
 export function recordsOf(dataDir: string, faults: Faults): SnapshotRecords {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
 
-  function readJson<T>(inside: string, id: string, schema: z.ZodType<T>): T | undefined {
-    // Any text may be requested; only an identifier names a file.
-    if (asOfFromId(id) === undefined) return undefined
-    const name = join(inside, `${id}.json`)
+  const read = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
+
+  /** Reads a record again only if its file has changed: pages without a key use all of them. */
+  function readFile(name: string): SnapshotRecord | undefined {
     return faults.read(join(SNAPSHOTS_FOLDER, name), LEFT_OUT, () => {
-      const text = unlessAbsent(() => readFileSync(join(folder, name), 'utf8'))
-      return text === undefined ? undefined : schema.parse(JSON.parse(text))
+      const path = join(folder, name)
+      const found = statSync(path, { throwIfNoEntry: false })
+      if (found === undefined) return undefined
+      const version = `${found.ino} ${found.mtimeMs} ${found.size}`
+      const known = read.get(name)
+      if (known?.version === version) return known.record
+      const parsed = parseRecord(readFileSync(path, 'utf8'))
+      read.set(name, { version, record: parsed })
+      return parsed
     })
   }
 
-  /** The description in a folder; undefined for a removed one. */
-  function describe(id: string): SnapshotRecord | undefined {
-    const path = join(folder, id)
-    return faults.read(join(SNAPSHOTS_FOLDER, id), NOT_DESCRIBED, () =>
-      existsSync(path) ? describeFolder(path) : undefined,
-    )
+  function record(id: string): SnapshotRecord | undefined {
+    // Any text may be requested; only an identifier names a file.
+    if (asOfFromId(id) === undefined) return undefined
+    return readFile(join(RECORDS_FOLDER, `${id}.json`)) ?? readFile(join(id, RECORD_FILE))
   }
 
-  const record = (id: string) => readJson(RECORDS_FOLDER, id, snapshotRecordSchema)
-  const retraction = (id: string) => readJson(RETRACTIONS_FOLDER, id, retractionSchema)
+  const recordedIds = () => jsonNames(join(folder, RECORDS_FOLDER))
+  const retraction = (id: string) => {
+    const found = record(id)
+    return found && retractionIn(found)
+  }
   return {
-    ids: () => retainedIds(folder),
-    retractions: () => retractionIds(folder).flatMap((id) => retraction(id) ?? []),
-    retractedIds: () => retractionIds(folder),
+    ids: () =>
+      namesIn(folder).filter(
+        (name) => asOfFromId(name) !== undefined && record(name)?.retracted === undefined,
+      ),
+    retractions: () => recordedIds().flatMap((id) => retraction(id) ?? []),
     retraction,
-    recordedIds: () => jsonNames(join(folder, RECORDS_FOLDER)),
+    recordedIds,
     record,
-    published: (id) => record(id) ?? describe(id),
   }
-}
-
-const NOT_DESCRIBED = () => 'is not described by its files and is left out of the list'
-
-// Two directory reads for any number of snapshots: pages without a key use this.
-function retainedIds(folder: string): string[] {
-  const retracted = new Set(retractionIds(folder))
-  return namesIn(folder).filter((name) => asOfFromId(name) !== undefined && !retracted.has(name))
-}
-
-function retractionIds(folder: string): string[] {
-  return jsonNames(join(folder, RETRACTIONS_FOLDER))
 }
 
 function jsonNames(folder: string): string[] {

@@ -44,7 +44,7 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
   const records = recordsOf(dataDir, faults)
   const broken = brokenFilesOf(dataDir, faults)
   const folder = (id: string) => join(dataDir, SNAPSHOTS_FOLDER, id)
-  const filesOf = (id: string) => records.published(id)?.files ?? []
+  const filesOf = (id: string) => records.record(id)?.files ?? []
 
   async function open(id: string): Promise<Snapshot> {
     broken.refuse(id, filesOf(id))

@@ -56,7 +56,7 @@ export function createServedSnapshot(
     if (served?.id === id) return refuseBroken(retained, served)
     const snapshot = await openPrepared(retained, id, prepare)
     const former = served
-    const file = retained.published(id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
+    const file = retained.record(id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
     served = { id, file, handle: shareSnapshot(snapshot, log) }
     onOpen?.()
     log.info({ snapshot: snapshot.id, data_through: snapshot.dataThrough }, 'snapshot opened')

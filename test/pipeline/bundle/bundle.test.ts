@@ -61,7 +61,13 @@ describe('SHA256SUMS', () => {
     for (const [sum, name = ''] of sums) expect(sum).toBe(sha256(join(folder, name)))
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     const others = names.filter((name) => !sums.some(([, summed]) => summed === name))
-    expect(others.toSorted()).toEqual(['SHA256SUMS', 'app_daily', 'model_daily', 'report.json'])
+    expect(others.toSorted()).toEqual([
+      'SHA256SUMS',
+      'app_daily',
+      'model_daily',
+      'record.json',
+      'report.json',
+    ])
   })
 })
 

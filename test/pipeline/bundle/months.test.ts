@@ -4,7 +4,7 @@
  */
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Report } from '../../../pipeline/run.ts'
 import { fact } from '../../support/pipeline/in-process.ts'
@@ -125,8 +125,12 @@ const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
   ],
   ['of a shared file: it is gone', () => rmSync(join(currentSnapshot(dataDir), RECENT)), WITHOUT_FEBRUARY],
   [
-    'of the descriptor: it is damaged',
-    () => writeFileSync(join(currentSnapshot(dataDir), 'datapackage.json'), '{'),
+    'of the record: it is damaged',
+    () => {
+      const folder = currentSnapshot(dataDir)
+      writeFileSync(join(folder, 'record.json'), '{')
+      writeFileSync(join(folder, '../records', `${basename(folder)}.json`), '{')
+    },
     [],
   ],
 ]

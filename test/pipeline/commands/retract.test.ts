@@ -1,8 +1,9 @@
 /** `retract`: removes a snapshot, keeps its reason, and never reuses its identifier. */
-import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { pointAt, recordRetraction } from '../../../pipeline/snapshot/list.ts'
+import { pointAt } from '../../../pipeline/snapshot/list.ts'
+import { recordOf, writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
@@ -53,9 +54,9 @@ it('retract removes the current snapshot, and the previous one is current again'
   expect(ended.code).toBe(0)
   expect(JSON.parse(ended.stdout)).toMatchObject({ id: SECOND, reason: 'Counted twice', current: FIRST })
   expect(currentSnapshot(dataDir)).toContain(FIRST)
-  expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([FIRST, 'records', 'retracted'])
-  const record = JSON.parse(readFileSync(join(dataDir, 'snapshots/retracted', `${SECOND}.json`), 'utf8'))
-  expect(record).toMatchObject({ id: SECOND, as_of: '2026-01-08T02:00:00Z', reason: 'Counted twice' })
+  expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([FIRST, 'records'])
+  const record = JSON.parse(readFileSync(join(dataDir, 'snapshots/records', `${SECOND}.json`), 'utf8'))
+  expect(record).toMatchObject({ id: SECOND, retracted: { reason: 'Counted twice' } })
 })
 
 it('a run after a retraction publishes under a later time, compared with the remaining snapshot', async () => {
@@ -112,7 +113,6 @@ it('retract --dry-run writes nothing', async () => {
   expect(ended.stdout).toBe(`${SECOND} would be retracted: Why\ncurrent snapshot: ${FIRST}\n`)
   expect(ended.stderr).toBe('')
   expect(currentSnapshot(dataDir)).toContain(SECOND)
-  expect(existsSync(join(dataDir, 'snapshots/retracted'))).toBe(false)
 })
 
 describe('a retraction that was interrupted after writing its record', () => {
@@ -145,16 +145,6 @@ describe('a retraction that was interrupted after writing its record', () => {
     expect((await retract(SECOND, '--reason', 'x')).stderr).toContain('was retracted already')
   })
 
-  it('is completed if its removal had begun', async () => {
-    const left = join(dataDir, 'snapshots', `.pruned-${SECOND}`)
-    renameSync(join(dataDir, 'snapshots', SECOND), left)
-    pointAt(dataDir, FIRST)
-    const again = await retract(SECOND, '--reason', 'x', '--json')
-    expect(again.code).toBe(0)
-    expect(existsSync(left)).toBe(false)
-    expect(currentSnapshot(dataDir)).toContain(FIRST)
-  })
-
   it('does not take the place of another retracted snapshot', async () => {
     const only = await retract(FIRST, '--reason', 'x')
     expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
@@ -163,12 +153,9 @@ describe('a retraction that was interrupted after writing its record', () => {
 
 /** State of a retraction that was killed just after its first step. */
 function recordRetracted(id: string): void {
-  recordRetraction(dataDir, {
-    id,
-    as_of: '2026-01-08T02:00:00Z',
-    reason: 'Counted twice',
-    retracted_at: '2026-01-08T02:30:00Z',
-  })
+  const record = recordOf(dataDir, id)
+  if (record === undefined) throw new Error(`${id} has no record`)
+  writeRecord(dataDir, { ...record, retracted: { at: '2026-01-08T02:30:00Z', reason: 'Counted twice' } })
 }
 
 it('retract rejects an impossible retraction, and names the remedy', async () => {
@@ -192,21 +179,17 @@ it('retract exits with 75 during a run', async () => {
   expect(currentSnapshot(dataDir)).toContain(SECOND)
 })
 
-it.each(['', '{"id":"20260108T020000Z"}'])(
-  'status skips an unreadable retraction record and names it: %j',
-  async (text) => {
-    await retract(SECOND, '--reason', 'Counted twice')
-    const path = join('snapshots/retracted', `${SECOND}.json`)
-    writeFileSync(join(dataDir, path), text)
-    const status = await runCommand(dataDir, 'status')
-    expect(status).toMatchObject({ code: 0, stdout: expect.stringMatching(/^current +20260107T020000Z/) })
-    expect(status.stdout).toContain(`unreadable    ${path}`)
-    // The identifier stays retracted and is not reused.
-    const run = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z')
-    expect(run).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining(`${path} cannot be read and is left out`),
-    })
-    expect(currentSnapshot(dataDir)).toContain('20260108T020001Z')
-  },
-)
+it('status skips an unreadable record and names it, and its identifier is not used again', async () => {
+  await retract(SECOND, '--reason', 'Counted twice')
+  const path = join('snapshots/records', `${SECOND}.json`)
+  writeFileSync(join(dataDir, path), '{"id":"20260108T020000Z"}')
+  const status = await runCommand(dataDir, 'status')
+  expect(status).toMatchObject({ code: 0, stdout: expect.stringMatching(/^current +20260107T020000Z/) })
+  expect(status.stdout).toContain(`unreadable    ${path}`)
+  const run = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z')
+  expect(run).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`${path} cannot be read and is left out`),
+  })
+  expect(currentSnapshot(dataDir)).toContain('20260108T020001Z')
+})

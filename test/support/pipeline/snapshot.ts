@@ -2,11 +2,13 @@
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import { addDays, snapshotId, wholeSeconds } from '../../../pipeline/contract/calendar.ts'
+import { addDays, asOfFromId, snapshotId, wholeSeconds } from '../../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import { execute } from '../../../pipeline/duckdb/statements.ts'
+import type { SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
+import { writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
 
 /** One day of one app; prompt tokens only, unless `completion` is set. */
@@ -55,6 +57,23 @@ export async function publishSnapshot(dataDir: string, content: SnapshotContent)
   const folder = await writeSnapshot(dataDir, content)
   pointAt(dataDir, snapshotId(content.asOf))
   return folder
+}
+
+/** Writes the permanent record of a snapshot, whose facts are made up but for `fields`. */
+export function recordSnapshot(dataDir: string, id: string, fields: Partial<SnapshotRecord> = {}): void {
+  writeRecord(dataDir, {
+    id,
+    as_of: wholeSeconds(asOfFromId(id) ?? new Date()),
+    first_day: '2026-11-01',
+    data_through: '2026-11-19',
+    version: DATASET_VERSION,
+    days_restated: 0,
+    publisher: 'Test',
+    attribution: 'Source: Test',
+    rows: {},
+    files: [],
+    ...fields,
+  })
 }
 
 /** Switches `current` atomically to the snapshot with this id. */

@@ -1,11 +1,12 @@
-import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
+import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { catalogueOf } from '../../../../api/datasets/snapshots/catalogue.ts'
 import { memoryLog } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { recordSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -20,13 +21,7 @@ const FACTS = {
   publisher: 'Test',
   attribution: 'Source: Test',
 }
-const RESOURCES = [
-  { path: 'app-rankings.duckdb' },
-  { path: 'apps.parquet', rows: 5 },
-  { path: 'apps.csv', rows: 5 },
-  { path: 'app_daily/month=2026-10.parquet', rows: 7 },
-  { path: 'app_daily/month=2026-11.parquet', rows: 4 },
-]
+const ROWS = { apps: 5, app_daily: 11 }
 const ORIGIN = 'https://data.example/'
 const PUBLISHER = { '@type': 'Organization', name: 'Test', url: ORIGIN }
 /** Fields that both vocabularies share. */
@@ -66,15 +61,22 @@ const CROISSANT = {
   ],
   recordSet: [{ field: [] }],
 }
-const SUM = 'a'.repeat(64)
+const FILES = [
+  'app-rankings.duckdb',
+  'apps.parquet',
+  'apps.csv',
+  'README.md',
+  'LICENSE',
+  'croissant.json',
+  'SHA256SUMS',
+].map((name) => ({ name, bytes: 0, sha256: 'a'.repeat(64) }))
 
 /** Writes the describing files of a snapshot into `folder`. */
 function describeSnapshot(folder: string, id: string): void {
   mkdirSync(folder, { recursive: true })
-  const snapshot = { id, schema: 'v1', ...FACTS }
-  writeFileSync(join(folder, 'datapackage.json'), JSON.stringify({ snapshot, resources: RESOURCES }))
+  const record = { id, version: 'v1', ...FACTS, rows: ROWS, files: FILES }
+  writeFileSync(join(folder, 'record.json'), JSON.stringify(record))
   writeFileSync(join(folder, 'croissant.json'), JSON.stringify(CROISSANT))
-  writeFileSync(join(folder, 'SHA256SUMS'), '')
 }
 
 /** A data folder in which each of these snapshots has its describing files. */
@@ -102,15 +104,13 @@ describe('catalogueOf', () => {
     const { log, messages } = memoryLog()
     const dataDir = describeSnapshots()
     const catalogue = catalogueOf(retainSnapshots(dataDir, log))
-    const file = join(dataDir, SNAPSHOTS_FOLDER, IDS[1], 'datapackage.json')
+    const file = join(dataDir, SNAPSHOTS_FOLDER, IDS[1], 'record.json')
     renameSync(file, `${file}.away`)
     for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
     expect(catalogue.find(IDS[1])).toBeUndefined()
-    expect(messages()).toHaveLength(1)
-    // Another fault is logged too.
     writeFileSync(file, '{}')
     for (let look = 0; look < 3; look++) expect(catalogue.list()).toHaveLength(2)
-    expect(messages()).toHaveLength(2)
+    expect(messages()).toHaveLength(1)
     renameSync(`${file}.away`, file)
     expect(catalogue.list()).toHaveLength(3)
   })
@@ -118,18 +118,6 @@ describe('catalogueOf', () => {
   it('describes a snapshot by its files', () => {
     const dataDir = describeSnapshots()
     const [id] = IDS
-    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-    const names = [
-      'app-rankings.duckdb',
-      'apps.parquet',
-      'apps.csv',
-      'datapackage.json',
-      'README.md',
-      'LICENSE',
-    ]
-    for (const name of names) appendFileSync(join(folder, name), '')
-    const sums = [...names, 'croissant.json'].map((name) => `${SUM}  ${name}\n`).join('')
-    writeFileSync(join(folder, 'SHA256SUMS'), sums)
     const { log } = memoryLog()
     const { files, ...entry } = catalogueOf(retainSnapshots(dataDir, log)).find(id) ?? {}
     expect(entry).toStrictEqual({
@@ -137,14 +125,13 @@ describe('catalogueOf', () => {
       version: 'v1',
       state: 'retained',
       url: `${SNAPSHOTS_PATH}/${id}`,
-      rows: { apps: 5, app_daily: 11 },
+      rows: ROWS,
       ...FACTS,
     })
     expect(files?.map(({ name, media_type }) => [name, media_type])).toEqual([
       ['app-rankings.duckdb', 'application/octet-stream'],
       ['apps.parquet', 'application/vnd.apache.parquet'],
       ['apps.csv', 'text/csv; charset=utf-8; header=present'],
-      ['datapackage.json', 'application/json; charset=utf-8'],
       ['README.md', 'text/markdown; charset=utf-8'],
       ['LICENSE', 'text/plain; charset=utf-8'],
       ['croissant.json', 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'],
@@ -173,21 +160,8 @@ describe('catalogueOf', () => {
     describeSnapshot(join(dataDir, 'other'), IDS[0])
     const catalogue = catalogueOf(retainSnapshots(dataDir, log))
     expect(catalogue.find(IDS[1])?.id).toBe(IDS[1])
-    const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
-    mkdirSync(retractions)
-    writeFileSync(join(retractions, `${IDS[1]}.json`), '')
+    recordSnapshot(dataDir, IDS[1], { retracted: { at: '2026-11-20T02:00:00Z', reason: 'x' } })
     expect(catalogue.find(IDS[1])).toBeUndefined()
     expect(catalogue.find('../other')).toBeUndefined()
-  })
-})
-
-describe('the ids of retained snapshots', () => {
-  it('leave out the retracted ones by the names of the retractions, without reading them', () => {
-    const { log } = memoryLog()
-    const dataDir = describeSnapshots()
-    const retractions = join(dataDir, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER)
-    mkdirSync(retractions)
-    writeFileSync(join(retractions, `${IDS[1]}.json`), 'not read')
-    expect(retainSnapshots(dataDir, log).ids()).toEqual([IDS[0], IDS[2]])
   })
 })

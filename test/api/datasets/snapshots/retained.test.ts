@@ -1,13 +1,12 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { shareSnapshot } from '../../../../api/datasets/snapshots/handle.ts'
 import { openSnapshot } from '../../../../api/datasets/snapshots/open-snapshot.ts'
 import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
-import { RETRACTIONS_FOLDER } from '../../../../pipeline/contract/files.ts'
 import { memoryLog, startApi, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { publishSnapshot, recordSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
@@ -100,7 +99,6 @@ describe('retainSnapshots', () => {
   it('looks up retractions only by identifiers, not by other paths', () => {
     const retained = retainSnapshots(dataDir, memoryLog().log)
     writeFileSync(join(dataDir, 'other.json'), '{}')
-    mkdirSync(join(dataDir, 'snapshots', RETRACTIONS_FOLDER), { recursive: true })
     expect(retained.retraction('../../other')).toBeUndefined()
   })
 })
@@ -130,10 +128,7 @@ describe('as_of', () => {
     const published = folders.make()
     await publishSnapshot(published, { ...content, asOf: new Date(asOf) })
     await using api = await startApi(published)
-    const retractions = join(published, 'snapshots', RETRACTIONS_FOLDER)
-    mkdirSync(retractions)
-    const retraction = { id: '20261114T020000Z', as_of: asOf, reason: 'wrong', retracted_at: asOf }
-    writeFileSync(join(retractions, '20261114T020000Z.json'), JSON.stringify(retraction))
+    recordSnapshot(published, '20261114T020000Z', { retracted: { at: asOf, reason: 'wrong' } })
     const response = await api.get(`/datasets/app-rankings?as_of=${asOf}`, await api.makeKey())
     expect(response.status).toBe(410)
   })

@@ -1,15 +1,13 @@
 /** The page in a browser without scripts, the feed, and the API catalogue. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../../support/api.ts'
-import { RETRACTIONS_FOLDER, SNAPSHOTS_FOLDER } from '../../../../pipeline/contract/files.ts'
 import { html } from '../../../../api/web/html.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { recordSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const EVIL = '<script>alert(1)</script> & "co"'
 const BACKWARDS = 'App\u0007 \u202e59'
@@ -389,16 +387,8 @@ describe('the page', () => {
     const before = await fetch(`${other.origin}/`, asBrowser)
     expect(before.status).toBe(503)
     expect(await before.text()).toContain('<code>npm run nightly</code>')
-    mkdirSync(join(data, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER), { recursive: true })
-    writeFileSync(
-      join(data, SNAPSHOTS_FOLDER, RETRACTIONS_FOLDER, '20260107T020000Z.json'),
-      JSON.stringify({
-        id: '20260107T020000Z',
-        as_of: '2026-01-07T02:00:00Z',
-        reason: 'Counted twice',
-        retracted_at: '2026-01-07T09:00:00Z',
-      }),
-    )
+    const retracted = { at: '2026-01-07T09:00:00Z', reason: 'Counted twice' }
+    recordSnapshot(data, '20260107T020000Z', { retracted })
     await using later = await startApi(data)
     const gone = await fetch(`${later.origin}/?as_of=2026-01-07T02:00:00Z`, asBrowser)
     expect([gone.status, gone.headers.get('Content-Type')]).toEqual([410, 'text/html; charset=utf-8'])

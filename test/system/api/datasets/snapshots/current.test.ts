@@ -4,13 +4,12 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
-import { recordRetraction } from '../../../../../pipeline/snapshot/list.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../../../../api/datasets/snapshots/current.ts'
 import { retainSnapshots } from '../../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
-import { oneApp, pointAt, publishSnapshot } from '../../../../support/pipeline/snapshot.ts'
+import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -108,8 +107,8 @@ describe('followSnapshots', () => {
     await until(() => snapshots.fault()?.thing === CURRENT_POINTER)
     expect(snapshots.facts()?.id).toBe('20261120T020000Z')
 
-    const times = { as_of: '2026-11-20T02:00:00Z', retracted_at: '2026-11-20T03:00:00Z' }
-    recordRetraction(dataDir, { id: '20261120T020000Z', reason: 'wrong', ...times })
+    const retracted = { at: '2026-11-20T03:00:00Z', reason: 'wrong' }
+    recordSnapshot(dataDir, '20261120T020000Z', { retracted })
     await until(() => snapshots.facts() === undefined)
     expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
     await until(() => isFree(folder))

@@ -157,7 +157,6 @@ describe('an unreadable record', () => {
 
   it.each([
     [`snapshots/records/${FIRST}.json`, [SECOND, FIRST]],
-    [`snapshots/retracted/20260101T020000Z.json`, [SECOND, FIRST]],
     [`snapshots/${SECOND}/croissant.json`, [SECOND, FIRST]],
     ['last-run.json', [SECOND, FIRST]],
   ])('%s is one entry less, and is listed as a fault', async (path, listed) => {
@@ -174,17 +173,6 @@ describe('an unreadable record', () => {
     for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
     expect((await status()).faults).toContainEqual({ thing: path, message: LEFT_OUT })
     expect(JSON.stringify(api.messages())).toContain(`${path} ${LEFT_OUT}`)
-  })
-
-  it('of a retraction keeps the snapshot withdrawn', async () => {
-    await runCommand(dataDir, 'retract', SECOND, '--reason', 'x')
-    writeFileSync(pathOf('retracted', `${SECOND}.json`), '')
-    api = await startApi(dataDir)
-    const reply = await api.get(`${LIST}/${SECOND}/apps.csv`)
-    expect([reply.status, await reply.text()]).toEqual([
-      410,
-      expect.stringContaining('was retracted; the record of the reason cannot be read. The nearest retained'),
-    ])
   })
 })
 
