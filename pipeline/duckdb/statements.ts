@@ -1,6 +1,6 @@
 /** Runs SQL on a connection: the files of sql/, and a few generated statements. */
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { identifier } from './sql-values.ts'
 
@@ -21,14 +21,6 @@ export function sqlFile(path: string): string {
   const statement = text.split(/^-- name: /m).find((part) => part.startsWith(`${name}\n`))
   if (statement === undefined) throw new Error(`${file} has no statement ${name}`)
   return statement.slice(name.length)
-}
-
-/** The texts of a file under sql/, or of all files in a folder under sql/. */
-export function sqlTexts(name: string): string[] {
-  if (name.endsWith('.sql')) return [sqlFile(name)]
-  return readdirSync(new URL(name, SQL_FOLDER))
-    .toSorted()
-    .map((file) => sqlFile(`${name}/${file}`))
 }
 
 /** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */

@@ -7,6 +7,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { FLOOR_DATE, addDays, daysBetween, piecesOf } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
+import { sqlWithTotals } from '../snapshot/create.ts'
+import type { Extent } from '../snapshot/create.ts'
 import { createFastMacros } from './macros.ts'
 
 /** Number of candidates. */
@@ -41,25 +43,29 @@ type Sizes = z.infer<typeof sizesRow>
 /**
  * Fills the schema `fast` of the attached snapshot, which is the current database and otherwise complete. The tables stay
  * empty if there are few apps, or if so many apps lead in turn that their prefix sums would not fit.
- * @param days first and last day of the snapshot's data.
  */
-export async function fillFast(connection: DuckDBConnection, days: DayRange, rules = RULES): Promise<void> {
-  await execute(connection, 'fast/schema.sql')
-  await chooseCandidates(connection, days, rules)
+export async function fillFast(
+  connection: DuckDBConnection,
+  { days, totals }: Pick<Extent, 'days' | 'totals'>,
+  rules = RULES,
+): Promise<void> {
+  await connection.run(sqlWithTotals('fast.sql#schema', totals))
+  await chooseCandidates(connection, { days, totals }, rules)
   const stride = strideOf(await readSizes(connection), days, rules)
-  await createFastMacros(connection, stride ?? 1)
+  await createFastMacros(connection, stride ?? 1, totals)
   if (stride === undefined) {
     await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
     return
   }
+  const prefixSums = sqlWithTotals('fast.sql#prefix-sums', totals)
   for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, BLOCK_DAYS)) {
-    await execute(connection, 'fast/prefix-sums.sql', { first_day: from, last_day: to })
+    await connection.run(prefixSums, { first_day: from, last_day: to })
   }
 }
 
 async function chooseCandidates(
   connection: DuckDBConnection,
-  days: DayRange,
+  { days, totals }: Pick<Extent, 'days' | 'totals'>,
   { fewest, most, appShare }: CandidateRules,
 ): Promise<void> {
   const { apps, subcategories } = await readSizes(connection)
@@ -67,11 +73,12 @@ async function chooseCandidates(
   if (level >= fewest) {
     // An upper bound covers a whole block, even if the data ends inside it.
     const last = addDays(blockOf(days.to), BLOCK_DAYS - 1)
+    const leaders = sqlWithTotals('fast.sql#leaders', totals)
     for (const { from, to } of piecesOf({ from: blockOf(days.from), to: last }, BLOCK_DAYS)) {
-      await execute(connection, 'fast/leaders.sql', { first_day: from, last_day: to, level })
+      await connection.run(leaders, { first_day: from, last_day: to, level })
     }
   }
-  await execute(connection, 'fast/candidates.sql')
+  await execute(connection, 'fast.sql#candidates')
 }
 
 function strideOf(
@@ -85,7 +92,7 @@ function strideOf(
 }
 
 function readSizes(connection: DuckDBConnection): Promise<Sizes> {
-  return readRow(connection, 'fast/sizes.sql', sizesRow)
+  return readRow(connection, 'fast.sql#sizes', sizesRow)
 }
 
 /** First day of the block around a day. */

@@ -4,28 +4,38 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
-import { execute, sqlFile } from '../duckdb/statements.ts'
+import { execute } from '../duckdb/statements.ts'
+import { sqlWithTotals } from '../snapshot/create.ts'
+import type { TotalType } from '../snapshot/create.ts'
 
-const RULE_FILE = 'ranking.sql'
+const RULE = 'macros.sql#ranking'
 
 /**
  * Creates the ranking macros of the attached snapshot, which is the current database.
  * @param dataThrough last day of the data. As a constant it lets scans skip the days outside a window; a subquery on meta
  * would not.
  */
-export async function createMacros(connection: DuckDBConnection, dataThrough: string): Promise<void> {
+export async function createMacros(
+  connection: DuckDBConnection,
+  dataThrough: string,
+  totals: TotalType,
+): Promise<void> {
   await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
-  await execute(connection, 'window.sql')
-  await execute(connection, RULE_FILE)
-  await execute(connection, 'models.sql')
+  await execute(connection, 'macros.sql#window')
+  await connection.run(sqlWithTotals(RULE, totals))
+  await connection.run(sqlWithTotals('macros.sql#models', totals))
 }
 
 /**
  * Creates the macros of the schema `fast`; its tables must exist.
  * @param stride days between checkpoints.
  */
-export async function createFastMacros(connection: DuckDBConnection, stride: number): Promise<void> {
+export async function createFastMacros(
+  connection: DuckDBConnection,
+  stride: number,
+  totals: TotalType,
+): Promise<void> {
   await connection.run(`CREATE MACRO fast.stride() AS ${stride}`)
-  await execute(connection, 'fast/macros.sql')
-  await connection.run(sqlFile(RULE_FILE).replaceAll('main.', 'fast.'))
+  await connection.run(sqlWithTotals('fast.sql#macros', totals))
+  await connection.run(sqlWithTotals(RULE, totals).replaceAll('main.', 'fast.'))
 }

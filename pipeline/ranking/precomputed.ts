@@ -12,13 +12,13 @@ export const WINDOWS = [1, 7, 30, 90] as const
 
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
   const { connection } = run
-  await execute(connection, 'rank/filters.sql')
+  await execute(connection, 'rank.sql#filters')
   for (const [index, days] of WINDOWS.entries()) {
     const start = addDays(dataThrough, 1 - days)
     const window = { start_date: start < FLOOR_DATE ? FLOOR_DATE : start, end_date: dataThrough }
     for (const sort of SORTS) {
       await connection.run(wholeRanking(sort), window)
-      await execute(connection, 'rank/lists.sql', { window_days: days, ...window, sort })
+      await execute(connection, 'rank.sql#lists', { window_days: days, ...window, sort })
     }
     await returnMemory(connection)
     run.dependencies.progress.step('rank', index + 1, WINDOWS.length)

@@ -66,7 +66,7 @@ async function append(dependencies: RegistryDependencies, decision: Decision, fo
     await stage(connection, { file, proposals, decision })
     const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
     if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
-    return await readRows(connection, 'apps.sql#decision-lines', lineRow, { file })
+    return await readRows(connection, 'commands.sql#decision-lines', lineRow, { file })
   })
   if (lines.length === 0) return
   const path = join(folder, name)
@@ -84,7 +84,7 @@ async function propose(
   dependencies: RegistryDependencies,
   { ids, change }: Decision,
 ): Promise<Proposal[]> {
-  const winners = await readRows(connection, 'apps.sql#winners', winnerRow, { ids: listValue(ids) })
+  const winners = await readRows(connection, 'commands.sql#winners', winnerRow, { ids: listValue(ids) })
   const known = new Map(winners.map((winner) => [winner.app_id, winner]))
   const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length > 0) {
@@ -121,7 +121,7 @@ async function stage(
   { file, proposals, decision }: { file: string; proposals: readonly Proposal[]; decision: Decision },
 ): Promise<void> {
   for (const [index, { id, state, updatedAt }] of proposals.entries()) {
-    await execute(connection, 'apps.sql#propose', {
+    await execute(connection, 'commands.sql#propose', {
       file,
       row: index + 1,
       app_id: id,

@@ -54,14 +54,14 @@ export async function registerNames(
   const apps = await transaction(connection, async () => {
     await decodeRegistry(connection)
     await aliasNames(connection)
-    return await readRows(connection, 'resolve/names.sql#new', newRow, { limit })
+    return await readRows(connection, 'resolve.sql#new-names', newRow, { limit })
   })
   const accepted = apps.filter(({ is_over_limit }) => !is_over_limit)
   const declined = apps.filter(({ is_over_limit }) => is_over_limit)
   if (accepted.length > 0) appendRows(rawFolder, accepted, visibility)
   if (declined.length > 0) {
     const ids = listValue(declined.map(({ app_id }) => String(app_id)))
-    await execute(connection, 'resolve/names.sql#decline', { ids })
+    await execute(connection, 'resolve.sql#decline-names', { ids })
   }
   const byDay = Map.groupBy(declined, ({ day, account_id }) => JSON.stringify([day, account_id]))
   return [...byDay.values()].map((group) => ({
@@ -97,5 +97,5 @@ function registryRow(app: NewApp, visibility: NewAppVisibility): object {
 
 /** Adds aliases to the table `registry`: names of apps that the registry has under other ids. */
 export async function aliasNames(connection: DuckDBConnection): Promise<void> {
-  await execute(connection, 'resolve/names.sql#aliases')
+  await execute(connection, 'resolve.sql#name-aliases')
 }

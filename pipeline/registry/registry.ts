@@ -44,17 +44,17 @@ export async function stageRegistry(
 /** Decodes `staged` into the temporary table `registry_rows`, and the winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
-  const named = await readRows(connection, 'resolve/names.sql#texts', textRow)
+  const named = await readRows(connection, 'resolve.sql#name-texts', textRow)
   await nameApps(
     connection,
     named.map(({ app }) => app),
   )
-  await execute(connection, 'resolve/registry.sql')
+  await execute(connection, 'resolve.sql#registry')
 }
 
 /** The violations of single rows of a decoded registry, with file and row. */
 export async function findViolations(connection: DuckDBConnection): Promise<string[]> {
-  const violations = await readRows(connection, 'resolve/registry-violations.sql', violationRow, {
+  const violations = await readRows(connection, 'resolve.sql#violations', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
     unattributed: UNATTRIBUTED_APP_ID,
     replacement: REPLACEMENT,
@@ -64,6 +64,6 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
 
 /** Resolves the aliases of a decoded registry into the table `resolved`; returns the aliases that lead nowhere. */
 export async function resolveAliases(connection: DuckDBConnection): Promise<string[]> {
-  const violations = await readRows(connection, 'resolve/aliases.sql', aliasRow)
+  const violations = await readRows(connection, 'resolve.sql#aliases', aliasRow)
   return violations.map(({ violation }) => violation)
 }

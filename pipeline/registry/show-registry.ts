@@ -38,7 +38,7 @@ export const list: RegistryCommand = {
     if (rest.length > 0) throw new UsageError('list takes one text, in quotes when it has spaces')
     return (dependencies) =>
       withRegistry(dependencies.config, async (connection) => {
-        const apps = await readRows(connection, 'apps.sql#list', listRow, { text })
+        const apps = await readRows(connection, 'commands.sql#list', listRow, { text })
         printResult(dependencies, values.json, apps, table(Object.keys(listRow.shape), apps))
         await reportFaults(dependencies, connection)
       })
@@ -55,7 +55,7 @@ export const history: RegistryCommand = {
     const id = readId(text)
     return (dependencies) =>
       withRegistry(dependencies.config, async (connection) => {
-        const rows = await readRows(connection, 'apps.sql#history', historyRow, { id })
+        const rows = await readRows(connection, 'commands.sql#history', historyRow, { id })
         if (rows.length === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
         printResult(dependencies, values.json, rows, table(Object.keys(historyRow.shape), rows))
       })

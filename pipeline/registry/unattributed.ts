@@ -36,7 +36,7 @@ export const unattributed: RegistryCommand = {
         anyFile === undefined
           ? []
           : await withMemoryDatabase(dependencies.config, (connection) =>
-              readRows(connection, 'apps.sql#unattributed', accountRow, parameters),
+              readRows(connection, 'commands.sql#unattributed', accountRow, parameters),
             )
       printResult(dependencies, values.json, accounts, table(Object.keys(accountRow.shape), accounts))
     }

@@ -12,27 +12,36 @@ import { execute, sqlFile } from '../duckdb/statements.ts'
 // An interrupted build is thrown away, so a WAL synced to disk would be useless.
 const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
 
+/**
+ * Type of totals of tokens: BIGINT while all usage together fits, since pandas and others turn DECIMAL into a
+ * floating-point number; then DECIMAL, which is exact.
+ */
+export type TotalType = 'BIGINT' | 'DECIMAL(38, 0)'
+
+/** The statements of a SQL file, with the type of totals in the place of TOKEN_TOTAL. */
+export function sqlWithTotals(name: string, totals: TotalType): string {
+  return sqlFile(name).replaceAll('TOKEN_TOTAL', totals)
+}
+
 /** Size of the history. */
 export type Extent = {
   /** Days between which the snapshot has data. */
   readonly days: DayRange
-  /** Whether some app's day exceeds BIGINT. */
-  readonly wide: boolean
+  readonly totals: TotalType
   /** Days written by one statement. */
   readonly daysAtOnce: number
 }
 
 /** Attaches a new snapshot as `snapshot`, creates its tables and macros, and fills app_daily. */
-export async function createSnapshot(run: Run, { days, wide, daysAtOnce }: Extent): Promise<void> {
+export async function createSnapshot(run: Run, { days, totals, daysAtOnce }: Extent): Promise<void> {
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
   // Every DuckDB since 0.10 opens this storage version.
   await attachSnapshot(connection, buildFolder, `snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
-  await connection.run(`USE snapshot; ${sqlFile('snapshot.sql')}`)
-  if (wide) await execute(connection, 'rank/widen.sql')
+  await connection.run(`USE snapshot; ${sqlWithTotals('snapshot.sql#tables', totals)}`)
   // A few days at a time, in order, so that readers skip the days outside their window.
   for (const { from, to } of piecesOf(days, daysAtOnce)) {
-    await execute(connection, 'rank/app-daily.sql', { first_day: from, last_day: to })
+    await execute(connection, 'rank.sql#app-daily', { first_day: from, last_day: to })
   }
 }
 

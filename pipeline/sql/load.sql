@@ -28,7 +28,7 @@ FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
 -- name: day-counts
--- For each day being counted: rows read, rows rejected, and whether some app may exceed BIGINT.
+-- For each day being counted: rows read, rows rejected, and whether some app may pass 2^63.
 SELECT
   CAST(d.day AS VARCHAR) AS day,
   CAST(d.rows_read AS BIGINT) AS rows_read,
@@ -37,15 +37,19 @@ SELECT
 FROM day_totals AS d
 ORDER BY d.day;
 
--- name: use-hugeint
--- A day of an app may exceed 2^63 tokens. Such a day changes the type for good. BIGINT is the default, since a HUGEINT column
--- is read far more slowly.
-ALTER TABLE usage_daily ALTER prompt_tokens TYPE HUGEINT;
-ALTER TABLE usage_daily ALTER completion_tokens TYPE HUGEINT;
-ALTER TABLE usage_by_model ALTER prompt_tokens TYPE HUGEINT;
-ALTER TABLE usage_by_model ALTER completion_tokens TYPE HUGEINT;
-ALTER TABLE usage_by_model ALTER reasoning_tokens TYPE HUGEINT;
-ALTER TABLE usage_by_model ALTER cached_tokens TYPE HUGEINT;
+-- name: too-large
+-- Apps whose tokens of a day do not fit into BIGINT.
+SELECT
+  CAST(c.day AS VARCHAR) AS day,
+  CAST(c.app_id AS VARCHAR) AS app_id,
+  any_value(n.app_name) AS app_name,
+  CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR) AS tokens
+FROM counted AS c
+LEFT JOIN app_names AS n ON n.app_id = c.app_id
+WHERE c.app_id IS NOT NULL
+GROUP BY c.day, c.app_id
+HAVING greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) > 9223372036854775807
+ORDER BY c.day, c.app_id;
 
 -- name: quarantine
 -- Stores the rejected rows of the days being counted.

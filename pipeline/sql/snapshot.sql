@@ -1,8 +1,11 @@
 -- The public tables and views of a snapshot, readable by DuckDB 1.1 and newer (storage version v1.0.0). The macros are in
--- window.sql and ranking.sql. No HUGEINT: Parquet would turn it into DOUBLE and lose digits.
+-- macros.sql. No HUGEINT: Parquet would turn it into DOUBLE and lose digits. TOKEN_TOTAL stands for the type of totals, see
+-- snapshot/create.ts.
 
+-- name: tables
 CREATE TABLE meta (
   as_of TIMESTAMPTZ NOT NULL,
+  as_of_text VARCHAR NOT NULL,
   data_through DATE NOT NULL,
   first_day DATE NOT NULL,
   version VARCHAR NOT NULL,
@@ -16,6 +19,7 @@ CREATE TABLE meta (
 );
 COMMENT ON TABLE meta IS 'One row about this snapshot: when it was computed, how far its data reaches, licence and attribution.';
 COMMENT ON COLUMN meta.as_of IS 'Time the snapshot was computed, UTC, whole seconds. Quote it when you reuse the data.';
+COMMENT ON COLUMN meta.as_of_text IS 'The same as text: Python reads as_of only where pytz is installed.';
 COMMENT ON COLUMN meta.data_through IS 'Most recent completed UTC day in the data.';
 COMMENT ON COLUMN meta.first_day IS 'First UTC day in the data.';
 COMMENT ON COLUMN meta.version IS 'Label of the schema; stays v1 as long as field names and grain do.';
@@ -56,8 +60,8 @@ COMMENT ON TABLE app_daily IS 'Usage per UTC day and public app, aliases merged 
 COMMENT ON COLUMN app_daily.day IS 'UTC day.';
 COMMENT ON COLUMN app_daily.app_id IS 'The app, see apps.';
 COMMENT ON COLUMN app_daily.requests IS 'Requests of the day.';
-COMMENT ON COLUMN app_daily.prompt_tokens IS 'Prompt tokens of the day. DECIMAL(38,0) instead of BIGINT in a snapshot where a day of an app passes 2^63.';
-COMMENT ON COLUMN app_daily.completion_tokens IS 'Completion tokens of the day; type as prompt_tokens.';
+COMMENT ON COLUMN app_daily.prompt_tokens IS 'Prompt tokens of the day.';
+COMMENT ON COLUMN app_daily.completion_tokens IS 'Completion tokens of the day.';
 
 CREATE TABLE model_daily (
   day DATE NOT NULL,
@@ -71,8 +75,8 @@ COMMENT ON TABLE model_daily IS 'Usage of the public apps per UTC day and model.
 COMMENT ON COLUMN model_daily.day IS 'UTC day.';
 COMMENT ON COLUMN model_daily.model_permaslug IS 'The model as author/slug, its variants merged in; other is all usage that names no such model.';
 COMMENT ON COLUMN model_daily.requests IS 'Requests of the day.';
-COMMENT ON COLUMN model_daily.prompt_tokens IS 'Prompt tokens of the day. DECIMAL(38,0) instead of BIGINT where app_daily has it.';
-COMMENT ON COLUMN model_daily.completion_tokens IS 'Completion tokens of the day; type as prompt_tokens.';
+COMMENT ON COLUMN model_daily.prompt_tokens IS 'Prompt tokens of the day.';
+COMMENT ON COLUMN model_daily.completion_tokens IS 'Completion tokens of the day.';
 
 CREATE TABLE rankings (
   window_days INTEGER NOT NULL,
@@ -85,7 +89,7 @@ CREATE TABLE rankings (
   app_id BIGINT NOT NULL,
   app_name VARCHAR NOT NULL,
   total_requests BIGINT NOT NULL,
-  total_tokens DECIMAL(38, 0) NOT NULL
+  total_tokens TOKEN_TOTAL NOT NULL
 );
 COMMENT ON TABLE rankings IS 'The top 200 of the usual windows (1, 7, 30 and 90 days ending on data_through), both sorts, every filter; made with the macros popular and trending, which answer any other window.';
 COMMENT ON COLUMN rankings.window_days IS 'Length of the window in days; the first day is clamped to 2025-01-01.';
@@ -98,13 +102,13 @@ COMMENT ON COLUMN rankings.rank IS 'Rank inside the list, from 1.';
 COMMENT ON COLUMN rankings.app_id IS 'The app, see apps.';
 COMMENT ON COLUMN rankings.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN rankings.total_requests IS 'Requests inside the window.';
-COMMENT ON COLUMN rankings.total_tokens IS 'Prompt plus completion tokens inside the window.';
+COMMENT ON COLUMN rankings.total_tokens IS 'Prompt plus completion tokens inside the window. BIGINT; DECIMAL(38,0) once all usage together passes 2^63.';
 
 CREATE TABLE coverage (
   day DATE PRIMARY KEY,
   status VARCHAR NOT NULL,
   total_requests BIGINT NOT NULL,
-  total_tokens DECIMAL(38, 0) NOT NULL
+  total_tokens TOKEN_TOTAL NOT NULL
 );
 COMMENT ON TABLE coverage IS 'One row per UTC day from 2025-01-01 to data_through, so that a missing day is not mistaken for zero.';
 COMMENT ON COLUMN coverage.day IS 'UTC day.';
@@ -120,8 +124,8 @@ CREATE TABLE restatements (
   apps_changed BIGINT NOT NULL,
   requests_before BIGINT NOT NULL,
   requests_after BIGINT NOT NULL,
-  tokens_before DECIMAL(38, 0) NOT NULL,
-  tokens_after DECIMAL(38, 0) NOT NULL
+  tokens_before TOKEN_TOTAL NOT NULL,
+  tokens_after TOKEN_TOTAL NOT NULL
 );
 COMMENT ON TABLE restatements IS 'Days whose published figures changed after they were first published; one row per snapshot, day and cause.';
 COMMENT ON COLUMN restatements.as_of IS 'The snapshot that first showed the new figures.';
@@ -134,7 +138,9 @@ COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day 
 COMMENT ON COLUMN restatements.tokens_before IS 'Published tokens of the day before.';
 COMMENT ON COLUMN restatements.tokens_after IS 'Published tokens of the day after.';
 
--- The most common queries; the macros answer for any other window.
+-- name: views
+-- The most common queries; the macros answer for any other window. Views are created after all tables: DuckDB before 1.5 takes
+-- a view for broken when a table of it changed later.
 
 CREATE VIEW latest_popular AS
 SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
@@ -168,7 +174,7 @@ SELECT
   d.requests,
   d.prompt_tokens,
   d.completion_tokens,
-  CAST(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS DECIMAL(38, 0)) AS total_tokens
+  CAST(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS TOKEN_TOTAL) AS total_tokens
 FROM app_daily AS d
 JOIN apps AS a ON a.app_id = d.app_id;
 COMMENT ON VIEW app_history IS 'The table app_daily with the name of each app and the sum of its tokens.';

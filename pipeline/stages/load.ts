@@ -3,6 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { ProgramError } from '../program/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
+import { MOST_TOKENS } from '../contract/dataset.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
@@ -25,6 +26,12 @@ const dayRow = z.object({
   rows_read: wholeNumber,
   rows_rejected: wholeNumber,
   wide: z.boolean(),
+})
+const tooLargeRow = z.object({
+  day: z.string(),
+  app_id: z.string(),
+  app_name: z.string().nullable(),
+  tokens: z.string(),
 })
 const violationRow = z.object({
   file: z.string(),
@@ -227,7 +234,7 @@ function dayFingerprint({ fingerprint }: SourceDay): string {
 
 /**
  * Replaces days completely, in one transaction.
- * @returns the messages for days with too many rejected rows, which keep their figures.
+ * @returns the messages for days with too many rejected rows or tokens, which keep their figures.
  */
 async function replaceDays(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
   const { connection } = run
@@ -235,11 +242,13 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
   await source.countDays(connection, batch)
   await execute(connection, 'load/net.sql')
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
-  if (counts.some(({ wide }) => wide)) await execute(connection, 'load.sql#use-hugeint')
-  const refused = counts.filter(
+  const tooLarge = counts.some(({ wide }) => wide)
+    ? await readRows(connection, 'load.sql#too-large', tooLargeRow)
+    : []
+  const rejected = counts.filter(
     ({ rows_read, rows_rejected }) => rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT,
   )
-  const accepted = batch.filter(({ day }) => !refused.some((other) => other.day === day))
+  const accepted = batch.filter(({ day }) => ![...rejected, ...tooLarge].some((other) => other.day === day))
   await transaction(connection, async () => {
     await forgetRejected(connection)
     if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
@@ -247,8 +256,8 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
     }
     if (accepted.length > 0) await storeDays(run, accepted)
   })
-  const faults: string[] = []
-  for (const day of refused) faults.push(await describeRefused(run, day))
+  const faults = tooLarge.map(describeTooLarge)
+  for (const day of rejected) faults.push(await describeRejected(run, day))
   return faults
 }
 
@@ -262,7 +271,7 @@ async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
   await execute(run.connection, 'load/store-days.sql')
 }
 
-async function describeRefused(
+async function describeRejected(
   { connection }: Run,
   { day, rows_read, rows_rejected }: z.infer<typeof dayRow>,
 ): Promise<string> {
@@ -274,6 +283,14 @@ async function describeRefused(
   return (
     `Day ${day}: ${rows_rejected} of ${rows_read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
     `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows\n${lines.join('\n')}`
+  )
+}
+
+function describeTooLarge({ day, app_id, app_name, tokens }: z.infer<typeof tooLargeRow>): string {
+  const app = app_name === null ? app_id : `${app_id} (${printable(app_name)})`
+  return (
+    `Day ${day}: app ${app} has ${tokens} tokens of one kind, more than ${MOST_TOKENS}, the most that an app may have ` +
+    'on a day. Correct or remove the files'
   )
 }
 

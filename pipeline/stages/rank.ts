@@ -2,15 +2,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE, wholeSeconds } from '../contract/calendar.ts'
-import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
+import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE, MOST_TOKENS } from '../contract/dataset.ts'
 import { CATEGORIES, TAXONOMY, subcategoriesOf } from '../contract/taxonomy.ts'
 import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { createMacros } from '../ranking/macros.ts'
-import { createSnapshot } from '../snapshot/create.ts'
+import { createSnapshot, sqlWithTotals } from '../snapshot/create.ts'
 import type { Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { WINDOWS, fillRankings } from '../ranking/precomputed.ts'
@@ -18,18 +19,10 @@ import { currentSnapshot, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { listRetractions } from '../snapshot/records.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, setVariables, sqlTexts } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, readRows, setVariables, sqlFile } from '../duckdb/statements.ts'
 
-/** The SQL that decides a snapshot: files and folders of sql/. */
-const SNAPSHOT_SQL = [
-  'snapshot.sql',
-  'window.sql',
-  'ranking.sql',
-  'models.sql',
-  'rank',
-  'fast',
-  'bundle.sql',
-] as const
+/** The SQL that decides a snapshot. */
+const SNAPSHOT_SQL = ['snapshot.sql', 'macros.sql', 'rank.sql', 'fast.sql', 'bundle.sql'] as const
 
 /** App-days that one statement merges, sorts and writes: few enough for memory, enough to justify a statement. */
 const ROWS_AT_ONCE = 2_500_000
@@ -37,9 +30,10 @@ const ROWS_AT_ONCE = 2_500_000
 const extentRow = z.object({
   first_day: z.string().nullable(),
   data_through: z.string().nullable(),
-  wide: z.boolean(),
+  fits_bigint: z.boolean(),
   days_at_once: countSchema,
 })
+const tooLargeRow = z.object({ day: z.string(), tokens: z.string() })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
 const twinRow = z.object({ id: z.string() })
@@ -68,12 +62,13 @@ export async function rank(run: Run): Promise<StageResult> {
   }
   await reportRetracted(run, fingerprint)
   await createSnapshot(run, extent)
-  await createMacros(run.connection, extent.days.to)
+  await createMacros(run.connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)
-  await fillFast(run.connection, extent.days)
+  await fillFast(run.connection, extent)
   await describe(run, extent, { sources, fingerprint })
-  const totals = await readRow(run.connection, 'rank/totals.sql', totalsRow, { first_day: extent.days.from })
+  await run.connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
+  const totals = await readRow(run.connection, 'rank.sql#totals', totalsRow, { first_day: extent.days.from })
   return {
     summary:
       `${pluralize(totals.apps, 'app')}, ${pluralize(totals.app_days, 'app-day')}, ${pluralize(totals.ranking_rows, 'ranking row')}, ` +
@@ -88,9 +83,9 @@ export async function rank(run: Run): Promise<StageResult> {
 }
 
 async function readExtent(run: Run): Promise<Extent> {
-  const { first_day, data_through, wide, days_at_once } = await readRow(
+  const { first_day, data_through, fits_bigint, days_at_once } = await readRow(
     run.connection,
-    'rank/extent.sql',
+    'rank.sql#extent',
     extentRow,
     { rows_at_once: ROWS_AT_ONCE },
   )
@@ -99,7 +94,22 @@ async function readExtent(run: Run): Promise<Extent> {
       `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
     )
   }
-  return { days: { from: first_day, to: data_through }, wide, daysAtOnce: days_at_once }
+  if (!fits_bigint) await refuseTooLarge(run.connection)
+  return {
+    days: { from: first_day, to: data_through },
+    totals: fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)',
+    daysAtOnce: days_at_once,
+  }
+}
+
+/** The columns of a day are BIGINT for good, of all models together too: other types would change under the reader. */
+async function refuseTooLarge(connection: DuckDBConnection): Promise<void> {
+  const [first] = await readRows(connection, 'rank.sql#too-large', tooLargeRow)
+  if (first === undefined) return
+  throw new DataError(
+    `Day ${first.day}: the public apps together have ${first.tokens} tokens of one kind, more than ${MOST_TOKENS}. ` +
+      'Correct the files of the day',
+  )
 }
 
 /** Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them. */
@@ -112,20 +122,20 @@ function readSources(run: Run): string | null {
 /** Hash of everything that decides the published bytes: the input and the way it is processed. */
 async function fingerprintOf({ connection, config }: Run, sources: string | null): Promise<string> {
   const rules = JSON.stringify([
-    SNAPSHOT_SQL.flatMap(sqlTexts),
+    SNAPSHOT_SQL.map(sqlFile),
     TAXONOMY,
     WINDOWS,
     [DATASET_VERSION, LICENCE, COMPARABILITY_NOTE],
     [config.publisher, config.publicUrl, sources],
     version(),
   ])
-  const row = await readRow(connection, 'rank/unchanged.sql#fingerprint', fingerprintRow, { rules })
+  const row = await readRow(connection, 'rank.sql#fingerprint', fingerprintRow, { rules })
   return row.input_fingerprint
 }
 
 async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRow>> {
   return await withPublished(run, { id, name: 'newest' }, () =>
-    readRow(run.connection, 'rank/unchanged.sql#newest', newestRow),
+    readRow(run.connection, 'rank.sql#newest', newestRow),
   )
 }
 
@@ -134,7 +144,7 @@ async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
   const retractions = listRetractions(run.config.dataDir)
   if (retractions.length === 0) return
   const retracted = listValue(retractions.map(({ id }) => id))
-  const [twin] = await readRows(run.connection, 'rank/unchanged.sql#retracted', twinRow, {
+  const [twin] = await readRows(run.connection, 'rank.sql#retracted', twinRow, {
     retracted,
     fingerprint,
   })
@@ -175,15 +185,15 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
       subcategories,
     ])
   }
-  await execute(connection, 'rank/apps.sql')
+  await execute(connection, 'rank.sql#apps')
   if (newest !== undefined) {
     await withPublished(run, { id: newest, name: 'previous' }, async () => {
       await setVariables(connection, { previous: newest })
-      await execute(connection, 'rank/restatements.sql')
+      await execute(connection, 'rank.sql#restatements')
     })
   }
-  await execute(connection, 'rank/coverage.sql', { data_through: days.to })
-  await execute(connection, 'rank/model-daily.sql', { data_through: days.to })
+  await execute(connection, 'rank.sql#coverage', { data_through: days.to })
+  await execute(connection, 'rank.sql#model-daily', { data_through: days.to })
 }
 
 async function describe(
@@ -192,7 +202,7 @@ async function describe(
   input: { readonly sources: string | null; readonly fingerprint: string },
 ): Promise<void> {
   const { publisher } = run.config
-  await execute(run.connection, 'rank/meta.sql', {
+  await execute(run.connection, 'rank.sql#meta', {
     data_through: extent.days.to,
     first_day: extent.days.from,
     version: DATASET_VERSION,

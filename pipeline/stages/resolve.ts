@@ -58,7 +58,7 @@ export async function resolve(run: Run): Promise<StageResult> {
       await resolveAliases(run.connection),
     )
   })
-  await execute(run.connection, 'resolve/usage.sql')
+  await execute(run.connection, 'resolve.sql#usage')
   await warnOfUnranked(run)
   const result = await summarise(run)
   // Frees memory for later stages; the checks still query app_usage.
@@ -77,7 +77,7 @@ async function summarise({ connection, rawFolder, dependencies: { progress } }: 
     unregistered,
     dated_ahead,
     ...facts
-  } = await readRow(connection, 'resolve/left-out.sql#totals', reportRow, UNATTRIBUTED)
+  } = await readRow(connection, 'resolve.sql#totals', reportRow, UNATTRIBUTED)
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
   if (dated_ahead.length > 0) progress.note(describeAhead(dated_ahead))
   if (BigInt(facts.tokens_published) === 0n) progress.note(describeNobody(facts))
@@ -131,7 +131,7 @@ function describeAhead(rows: readonly string[]): string {
 
 /** A warning, since a misspelt name or a lost column would otherwise go unnoticed. */
 async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> {
-  const days = await readRows(connection, 'resolve/left-out.sql#days', unrankedRow)
+  const days = await readRows(connection, 'resolve.sql#unranked-days', unrankedRow)
   for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
     dependencies.progress.note(
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,

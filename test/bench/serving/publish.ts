@@ -49,7 +49,10 @@ async function measureFast({ config: { dataDir }, connection }: Run): Promise<Re
   await connection.run('DROP SCHEMA snapshot.fast CASCADE; CHECKPOINT snapshot')
   const without = await bytes()
   const fastMs = await timed(async () => {
-    await fillFast(connection, { from: meta.first_day, to: meta.data_through })
+    await fillFast(connection, {
+      days: { from: meta.first_day, to: meta.data_through },
+      totals: 'BIGINT',
+    })
     await connection.run('CHECKPOINT snapshot')
   })
   const fastBytes = (await bytes()) - without

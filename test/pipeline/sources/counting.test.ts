@@ -82,12 +82,12 @@ it('dense ids (also around 0 and at the ends of 64 bits) and sparse ids are coun
   }
 })
 
-it('a sum just below 2^53, past it, and past 2^63 keeps every token', async () => {
+it('a sum just below 2^53, past it, and just below 2^63 keeps every token', async () => {
   const { dataDir } = await dayOf()
   const sums = [
     ['9007199254740990', '9007199254740992'],
     ['9007199254740992', '9007199254740994'],
-    ['9223372036854775807', '9223372036854775809'],
+    ['9223372036854775805', '9223372036854775807'],
   ] as const
   for (const [index, [large]] of sums.entries()) {
     const day = addDays(DAY, -index)
@@ -101,6 +101,22 @@ it('a sum just below 2^53, past it, and past 2^63 keeps every token', async () =
     sums.map(([, sum]) => ({ requests: '9', prompt_tokens: sum, completion_tokens: sum })),
   )
 })
+
+it.each(['it', 'the sum of its rows'])(
+  'a day of an app past 2^63 fails the run and is named: %s',
+  async (which) => {
+    const rows = which === 'it' ? ['9223372036854775808'] : ['9223372036854775807', '1']
+    const { dataDir } = await dayOf(
+      ...rows.map(
+        (count) =>
+          `SELECT 1 AS app_id, ${count}::HUGEINT::DECIMAL(38, 0) AS prompt_tokens, 0 AS completion_tokens`,
+      ),
+    )
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
+      `Day ${DAY}: app 1 has 9223372036854775808 tokens of one kind, more than 9223372036854775807`,
+    )
+  },
+)
 
 it('two counts of a day that each fit into 64 bits may together be more', async () => {
   const count = '9223372036854775807::BIGINT'

@@ -158,7 +158,7 @@ async function copies(): Promise<void> {
 }
 
 async function offendingRows(check: string): Promise<string> {
-  await connection.run(sqlFile('resolve/usage.sql'))
+  await connection.run(sqlFile('resolve.sql#usage'))
   await connection.run(sqlFile('day-totals.sql'))
   const reader = await connection.runAndReadAll(readFileSync(join(CHECKS, `${check}.sql`), 'utf8'))
   return JSON.stringify(reader.getRowObjectsJson())

@@ -33,7 +33,7 @@ export const TEXT_FILES = ['datapackage.json', 'croissant.json', 'CITATION.cff',
 
 /** Above 2^53 and, in the second app, above 2^63. */
 const LARGE = '9007199254740993'
-export const HUGE = '9223372036854775809'
+export const HUGE = '9023372036854775809'
 
 /** A spreadsheet formula, and characters that CSV and Markdown must quote. */
 export const NAMES = [

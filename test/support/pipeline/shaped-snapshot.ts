@@ -76,29 +76,33 @@ export async function makeShaped(
 ): Promise<Shaped> {
   const random = randomFrom(seed)
   const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
+  const described = Array.from({ length: apps }, (_, index) => ({
+    id: index + 1,
+    name: `App ${index + 1}`,
+    tags: random() < 0.4 ? [] : [...new Set([tag(), tag()])].toSorted(),
+  }))
+  const rows = Array.from({ length: apps * DAYS }, (_, index) => {
+    const [app_id, day] = [1 + Math.floor(index / DAYS), index % DAYS]
+    const tokens = shape(app_id, day, random())
+    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, tokens }]
+  }).flat()
+  const sum = rows.reduce((total, { tokens }) => total + 2 * tokens, 0)
+  const totals = sum < 9e18 ? 'BIGINT' : 'DECIMAL(38, 0)'
   const dataDir = new TemporaryFolders().make()
   const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
     dataThrough: LAST_DAY,
     firstDay: FIRST_DAY,
-    apps: Array.from({ length: apps }, (_, index) => ({
-      id: index + 1,
-      name: `App ${index + 1}`,
-      tags: random() < 0.4 ? [] : [...new Set([tag(), tag()])].toSorted(),
-    })),
+    apps: described,
     daily: [],
-  })
-  const rows = Array.from({ length: apps * DAYS }, (_, index) => {
-    const [app_id, day] = [1 + Math.floor(index / DAYS), index % DAYS]
-    const tokens = shape(app_id, day, random())
-    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, tokens }]
+    totals,
   })
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
-  await connection.run(INSERT_DAYS, [JSON.stringify(rows.flat())])
+  await connection.run(INSERT_DAYS, [JSON.stringify(rows)])
   const rules = { fewest: 1, most: level, appShare: 100, rowShare }
-  await fillFast(connection, { from: FIRST_DAY, to: LAST_DAY }, rules)
+  await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals }, rules)
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
   instance.closeSync()

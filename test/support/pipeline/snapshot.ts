@@ -6,8 +6,9 @@ import { addDays, asOfFromId, snapshotId, wholeSeconds } from '../../../pipeline
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
-import { execute } from '../../../pipeline/duckdb/statements.ts'
 import type { SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
+import { sqlWithTotals } from '../../../pipeline/snapshot/create.ts'
+import type { TotalType } from '../../../pipeline/snapshot/create.ts'
 import { writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
 
@@ -40,6 +41,8 @@ export interface SnapshotContent {
   readonly daily: readonly DayOfApp[]
   readonly models?: readonly DayOfModel[]
   readonly missing?: readonly string[]
+  /** Type of totals; default: as a run would choose for `daily`. */
+  readonly totals?: TotalType
 }
 
 /** The smallest snapshot, for tests of what surrounds the figures: one app, and tokens on 2026-11-19. */
@@ -92,8 +95,14 @@ async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise
   try {
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot (STORAGE_VERSION 'v1.0.0')`)
     await connection.run('USE snapshot')
-    await execute(connection, 'snapshot.sql')
-    await createMacros(connection, content.dataThrough)
+    const tokens = content.daily.reduce(
+      (sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0),
+      0n,
+    )
+    const totals = content.totals ?? (tokens < 9n * 10n ** 18n ? 'BIGINT' : 'DECIMAL(38, 0)')
+    await connection.run(sqlWithTotals('snapshot.sql#tables', totals))
+    await createMacros(connection, content.dataThrough, totals)
+    await connection.run(sqlWithTotals('snapshot.sql#views', totals))
     await connection.run('BEGIN')
     await fill(connection, content)
     await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')
@@ -132,7 +141,7 @@ async function fill(connection: DuckDBConnection, content: SnapshotContent): Pro
     'INSERT INTO coverage VALUES ($1, $2, 0, 0)',
     daysBetween(firstDay, content.dataThrough).map((day) => [day, missing.has(day) ? 'missing' : 'complete']),
   )
-  await insert(connection, 'INSERT INTO meta VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, $9, $10)', [
+  await insert(connection, 'INSERT INTO meta VALUES ($1, $1, $2, $3, $4, $5, $6, $7, $8, NULL, $9, $10)', [
     [
       wholeSeconds(content.asOf),
       content.dataThrough,

@@ -1,5 +1,41 @@
--- The only text of the ranking rule: the API, the table rankings and analysts use these macros. The schema fast gets a
--- second copy of this text, with its own name instead of main.
+-- The table macros of a snapshot: the only text of the ranking rule.
+
+-- name: window
+COMMENT ON MACRO data_through IS 'Last day of the data, as in meta.';
+
+-- The window between two dates, DATE or YYYY-MM-DD (CONTRACT 4.1).
+
+CREATE MACRO window_end(start_date, end_date) AS CASE
+  WHEN start_date IS NULL OR end_date IS NULL THEN error('start_date and end_date are both needed, as DATE or YYYY-MM-DD')
+  WHEN CAST(end_date AS DATE) < DATE '2025-01-01' THEN error(
+    'end_date ' || CAST(end_date AS VARCHAR) || ' is before 2025-01-01, the first day of the dataset; give a later one'
+  )
+  WHEN CAST(start_date AS DATE) > CAST(end_date AS DATE) THEN error(
+    'start_date ' || CAST(start_date AS VARCHAR) || ' is after end_date ' || CAST(end_date AS VARCHAR)
+    || '; give the earlier day first'
+  )
+  WHEN CAST(start_date AS DATE) > data_through() THEN error(
+    'start_date ' || CAST(start_date AS VARCHAR) || ' is after ' || CAST(data_through() AS VARCHAR)
+    || ', the last day of the data; give an earlier one'
+  )
+  ELSE least(CAST(end_date AS DATE), data_through())
+END;
+COMMENT ON MACRO window_end IS 'Last day of the window that popular and trending rank: end_date, clamped back to data_through. Dates that leave no day of the dataset are an error.';
+
+CREATE MACRO window_start(start_date, end_date) AS CASE
+  WHEN window_end(start_date, end_date) IS NOT NULL THEN greatest(CAST(start_date AS DATE), DATE '2025-01-01')
+END;
+COMMENT ON MACRO window_start IS 'First day of that window: start_date, clamped forward to 2025-01-01.';
+
+CREATE MACRO usage_between(first_day, last_day) AS TABLE
+SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+FROM app_daily AS d
+WHERE d.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
+COMMENT ON MACRO TABLE usage_between IS 'Usage of the apps from first_day to last_day, both inclusive, in rows that add up to it.';
+
+-- name: ranking
+-- The API, the table rankings and analysts use these macros. The schema fast gets a second copy of this text, with its own
+-- name instead of main.
 
 -- A misspelt filter is an error, not an empty list.
 CREATE MACRO main.filtered_apps(wanted_category, wanted_subcategory) AS TABLE
@@ -27,7 +63,7 @@ CREATE MACRO main."volumes: USE the attached database first"(first_day, last_day
 SELECT
   d.app_id,
   CAST(sum(d.requests) AS BIGINT) AS total_requests,
-  CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DECIMAL(38, 0)) AS total_tokens
+  CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS HUGEINT) AS total_tokens
 FROM main.usage_between(first_day, last_day) AS d
 GROUP BY d.app_id;
 COMMENT ON MACRO TABLE main."volumes: USE the attached database first" IS 'Requests and tokens of each app from first_day to last_day, both inclusive.';
@@ -38,7 +74,7 @@ SELECT
   v.app_id,
   f.app_name,
   v.total_requests,
-  v.total_tokens
+  CAST(v.total_tokens AS TOKEN_TOTAL) AS total_tokens
 FROM main."volumes: USE the attached database first"(
   window_start(start_date, end_date), window_end(start_date, end_date)
 ) AS v
@@ -53,7 +89,7 @@ SELECT
   v.app_id,
   f.app_name,
   v.total_requests,
-  v.total_tokens
+  CAST(v.total_tokens AS TOKEN_TOTAL) AS total_tokens
 FROM main."volumes: USE the attached database first"(
   window_start(start_date, end_date), window_end(start_date, end_date)
 ) AS v
@@ -69,7 +105,7 @@ WITH growth AS (
     i.app_id,
     i.total_requests,
     i.total_tokens,
-    3 * CAST(i.total_tokens AS HUGEINT) - coalesce(CAST(b.total_tokens AS HUGEINT), 0) AS triple_excess
+    3 * i.total_tokens - coalesce(b.total_tokens, 0) AS triple_excess
   FROM main."volumes: USE the attached database first"(
     window_start(start_date, end_date), window_end(start_date, end_date)
   ) AS i
@@ -85,10 +121,43 @@ SELECT
   g.app_id,
   f.app_name,
   g.total_requests,
-  g.total_tokens,
-  CAST(g.triple_excess // 3 AS DECIMAL(38, 0)) AS excess_tokens
+  CAST(g.total_tokens AS TOKEN_TOTAL) AS total_tokens,
+  CAST(g.triple_excess // 3 AS TOKEN_TOTAL) AS excess_tokens
 FROM growth AS g
 JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
 WHERE g.triple_excess > 0
 ORDER BY rank;
 COMMENT ON MACRO TABLE main.trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. Days before 2025-01-01 and missing days (see coverage) count as zero. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id. Dates as in popular.';
+
+-- name: models
+-- The daily ranking of models. The first name inside a macro states the remedy, as in those of the ranking.
+CREATE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
+SELECT
+  m.day,
+  m.model_permaslug,
+  m.requests > 0 AND m.model_permaslug <> 'other' AS is_ranked,
+  CAST(m.prompt_tokens AS HUGEINT) + CAST(m.completion_tokens AS HUGEINT) AS tokens
+FROM main.model_daily AS m
+WHERE m.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
+COMMENT ON MACRO TABLE main."models: USE the attached database first" IS 'Tokens of each model by day from first_day to last_day, both inclusive.';
+
+CREATE MACRO main.daily_models(start_date, end_date) AS TABLE
+WITH placed AS (
+  SELECT
+    m.*,
+    m.is_ranked AND 50 >= row_number() OVER (
+      PARTITION BY m.day, m.is_ranked ORDER BY m.tokens DESC, m.model_permaslug
+    ) AS is_named
+  FROM main."models: USE the attached database first"(
+    window_start(start_date, end_date), window_end(start_date, end_date)
+  ) AS m
+)
+SELECT
+  p.day AS date,
+  CASE WHEN p.is_named THEN p.model_permaslug ELSE 'other' END AS model_permaslug,
+  CAST(sum(p.tokens) AS TOKEN_TOTAL) AS total_tokens
+FROM placed AS p
+GROUP BY p.day, p.is_named, 2
+HAVING p.is_named OR sum(p.tokens) > 0
+ORDER BY date, p.is_named DESC, total_tokens DESC, model_permaslug;
+COMMENT ON MACRO TABLE main.daily_models IS 'Per UTC day of the window the 50 models with the most tokens, ties in alphabetical order, and last a row other for all other usage of the public apps. Dates as in popular.';

@@ -1,0 +1,181 @@
+-- The schema fast serves speed alone: the candidates (apps that can reach the top 200), their prefix sums, and an upper bound
+-- on the usage of every other app.
+
+-- name: schema
+-- The schema fast serves speed alone: the candidates (apps that can reach the top 200), their prefix sums, and an upper bound
+-- on the usage of every other app.
+CREATE SCHEMA snapshot.fast;
+
+CREATE TABLE snapshot.fast.apps AS FROM snapshot.apps LIMIT 0;
+COMMENT ON TABLE snapshot.fast.apps IS 'The candidates: apps with the most tokens of a subcategory in some block of days.';
+COMMENT ON COLUMN snapshot.fast.apps.app_id IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.app_name IS 'As in apps.';
+COMMENT ON COLUMN snapshot.fast.apps.subcategories IS 'As in apps.';
+
+CREATE TABLE snapshot.fast.prefix_sums (
+  day DATE NOT NULL,
+  app_id BIGINT NOT NULL,
+  requests BIGINT NOT NULL,
+  tokens TOKEN_TOTAL NOT NULL
+);
+COMMENT ON TABLE snapshot.fast.prefix_sums IS 'Usage of the candidates from the first day of the data to each checkpoint, that day included; no row before their first usage.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.day IS 'The checkpoint, see checkpoint_of.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.app_id IS 'The app, see apps.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.requests IS 'Requests so far.';
+COMMENT ON COLUMN snapshot.fast.prefix_sums.tokens IS 'Prompt and completion tokens so far.';
+
+CREATE TABLE snapshot.fast.upper_bounds (
+  first_day DATE NOT NULL,
+  last_day DATE NOT NULL,
+  subcategory VARCHAR NOT NULL,
+  most_in_block TOKEN_TOTAL NOT NULL,
+  most_on_a_day TOKEN_TOTAL NOT NULL
+);
+COMMENT ON TABLE snapshot.fast.upper_bounds IS 'Upper bounds on the apps outside the candidates, per block of days and subcategory; no row if all apps are candidates.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.first_day IS 'First day of the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.last_day IS 'Last day of the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.subcategory IS 'The subcategory; empty for apps without any.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.most_in_block IS 'No such app has more tokens in the block.';
+COMMENT ON COLUMN snapshot.fast.upper_bounds.most_on_a_day IS 'No such app has more tokens on a day of the block.';
+
+CREATE OR REPLACE TEMP TABLE app_subcategories AS
+SELECT
+  a.app_id,
+  unnest(CASE WHEN len(a.subcategories) = 0 THEN [''] ELSE a.subcategories END) AS subcategory
+FROM snapshot.apps AS a;
+
+-- The apps with the most tokens of each subcategory in each block, in total and on one day, and the tokens of the next app:
+-- NULL if there is none.
+CREATE OR REPLACE TEMP TABLE leaders (
+  first_day DATE, last_day DATE, subcategory VARCHAR,
+  by_total BIGINT[], by_peak BIGINT[], next_total TOKEN_TOTAL, next_peak TOKEN_TOTAL
+);
+
+-- name: sizes
+-- The sizes that limit the number of candidates, and the present number. Apps without a subcategory count under ''.
+SELECT
+  (SELECT count(*) FROM snapshot.apps) AS apps,
+  (SELECT count(DISTINCT u.tag) + 1 FROM (SELECT unnest(a.subcategories) AS tag FROM snapshot.apps AS a) AS u) AS subcategories,
+  (SELECT count(*) FROM snapshot.app_daily) AS app_days,
+  (SELECT count(*) FROM snapshot.fast.apps) AS candidates;
+
+-- name: leaders
+-- The leaders of one block. The next app after them bounds all others. DOUBLE compares fastest; raising the bound by a
+-- millionth exceeds its rounding.
+INSERT INTO leaders
+WITH volumes AS (
+  SELECT
+    d.app_id,
+    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DOUBLE) AS total,
+    max(CAST(d.prompt_tokens AS DOUBLE) + CAST(d.completion_tokens AS DOUBLE)) AS peak
+  FROM snapshot.app_daily AS d
+  WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
+  GROUP BY d.app_id
+)
+SELECT
+  CAST($first_day AS DATE), CAST($last_day AS DATE), s.subcategory,
+  max_by(v.app_id, v.total, $level), max_by(v.app_id, v.peak, $level),
+  CAST(1.000001 * max(v.total, $level + 1)[$level + 1] AS TOKEN_TOTAL),
+  CAST(1.000001 * max(v.peak, $level + 1)[$level + 1] AS TOKEN_TOTAL)
+FROM volumes AS v
+JOIN app_subcategories AS s ON s.app_id = v.app_id
+GROUP BY s.subcategory;
+
+-- name: candidates
+-- An app that leads any of its subcategories in any block is a candidate.
+INSERT INTO snapshot.fast.apps
+SELECT a.*
+FROM snapshot.apps AS a
+SEMI JOIN (SELECT unnest(list_concat(l.by_total, l.by_peak)) AS app_id FROM leaders AS l) AS c ON c.app_id = a.app_id
+ORDER BY a.app_id;
+
+INSERT INTO snapshot.fast.upper_bounds
+SELECT l.first_day, l.last_day, l.subcategory, l.next_total, l.next_peak
+FROM leaders AS l
+WHERE l.next_total IS NOT NULL
+ORDER BY ALL;
+
+DROP TABLE leaders;
+DROP TABLE app_subcategories;
+
+-- name: prefix-sums
+-- The checkpoints among some consecutive days. The day before them is a checkpoint too; its sums are carried on.
+INSERT INTO snapshot.fast.prefix_sums
+WITH usage AS (
+  SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS tokens
+  FROM snapshot.app_daily AS d
+  SEMI JOIN snapshot.fast.apps AS c ON c.app_id = d.app_id
+  WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
+  UNION ALL
+  SELECT CAST($first_day AS DATE), p.app_id, p.requests, CAST(p.tokens AS HUGEINT)
+  FROM snapshot.fast.prefix_sums AS p
+  WHERE p.day = CAST($first_day AS DATE) - 1
+),
+-- A row counts at every checkpoint on or after its day.
+counted AS (
+  SELECT
+    unnest(range(
+      snapshot.fast.checkpoint_of(u.day + snapshot.fast.stride() - 1),
+      CAST($last_day AS DATE) + 1,
+      to_days(snapshot.fast.stride())
+    )) AS checkpoint,
+    u.app_id, u.requests, u.tokens
+  FROM usage AS u
+)
+SELECT
+  CAST(c.checkpoint AS DATE), c.app_id,
+  CAST(sum(c.requests) AS BIGINT), CAST(sum(c.tokens) AS TOKEN_TOTAL)
+FROM counted AS c
+GROUP BY ALL
+ORDER BY ALL;
+
+-- name: macros
+-- The macros that the ranking rule needs over the candidates, and the upper bound of a window on all other apps.
+COMMENT ON MACRO snapshot.fast.stride IS 'Days from one checkpoint to the next.';
+
+CREATE MACRO snapshot.fast.checkpoint_of(day) AS
+  DATE '2024-12-31' + CAST(fast.stride() * ((day - DATE '2024-12-31') // fast.stride()) AS INTEGER);
+COMMENT ON MACRO snapshot.fast.checkpoint_of IS 'The last checkpoint that is not after a day. Checkpoints are stride() days apart, counted from the eve of 2025-01-01.';
+
+CREATE MACRO snapshot.fast.usage_until(last_day) AS TABLE
+SELECT p.app_id, p.requests, p.tokens AS prompt_tokens, CAST(0 AS TOKEN_TOTAL) AS completion_tokens
+FROM fast.prefix_sums AS p
+WHERE p.day = fast.checkpoint_of(least(CAST(last_day AS DATE), data_through()))
+UNION ALL
+SELECT d.app_id, d.requests, CAST(d.prompt_tokens AS TOKEN_TOTAL), CAST(d.completion_tokens AS TOKEN_TOTAL)
+FROM app_daily AS d
+SEMI JOIN fast.apps AS c ON c.app_id = d.app_id
+WHERE d.day > fast.checkpoint_of(least(CAST(last_day AS DATE), data_through()))
+  AND d.day <= CAST(last_day AS DATE);
+COMMENT ON MACRO TABLE snapshot.fast.usage_until IS 'Usage of the candidates from the first day of the data to last_day, in rows that add up to it: the last checkpoint and the few days after it. Prefix sums stand in the column of prompt tokens.';
+
+CREATE MACRO snapshot.fast.usage_between(first_day, last_day) AS TABLE
+SELECT u.app_id, u.requests, u.prompt_tokens, u.completion_tokens
+FROM fast.usage_until(last_day) AS u
+UNION ALL
+SELECT u.app_id, -u.requests, -u.prompt_tokens, -u.completion_tokens
+FROM fast.usage_until(CAST(first_day AS DATE) - 1) AS u;
+COMMENT ON MACRO TABLE snapshot.fast.usage_between IS 'As usage_between, of the candidates alone. Only the sum of prompt and completion tokens has a meaning.';
+
+CREATE MACRO snapshot.fast.upper_bound(start_date, end_date, wanted_category, wanted_subcategory) AS TABLE
+WITH bounds AS (
+  SELECT
+    b.subcategory,
+    sum(least(
+      CAST(b.most_in_block AS HUGEINT),
+      CAST(b.most_on_a_day AS HUGEINT) * (
+        least(CAST(end_date AS DATE), b.last_day) - greatest(CAST(start_date AS DATE), b.first_day) + 1
+      )
+    )) AS tokens
+  FROM fast.upper_bounds AS b
+  WHERE b.first_day <= CAST(end_date AS DATE)
+    AND b.last_day >= CAST(start_date AS DATE)
+    AND (wanted_subcategory IS NULL OR b.subcategory = wanted_subcategory)
+    AND (
+      wanted_category IS NULL
+      OR b.subcategory IN (SELECT c.subcategory FROM categories AS c WHERE c.category = wanted_category)
+    )
+  GROUP BY b.subcategory
+)
+SELECT max(b.tokens) AS tokens FROM bounds AS b;
+COMMENT ON MACRO TABLE snapshot.fast.upper_bound IS 'Most tokens that an app outside the candidates can have inside the window; NULL when there is no such app.';
