@@ -1,10 +1,8 @@
 /** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
-import type { DataFile } from './data-file.ts'
-import { MEDIA_TYPES } from './data-package.ts'
+import type { FileFacts } from './checksums.ts'
 import { bibtex } from './description.ts'
-import type { DescribedTable, Description, Field } from './description.ts'
-import { MONTHLY_TABLES } from '../contract/files.ts'
-import { fileName, isMonthly } from './tables.ts'
+import type { Description } from './description.ts'
+import type { TableFile } from './table-files.ts'
 
 /** The terms of Croissant's own vocabulary; all others belong to schema.org. */
 const TERMS =
@@ -33,13 +31,22 @@ const CONTEXT = {
   ...Object.fromEntries(TERMS.split(' ').map((term) => [term, `cr:${term}`])),
 }
 
-/** Media types that Croissant's readers accept: not the registered one of Parquet; .gz is recognised by the name. */
-const ENCODING_FORMATS = { ...MEDIA_TYPES, parquet: 'application/x-parquet', 'csv.gz': MEDIA_TYPES.csv }
+/** Media types that Croissant's readers accept: not the registered one of Parquet. */
+const [PARQUET, DUCKDB] = ['application/x-parquet', 'application/octet-stream']
 
-/** The JSON-LD document; `files` are the data files of the bundle. */
-export function croissant(description: Description, files: readonly DataFile[]): object {
+/**
+ * The JSON-LD document. It names the files relative to itself: the folder is read without a network. Each month is a record
+ * set of its own, since mlcroissant reads a set of files from a local folder only.
+ * @param tables the files of the tables.
+ */
+export function croissant(
+  description: Description,
+  database: FileFacts,
+  tables: readonly TableFile[],
+): object {
   const { meta } = description
   const publisher = { '@type': 'Organization', name: meta.publisher, url: description.homepage }
+  const parquet = tables.filter(({ format }) => format === 'parquet')
   return {
     '@context': CONTEXT,
     '@type': 'sc:Dataset',
@@ -60,69 +67,42 @@ export function croissant(description: Description, files: readonly DataFile[]):
     temporalCoverage: `${meta.first_day}/${meta.data_through}`,
     version: description.version,
     ...(meta.sources === null ? {} : { isBasedOn: meta.sources }),
-    distribution: [...files.map((file) => fileObject(description, file)), ...MONTHLY_TABLES.map(monthsOf)],
-    recordSet: description.tables.map(recordSet),
+    distribution: [fileObject(database, DUCKDB), ...parquet.map((file) => fileObject(file, PARQUET))],
+    recordSet: parquet.map(recordSet),
   }
 }
 
-/** The monthly Parquet files of a table as one record source. */
-function monthsOf(table: string): object {
-  return {
-    '@type': 'cr:FileSet',
-    '@id': monthsId(table),
-    name: monthsId(table),
-    encodingFormat: ENCODING_FORMATS.parquet,
-    includes: `${table}/*.parquet`,
-  }
-}
-
-function monthsId(table: string): string {
-  return `${table}-months`
-}
-
-function fileObject({ address }: Description, { name, bytes, sha256, format }: DataFile): object {
+function fileObject({ name, bytes, sha256 }: FileFacts, encodingFormat: string): object {
   return {
     '@type': 'cr:FileObject',
     '@id': name,
     name,
-    contentUrl: `${address}/${name}`,
+    contentUrl: name,
     contentSize: `${bytes} B`,
-    encodingFormat: ENCODING_FORMATS[format],
+    encodingFormat,
     sha256,
   }
 }
 
-function recordSet(table: DescribedTable): object {
-  const source = sourceOf(table)
+/** The rows of a table, or of one month of it. */
+function recordSet({ name: file, month, table }: TableFile): object {
+  const { name, description, fields, primaryKey = [] } = table
+  const id = month === undefined ? name : `${name}/${month}`
   return {
     '@type': 'cr:RecordSet',
-    '@id': table.name,
-    name: table.name,
-    description: table.description,
-    ...(table.primaryKey === undefined
-      ? {}
-      : { key: table.primaryKey.map((column) => ({ '@id': `${table.name}/${column}` })) }),
-    field: table.fields.map((field) => describeField(table, field, source)),
-  }
-}
-
-function sourceOf(table: DescribedTable): object {
-  if (isMonthly(table)) return { fileSet: { '@id': monthsId(table.name) } }
-  const [format = 'csv'] = table.formats
-  return { fileObject: { '@id': fileName(table, format) } }
-}
-
-function describeField(table: DescribedTable, { name, type, description }: Field, source: object): object {
-  const refers = table.refersToApps === true && name === 'app_id'
-  return {
-    '@type': 'cr:Field',
-    '@id': `${table.name}/${name}`,
-    name,
+    '@id': id,
+    name: id,
     description,
-    dataType: dataType(type),
-    ...(type.endsWith('[]') ? { isArray: true, arrayShape: '-1' } : {}),
-    source: { ...source, extract: { column: name } },
-    ...(refers ? { references: { field: { '@id': 'apps/app_id' } } } : {}),
+    ...(primaryKey.length > 0 && { key: primaryKey.map((column) => ({ '@id': `${id}/${column}` })) }),
+    field: fields.map(({ name: column, type, description: meaning }) => ({
+      '@type': 'cr:Field',
+      '@id': `${id}/${column}`,
+      name: column,
+      description: meaning,
+      dataType: dataType(type),
+      ...(type.endsWith('[]') && { isArray: true, arrayShape: '-1' }),
+      source: { fileObject: { '@id': file }, extract: { column } },
+    })),
   }
 }
 

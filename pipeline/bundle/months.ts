@@ -11,19 +11,17 @@ import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { countSchema, queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
+import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
 import { measureFile } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
-import type { TableFile } from './data-file.ts'
 import type { DescribedTable } from './description.ts'
-import { copyOptions, selectRows } from './table-files.ts'
-import type { FileFormat } from './tables.ts'
+import { parquetOptions } from './table-files.ts'
+import type { TableFile } from './table-files.ts'
 
 const monthRow = z.object({
   month: z.string(),
   first_day: z.string(),
   last_day: z.string(),
-  rows: countSchema,
   content: z.string(),
 })
 
@@ -37,11 +35,10 @@ const MONTHS_OF = 'app_daily'
  * The statement that writes a month, without the file name. It sorts the rows: their order and the row groups would
  * otherwise depend on how the table was filled.
  */
-function copyMonth(table: DescribedTable, format: FileFormat): (target: string) => string {
-  const key = (table.primaryKey ?? []).map(identifier).join(', ')
+function copyMonth({ name, primaryKey = [] }: DescribedTable): (target: string) => string {
   const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
-  const rows = `${selectRows(table, format)} ${days} ORDER BY ${key}`
-  return (target) => `COPY (${rows}) TO ${target} ${copyOptions(format, ABOUT)}`
+  const rows = `FROM snapshot.${identifier(name)} ${days} ORDER BY ${primaryKey.map(identifier).join(', ')}`
+  return (target) => `COPY (${rows}) TO ${target} ${parquetOptions(ABOUT)}`
 }
 
 /** A published snapshot. */
@@ -52,8 +49,8 @@ export type Published = {
 }
 
 /**
- * Writes a table of the attached database `snapshot` into `folder`: per format one file for each month from the first day
- * of the data to the last, also for a month without usage.
+ * Writes a table of the attached database `snapshot` into `folder`: one Parquet file for each month from the first day of the
+ * data to the last, also for a month without usage.
  * @param connection to the warehouse.
  * @param before the previous snapshot; undefined if there is none.
  */
@@ -68,27 +65,24 @@ export async function writeMonths(
     monthRow,
   )
   mkdirSync(join(folder, table.name))
+  const copy = copyMonth(table)
   const files: TableFile[] = []
-  for (const format of table.formats) {
-    const copy = copyMonth(table, format)
-    for (const { month, rows, content, ...days } of months) {
-      const name = `${table.name}/month=${month}.${format}`
-      const fingerprint = fingerprintOf(table, [content, copy('')])
-      const reused = before && reuse(before, { folder, name, fingerprint })
-      if (reused === undefined) {
-        await connection.run(copy(literal(join(folder, name))), days)
-        await returnMemory(connection)
-      }
-      files.push({
-        ...(reused ?? measureFile(folder, name)),
-        table,
-        format,
-        rows,
-        month,
-        fingerprint,
-        isReused: reused !== undefined,
-      })
+  for (const { month, content, ...days } of months) {
+    const name = `${table.name}/month=${month}.parquet`
+    const fingerprint = fingerprintOf(table, [content, copy('')])
+    const reused = before && reuse(before, { folder, name, fingerprint })
+    if (reused === undefined) {
+      await connection.run(copy(literal(join(folder, name))), days)
+      await returnMemory(connection)
     }
+    files.push({
+      ...(reused ?? measureFile(folder, name)),
+      table,
+      format: 'parquet',
+      month,
+      fingerprint,
+      isReused: reused !== undefined,
+    })
   }
   return files
 }

@@ -4,17 +4,29 @@ import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { measureFile } from './checksums.ts'
-import type { TableFile } from './data-file.ts'
+import type { FileFacts } from './checksums.ts'
 import type { DescribedTable, Description, Field } from './description.ts'
-import { fileName } from './tables.ts'
+import { FILE_FORMATS } from './tables.ts'
 import type { FileFormat } from './tables.ts'
 
 /** Separates the items of a list in a CSV cell. */
-export const LIST_DELIMITER = '|'
+const LIST_DELIMITER = '|'
+
+/** A file with the rows of a table, or with the rows of one month. */
+export type TableFile = FileFacts & {
+  readonly table: DescribedTable
+  readonly format: FileFormat
+  /** Month of a partition: `YYYY-MM`. */
+  readonly month?: string
+  /** Fingerprint of a partition: hash of its rows and of how they are written. */
+  readonly fingerprint?: string
+  /** Whether the previous snapshot has the same partition. */
+  readonly isReused?: boolean
+}
 
 /**
- * Writes the files of a described table of the attached database `snapshot` into `folder`, in the order of the table. The
- * same table gives the same bytes.
+ * Writes the files of a described table of the attached database `snapshot` into `folder`. The same table gives the same
+ * bytes.
  */
 export async function writeTable(
   connection: DuckDBConnection,
@@ -22,29 +34,25 @@ export async function writeTable(
   { table, folder }: { readonly table: DescribedTable; readonly folder: string },
 ): Promise<TableFile[]> {
   const files: TableFile[] = []
-  for (const format of table.formats) {
-    const name = fileName(table, format)
-    const path = literal(join(folder, name))
-    const options = copyOptions(format, aboutSnapshot(description))
-    await connection.run(`COPY (${selectRows(table, format)}) TO ${path} ${options}`)
-    files.push({ ...measureFile(folder, name), table, format, rows: table.rows })
+  for (const format of FILE_FORMATS) {
+    const name = `${table.name}.${format}`
+    const options = format === 'csv' ? '(FORMAT csv, HEADER)' : parquetOptions(aboutSnapshot(description))
+    await connection.run(`COPY (${selectRows(table, format)}) TO ${literal(join(folder, name))} ${options}`)
+    files.push({ ...measureFile(folder, name), table, format })
   }
   return files
 }
 
-/** The query for the rows of a table in a format. */
-export function selectRows({ name, fields }: DescribedTable, format: FileFormat): string {
+function selectRows({ name, fields }: DescribedTable, format: FileFormat): string {
   const from = `FROM snapshot.${identifier(name)}`
   return format === 'parquet' ? from : `SELECT ${fields.map(csvCell).join(', ')} ${from}`
 }
 
 /**
- * The options of DuckDB's COPY for a format.
- * @param about metadata inside a Parquet file.
+ * The options of DuckDB's COPY for Parquet.
+ * @param about metadata inside the file.
  */
-export function copyOptions(format: FileFormat, about: Readonly<Record<string, string>>): string {
-  if (format === 'csv') return '(FORMAT csv, HEADER)'
-  if (format === 'csv.gz') return '(FORMAT csv, HEADER, COMPRESSION gzip)'
+export function parquetOptions(about: Readonly<Record<string, string>>): string {
   const entries = Object.entries(about).map(([key, value]) => `${key}: ${literal(value)}`)
   return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${entries.join(', ')}})`
 }

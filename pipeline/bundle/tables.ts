@@ -1,46 +1,35 @@
 /** The tables of a snapshot that are published as files, and their keys. */
 import { MONTHLY_TABLES } from '../contract/files.ts'
 
-export type FileFormat = 'parquet' | 'csv' | 'csv.gz'
+export const FILE_FORMATS = ['parquet', 'csv'] as const
+export type FileFormat = (typeof FILE_FORMATS)[number]
 
-/** A public table and its files. */
+/** A public table. */
 export type BundledTable = {
   readonly name: string
   readonly title: string
-  readonly formats: readonly FileFormat[]
   /** Primary key; never null. */
   readonly primaryKey?: readonly string[]
-  /** Foreign keys to the column of the same name in the table `apps`. */
-  readonly refersToApps?: boolean
 }
 
 /** The published tables, the most wanted first. */
 export const BUNDLED_TABLES: readonly BundledTable[] = [
-  { name: 'rankings', title: 'Rankings', formats: ['parquet', 'csv'], refersToApps: true },
-  {
-    name: 'app_daily',
-    title: 'Usage per day and app',
-    formats: ['parquet', 'csv.gz'],
-    primaryKey: ['day', 'app_id'],
-    refersToApps: true,
-  },
-  {
-    name: 'model_daily',
-    title: 'Usage per day and model',
-    formats: ['parquet', 'csv.gz'],
-    primaryKey: ['day', 'model_permaslug'],
-  },
-  { name: 'apps', title: 'Apps', formats: ['parquet', 'csv'], primaryKey: ['app_id'] },
-  { name: 'coverage', title: 'Coverage', formats: ['csv'], primaryKey: ['day'] },
-  { name: 'restatements', title: 'Restatements', formats: ['csv'], primaryKey: ['as_of', 'day', 'cause'] },
+  { name: 'rankings', title: 'Rankings' },
+  { name: 'app_daily', title: 'Usage per day and app', primaryKey: ['day', 'app_id'] },
+  { name: 'model_daily', title: 'Usage per day and model', primaryKey: ['day', 'model_permaslug'] },
+  { name: 'apps', title: 'Apps', primaryKey: ['app_id'] },
+  { name: 'coverage', title: 'Coverage', primaryKey: ['day'] },
+  { name: 'restatements', title: 'Restatements', primaryKey: ['as_of', 'day', 'cause'] },
 ]
 
-/** Whether a table is partitioned by month. */
+/** Whether a table has a Parquet file per month, and no other file. */
 export function isMonthly({ name }: Pick<BundledTable, 'name'>): boolean {
   return MONTHLY_TABLES.some((monthly) => monthly === name)
 }
 
-/** Name of a table's file, or the pattern of its partitions' names. */
-export function fileName(table: BundledTable, format: FileFormat): string {
-  return isMonthly(table) ? `${table.name}/month=*.${format}` : `${table.name}.${format}`
+/** Names of a table's files, or the pattern of its months' names. */
+export function fileNames(table: BundledTable): readonly string[] {
+  return isMonthly(table)
+    ? [`${table.name}/*.parquet`]
+    : FILE_FORMATS.map((format) => `${table.name}.${format}`)
 }

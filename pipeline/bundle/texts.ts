@@ -1,33 +1,9 @@
-/** The bundle's files for people: README.md, LICENSE and CITATION.cff. */
+/** The bundle's files for people: README.md and LICENSE. */
 import { addDays } from '../contract/calendar.ts'
 import { bibtex } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
-import { fileName } from './tables.ts'
-
-/** CITATION.cff 1.2.0. Converters prefer an address in `identifiers` to `url`, so the home page is the author's website. */
-export function citationText(description: Description): string {
-  const { meta } = description
-  return `cff-version: 1.2.0
-type: dataset
-message: ${yamlText('Please cite the snapshot you used, with its time.')}
-title: ${yamlText(`${description.title}, as of ${meta.as_of}`)}
-abstract: ${yamlText(`${description.summary} ${meta.comparability}`)}
-authors:
-  - name: ${yamlText(meta.publisher)}
-    website: ${yamlText(description.homepage)}
-license: ${meta.licence}
-version: ${yamlText(description.version)}
-date-released: ${yamlText(meta.as_of.slice(0, 10))}
-url: ${yamlText(description.address)}
-keywords:
-${description.keywords.map((keyword) => `  - ${yamlText(keyword)}`).join('\n')}
-`
-}
-
-/** Every JSON string is a YAML string. */
-function yamlText(value: string): string {
-  return JSON.stringify(value)
-}
+import { fileNames } from './tables.ts'
+import type { BundledTable } from './tables.ts'
 
 /** The licence text and the attribution line. */
 export function licenceText({ title, meta }: Description): string {
@@ -55,7 +31,8 @@ const WINDOW_DAYS = 7
 export function readmeText(description: Description): string {
   const { meta } = description
   const firstDay = addDays(meta.data_through, 1 - WINDOW_DAYS)
-  return `# ${description.title}, as of ${meta.as_of}
+  return `${hubHead(description)}
+# ${description.title}, as of ${meta.as_of}
 
 ${description.summary}
 
@@ -70,13 +47,13 @@ ${description.summary}
 | --- | --- |
 | \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer), with the tables \`meta\` and \`categories\` |
 ${description.tables.map(filesRow).join('\n')}
-| \`datapackage.json\` | description for machines, Data Package 2 |
-| \`croissant.json\` | description for machines, Croissant 1.1 |
-| \`CITATION.cff\`, \`LICENSE\` | how to cite, and the licence |
+| \`croissant.json\` | description for machines, Croissant 1.1; the months are a record set each |
+| \`LICENSE\` | the licence |
 | \`SHA256SUMS\` | checksums: \`sha256sum -c SHA256SUMS\` |
 
-The tables by day have a file per month; \`FROM 'app_daily/*.parquet'\` reads them all in DuckDB. While the rows of a month
-stay the same, its file has the same bytes in every snapshot: fetch it once, and compare checksums.
+The tables by day have a file per month; \`FROM 'app_daily/*.parquet'\` in DuckDB, \`pandas.read_parquet('app_daily')\` and
+\`pyarrow.parquet.read_table('app_daily')\` read them all. While the rows of a month stay the same, its file has the same
+bytes in every snapshot: fetch it once, and compare checksums.
 
 In CSV an empty cell is null, except in a column of lists: there it is an empty list (written \`""\`, which DuckDB reads as
 null too). Items of a list are separated by \`|\`. A text that a spreadsheet would read as a formula has an apostrophe
@@ -116,8 +93,30 @@ ${bibtex(description)}
 ${meta.sources === null ? '' : `\n## Sources\n\n${indented(meta.sources)}\n`}`
 }
 
+/** The YAML by which the hub of Hugging Face, and load_dataset on this folder, find the tables. */
+function hubHead({ title, meta, tables }: Description): string {
+  // The hub refuses a table without rows.
+  const configs = tables
+    .filter(({ rows }) => rows > 0)
+    .map((table) => `- config_name: ${table.name}\n  data_files: ${fileOf(table)}`)
+  return `---
+pretty_name: ${title}
+license: ${meta.licence.toLowerCase()}
+tags: [tabular, timeseries]
+configs:
+${configs.join('\n')}
+---
+`
+}
+
+function fileOf(table: BundledTable): string {
+  return fileNames(table)[0] ?? ''
+}
+
 function filesRow(table: DescribedTable): string {
-  const names = table.formats.map((format) => `\`${fileName(table, format)}\``).join(', ')
+  const names = fileNames(table)
+    .map((name) => `\`${name}\``)
+    .join(', ')
   return `| ${names} | ${table.title} |`
 }
 

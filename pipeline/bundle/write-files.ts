@@ -2,20 +2,19 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { SNAPSHOT_FILE } from '../contract/files.ts'
+import { CROISSANT_FILE, SNAPSHOT_FILE } from '../contract/files.ts'
 import { RECORD_FILE, SUMS_FILE } from '../contract/snapshot-record.ts'
 import { measureFile, sumsText } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import { croissant } from './croissant.ts'
-import type { TableFile } from './data-file.ts'
-import { DESCRIPTOR_FILE, dataPackage } from './data-package.ts'
 import type { Description } from './description.ts'
 import { writeMonths } from './months.ts'
 import type { Published } from './months.ts'
 import { recordOfBundle } from './record.ts'
 import { writeTable } from './table-files.ts'
+import type { TableFile } from './table-files.ts'
 import { isMonthly } from './tables.ts'
-import { citationText, licenceText, readmeText } from './texts.ts'
+import { licenceText, readmeText } from './texts.ts'
 
 /**
  * Writes the tables of the attached database `snapshot` into `folder`, as Parquet and CSV.
@@ -37,25 +36,21 @@ export async function writeTables(
 }
 
 /**
- * Writes the descriptions of the tables and of the closed DuckDB file in `databaseFolder` into `folder`, the checksums
- * and the snapshot's record last; returns all files that the checksums list.
+ * Writes the descriptions of the tables and of the closed DuckDB file into `folder`, the checksums and the snapshot's record
+ * last; returns all files that the checksums list.
  */
 export function writeTexts(
   description: Description,
   tables: readonly TableFile[],
-  { folder, databaseFolder }: { readonly folder: string; readonly databaseFolder: string },
+  folder: string,
+  databaseFolder = folder,
 ): readonly FileFacts[] {
-  const data = [{ ...measureFile(databaseFolder, SNAPSHOT_FILE), format: 'duckdb' } as const, ...tables]
-  const texts = {
-    [DESCRIPTOR_FILE]: jsonText(dataPackage(description, data)),
-    'croissant.json': jsonText(croissant(description, data)),
-    'CITATION.cff': citationText(description),
-    'README.md': readmeText(description),
-    LICENSE: licenceText(description),
-  }
+  const database = measureFile(databaseFolder, SNAPSHOT_FILE)
+  const texts = { 'README.md': readmeText(description), LICENSE: licenceText(description) }
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
-  const files = [...data, ...Object.keys(texts).map((name) => measureFile(folder, name))]
+  const files = [database, ...tables, ...Object.keys(texts).map((name) => measureFile(folder, name))]
   writeFileSync(join(folder, SUMS_FILE), sumsText(files))
+  writeFileSync(join(folder, CROISSANT_FILE), jsonText(croissant(description, database, tables)))
   writeFileSync(join(folder, RECORD_FILE), jsonText(recordOfBundle(description, files, folder)))
   return files
 }

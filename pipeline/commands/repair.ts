@@ -99,7 +99,7 @@ async function writeFromDatabase(repair: Repair, { id, folder, files, scratch }:
   try {
     const description = await describeSnapshot(connection, { asOf, publicUrl: config.publicUrl })
     const tables = await writeTables(connection, description, { folder: scratch, before: undefined })
-    writeTexts(description, tables, { folder: scratch, databaseFolder: folder })
+    writeTexts(description, tables, scratch, folder)
   } finally {
     await connection.run('DETACH snapshot')
   }

@@ -5,7 +5,13 @@ import { dirname } from 'node:path'
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
 
-/** The tables with a folder of monthly files: `month=YYYY-MM.parquet` and `month=YYYY-MM.csv.gz`. */
+/**
+ * The description of a snapshot in Croissant. No checksum lists it: over HTTP it has whole addresses instead of its relative
+ * ones.
+ */
+export const CROISSANT_FILE = 'croissant.json'
+
+/** The tables with a folder of monthly files, `month=YYYY-MM.parquet`. */
 export const MONTHLY_TABLES = ['app_daily', 'model_daily'] as const
 
 /** Path of the snapshots and their files in the API (CONTRACT 4.6). */

@@ -55,7 +55,6 @@ SELECT
   m.month,
   CAST(m.first_day AS VARCHAR) AS first_day,
   CAST(m.last_day AS VARCHAR) AS last_day,
-  coalesce(c.rows, 0) AS rows,
   concat_ws('-', coalesce(c.rows, 0), c.parity, c.total) AS content
 FROM months AS m
 LEFT JOIN contents AS c ON c.first_day = m.first_day

@@ -21,10 +21,9 @@ export async function bundle(run: Run): Promise<StageResult> {
       : { folder: join(snapshotsFolder, newest), files: recordOf(run.config.dataDir, newest)?.files ?? [] }
   const tables = await writeTables(connection, description, { folder, before })
   await closeSnapshot(run)
-  const files = writeTexts(description, tables, { folder, databaseFolder: folder })
+  const files = writeTexts(description, tables, folder)
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-  // Only the largest file of each month is shown; the same rows decide the others.
-  const months = tables.filter(({ name }) => /^app_daily\/.*\.parquet$/.test(name))
+  const months = tables.filter(({ table }) => table.name === 'app_daily')
   const reused = months.filter(({ isReused }) => isReused)
   return {
     summary: `${pluralize(files.length, 'file')}, ${(bytes / 1e6).toFixed(1)} MB; ${reused.length} of ${pluralize(months.length, 'month')} reused`,

@@ -25,7 +25,7 @@ export function linkField(place: Place, total: number | undefined): string {
   return [
     ...pageLinks(place, total),
     link(LICENCE.url, 'license'),
-    link(`${files}/datapackage.json`, 'describedby', 'application/json'),
+    link(`${files}/croissant.json`, 'describedby', 'application/json'),
     link(files, 'cite-as'),
     link(SNAPSHOTS_PATH, 'version-history'),
     link(address(question.path, question.parameters), 'latest-version'),

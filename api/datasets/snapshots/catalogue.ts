@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import {
   snapshotRecordSchema,
   type Retraction,
@@ -10,6 +10,7 @@ import {
 } from '../../../pipeline/contract/snapshot-record.ts'
 import { LEFT_OUT } from './faults.ts'
 import type { RetainedSnapshots } from './retained.ts'
+import { CROISSANT_TYPE } from './croissant.ts'
 import { readCroissant, type SnapshotMetadata } from './structured-data.ts'
 
 const fileSchema = z.object({
@@ -60,8 +61,6 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   gz: 'application/gzip',
   md: 'text/markdown; charset=utf-8',
 }
-const CROISSANT_FILE = 'croissant.json'
-const CROISSANT = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
 /** The catalogue of the snapshots on disk; unreadable ones are left out and are faults of `retained`. */
@@ -142,6 +141,7 @@ function entryOf(
 }
 
 function mediaTypeOf(name: string): string {
-  if (name === CROISSANT_FILE) return CROISSANT
+  // Older snapshots list it.
+  if (name === CROISSANT_FILE) return CROISSANT_TYPE
   return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? PLAIN_TEXT
 }

@@ -1,7 +1,7 @@
 /** The snapshots and their files over HTTP (CONTRACT 4.6). Open data: no key is needed. */
 import type { Request } from 'express'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
-import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Handler, Reply } from '../../http/call.ts'
 import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -11,6 +11,7 @@ import { codeOf } from '../../process/system-errors.ts'
 import { attachmentHeader } from '../formats/formats.ts'
 import { LATEST, SOON_STALE, sendOpen, sha256 } from './open-reply.ts'
 import { goneSnapshot, noSnapshot, type Snapshots } from './choose.ts'
+import { sendCroissant } from './croissant.ts'
 import type { CurrentSnapshot } from './current.ts'
 import type { RetainedSnapshots } from './retained.ts'
 import { isMonth, type SnapshotCatalogue, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
@@ -39,6 +40,9 @@ export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }
     if (id === LATEST) return redirectToLatest(reply, current, `/${parts.map(pathText).join('/')}`)
     const entry = findEntry(catalogue, retained, id)
     const file = entry.files.find((each) => each.name === name)
+    if (name === CROISSANT_FILE && file === undefined) {
+      return await sendCroissant(request, reply, { id, folder: retained.folder(id) })
+    }
     if (file === undefined) {
       const names = entry.files.map((each) => each.name).join(', ')
       throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)

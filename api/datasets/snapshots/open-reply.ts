@@ -17,17 +17,18 @@ interface OpenReply {
   readonly etag: string
   readonly body: Buffer
   readonly encoding?: Encoding
+  readonly type?: string
 }
 
-/** Sends a JSON body, or a 304. */
+/** Sends a body, JSON unless `type` is another media type, or a 304. */
 export function sendOpen(
   request: Request,
   reply: Reply,
-  { etag, body, encoding = 'identity' }: OpenReply,
+  { etag, body, encoding = 'identity', type = JSON_TYPE }: OpenReply,
 ): void {
   reply.set({ ETag: etag, 'Cache-Control': SOON_STALE })
   if (isNotModified(request.headers, { etag })) reply.status(304).end()
-  else sendBody(reply.set(encodingHeader(encoding)), 200, JSON_TYPE, body)
+  else sendBody(reply.set(encodingHeader(encoding)), 200, type, body)
 }
 
 export function sha256(bytes: Buffer): string {

@@ -22,7 +22,8 @@ const sharedFields = z.object({
 const fileSchema = z.object({
   '@type': z.literal('cr:FileObject'),
   name: z.string(),
-  contentUrl: z.url(),
+  /** Relative to the folder; an address in older snapshots. */
+  contentUrl: z.string(),
   contentSize: z.string(),
   encodingFormat: z.string(),
   sha256: z.string(),
@@ -55,7 +56,11 @@ export function readCroissant(text: string): SnapshotMetadata {
     ...shared,
     // schema.org expects a work or its URL here; the credit lines are text.
     ...(isBasedOn !== undefined && { isBasedOn: { '@type': 'CreativeWork', creditText: isBasedOn } }),
-    distribution: files.map((file) => ({ ...file, '@type': 'DataDownload' })),
+    distribution: files.map((file) => ({
+      ...file,
+      '@type': 'DataDownload',
+      contentUrl: new URL(file.contentUrl, `${shared.identifier}/`).href,
+    })),
   }
   return { citeAs, structuredData }
 }

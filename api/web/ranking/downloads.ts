@@ -8,22 +8,20 @@ import { html, type Html } from '../html.ts'
 import { exact } from '../numbers.ts'
 import type { PageView } from './page-view.ts'
 
-const MONTH_FILE = /^.*month=(\d{4}-\d{2})\.(?:parquet|csv\.gz)$/
+const MONTH_FILE = /^.*month=(\d{4}-\d{2})\.parquet$/
 
 function fileLink({ name, url, bytes }: SnapshotFile): Html {
   return html`<a href="${url}" title="${exact(BigInt(bytes))} bytes">${name.replace(MONTH_FILE, '$1')}</a> `
 }
 
-/** The months of each table by day, in each format; empty for a snapshot without them. */
+/** The months of each table by day; empty for a snapshot without them. */
 function monthLists(files: readonly SnapshotFile[]): readonly (Html | null)[] {
-  return MONTHLY_TABLES.flatMap((table) =>
-    (['parquet', 'csv.gz'] as const).map((format) => {
-      const months = files.filter(({ name }) => name.startsWith(`${table}/`) && name.endsWith(`.${format}`))
-      return months.length === 0
-        ? null
-        : html`<p>The table ${table}, a file <code>.${format}</code> per month: ${months.map(fileLink)}</p>`
-    }),
-  )
+  return MONTHLY_TABLES.map((table) => {
+    const months = files.filter(({ name }) => name.startsWith(`${table}/`) && name.endsWith('.parquet'))
+    return months.length === 0
+      ? null
+      : html`<p>The table ${table}, a Parquet file per month: ${months.map(fileLink)}</p>`
+  })
 }
 
 /** Downloads, API requests and citation. */

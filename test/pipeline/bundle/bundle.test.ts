@@ -1,4 +1,4 @@
-/** The data files of a snapshot for whoever downloads them: complete, exact and safe to open. */
+/** CONTRACT 8: the data files of a snapshot for whoever downloads them: complete, exact and safe to open. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -64,6 +64,7 @@ describe('SHA256SUMS', () => {
     expect(others.toSorted()).toEqual([
       'SHA256SUMS',
       'app_daily',
+      'croissant.json',
       'model_daily',
       'record.json',
       'report.json',
@@ -76,7 +77,7 @@ describe('Parquet', () => {
     await expectSameRows(`FROM read_parquet('${join(folder, FILES[table])}')`, `FROM ${table}`)
   })
 
-  it('is compressed with zstd, the days in files of their month', async () => {
+  it('is compressed with zstd, the days in files of their month and nothing else in the folder', async () => {
     const files = await queryCurrent(
       dataDir,
       `SELECT DISTINCT file_name, stats_min_value AS first_day, stats_max_value AS last_day, compression
@@ -84,6 +85,7 @@ describe('Parquet', () => {
        WHERE path_in_schema = 'day' ORDER BY file_name`,
     )
     const file = (month: string) => join(folder, `app_daily/month=${month}.parquet`)
+    expect(readdirSync(join(folder, 'app_daily'))).toEqual(['month=2025-12.parquet', 'month=2026-01.parquet'])
     expect(files).toEqual([
       { file_name: file('2025-12'), first_day: FIRST_DAY, last_day: FIRST_DAY, compression: 'ZSTD' },
       { file_name: file('2026-01'), first_day: '2026-01-05', last_day: LAST_DAY, compression: 'ZSTD' },

@@ -20,18 +20,13 @@ export const DATA_FILES = [
   'rankings.parquet',
   'rankings.csv',
   ...['app_daily', 'model_daily'].flatMap((table) =>
-    ['parquet', 'csv.gz'].flatMap((format) =>
-      ['2025-12', '2026-01'].map((month) => `${table}/month=${month}.${format}`),
-    ),
+    ['2025-12', '2026-01'].map((month) => `${table}/month=${month}.parquet`),
   ),
-  'apps.parquet',
-  'apps.csv',
-  'coverage.csv',
-  'restatements.csv',
+  ...['apps', 'coverage', 'restatements'].flatMap((table) => [`${table}.parquet`, `${table}.csv`]),
 ]
-export const TEXT_FILES = ['datapackage.json', 'croissant.json', 'CITATION.cff', 'README.md', 'LICENSE']
+export const TEXT_FILES = ['README.md', 'LICENSE']
 
-/** Above 2^53 and, in the second app, above 2^63. */
+/** Above 2^53 and, in the second app, nearly 2^63. */
 const LARGE = '9007199254740993'
 export const HUGE = '9023372036854775809'
 
@@ -56,9 +51,6 @@ export const SOURCES = '# Source: somebody, "quoted" | piped\r\n- and *another*\
 
 export const ADDRESS = 'https://data.example/api/v1/datasets/app-rankings/snapshots/20260107T020000Z'
 export const ATTRIBUTION = `Source: ${PUBLISHER}, as of ${AS_OF} (CC-BY-4.0)`
-
-/** The description of the data in a descriptor. */
-export const DESCRIPTION = /^Which apps use .* rankings\. Token counts come from .* comparable\.$/
 
 const CSV_HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 

@@ -99,14 +99,26 @@ describe('a month of app_daily', () => {
   })
 
   it('has a file name with its table', async () => {
-    const names = ['app_daily/month=2025-10.csv.gz', 'model_daily/month=2025-10.parquet']
+    const names = ['app_daily/month=2025-10.parquet', 'model_daily/month=2025-10.parquet']
     const replies = await Promise.all(names.map((name) => get(`${SECOND}/${name}`)))
     expect(
       replies.map(({ headers }) => [headers.get('Content-Type'), headers.get('Content-Disposition')]),
     ).toEqual([
-      ['application/gzip', 'attachment; filename="app_daily-2025-10.csv.gz"'],
+      ['application/vnd.apache.parquet', 'attachment; filename="app_daily-2025-10.parquet"'],
       ['application/vnd.apache.parquet', 'attachment; filename="model_daily-2025-10.parquet"'],
     ])
+  })
+
+  it('stands in croissant.json with a whole address, where the folder has a relative one', async () => {
+    const reply = await get(`${SECOND}/croissant.json`)
+    const { distribution } = z
+      .object({ distribution: z.array(z.object({ name: z.string(), contentUrl: z.string() })) })
+      .parse(await reply.json())
+    expect(distribution.map(({ name }) => name)).toContain(MONTH)
+    for (const { name, contentUrl } of distribution)
+      expect(contentUrl).toBe(`${api.base}${LIST}/${SECOND}/${name}`)
+    const tag = String(reply.headers.get('ETag'))
+    expect((await get(`${SECOND}/croissant.json`, { headers: { 'If-None-Match': tag } })).status).toBe(304)
   })
 
   it('has another tag in a snapshot with other rows', async () => {

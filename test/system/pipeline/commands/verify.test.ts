@@ -50,8 +50,6 @@ const FILES = [
   'rankings.parquet',
   'apps.csv',
   'app_daily/month=2026-01.parquet',
-  'datapackage.json',
-  'croissant.json',
   'README.md',
   'SHA256SUMS',
 ]
