@@ -5,8 +5,8 @@ import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
 import type { NewAppVisibility } from './contract/app-identity.ts'
 import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './program/settings.ts'
 import { UsageError } from './program/program.ts'
-import { CLICKHOUSE_FORM, clusterOf, parseClickHouseAddress } from './sources/clickhouse/address.ts'
-import type { ClickHouseAddress } from './sources/clickhouse/address.ts'
+import { CLUSTER_FORM, clusterOf, parseClusterAddress } from './sources/cluster/address.ts'
+import type { ClusterAddress } from './sources/cluster/address.ts'
 
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
@@ -41,11 +41,13 @@ export const pipelineSettings = z.object({
     .describe('Folder of the raw input, the warehouse and the snapshots.'),
   USAGE_SOURCE: z
     .string()
-    .refine((address) => address === 'files' || parseClickHouseAddress(address) !== undefined, {
-      error: `Expected files, or ${CLICKHOUSE_FORM}`,
+    .refine((address) => address === 'files' || parseClusterAddress(address) !== undefined, {
+      error: `Expected files, or ${CLUSTER_FORM}`,
     })
     .default('files')
-    .describe('Where raw usage is counted: the files of the drop folder, or a ClickHouse cluster.'),
+    .describe(
+      'Where a run finds usage: files alone, or also a ClickHouse cluster, pulled into the drop folder.',
+    ),
   USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, if USAGE_SOURCE names none.'),
   USAGE_SOURCE_PASSWORD: z.string().optional().describe('Password of that user, if USAGE_SOURCE has none.'),
   NEW_APPS: z
@@ -124,8 +126,8 @@ export type GateSettings = {
 
 export type Config = {
   readonly dataDir: string
-  /** The cluster that counts raw usage; undefined if the drop folder is the source. */
-  readonly usageSource: ClickHouseAddress | undefined
+  /** The cluster that a run pulls usage from before it counts; undefined if there is none. */
+  readonly usageSource: ClusterAddress | undefined
   /** Whether apps that appear in usage for the first time are published. */
   readonly newApps: NewAppVisibility
   /** Most new apps of an account and day. */

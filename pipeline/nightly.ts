@@ -9,7 +9,6 @@ import { quarantine } from './commands/quarantine.ts'
 import { rebuild } from './commands/rebuild.ts'
 import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
-import { ship } from './commands/ship.ts'
 import { status } from './commands/status.ts'
 import { verify } from './commands/verify.ts'
 import { pipelineSettings, readConfig } from './config.ts'
@@ -24,7 +23,6 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   run,
   plan: planCommand,
   import: importCommand,
-  ship,
   status,
   quarantine,
   diff,

@@ -11,7 +11,7 @@ import { planDays, readLedger } from '../stages/load.ts'
 import type { DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
-import { openSource } from '../sources/source.ts'
+import { openDropFolder } from '../sources/files.ts'
 import type { SourceDay } from '../sources/usage-source.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -42,8 +42,10 @@ export async function plan(
     range,
   )
   const current = currentSnapshot(dataDir) ?? null
+  const pulls = await listPulls(dependencies)
   const result = {
     current,
+    ...(pulls === undefined ? {} : { pull: pulls }),
     read: days.read.map(({ day, parts }) => ({ day, files: parts })),
     forget: days.gone,
     unchanged: days.unchanged,
@@ -51,22 +53,29 @@ export async function plan(
     before_floor: days.beforeFloor,
     not_completed: days.notCompleted,
   }
-  printResult(
-    dependencies,
-    json,
-    result,
-    describe(days, current, dependencies.config.usageSource === undefined ? 'file' : 'part'),
-  )
+  printResult(dependencies, json, result, describe(days, current, pulls ?? []))
 }
 
-/** The days with usage at the source. */
-async function listDays(config: Config): Promise<readonly SourceDay[]> {
-  const source = await openSource(config, join(config.dataDir, RAW_FOLDER))
+/** The days with usage in the drop folder. */
+async function listDays({ dataDir }: Config): Promise<readonly SourceDay[]> {
+  const source = openDropFolder(join(dataDir, RAW_FOLDER))
   try {
     return await source.listDays()
   } finally {
     await source.close()
   }
+}
+
+/** The days that a run would pull from the cluster first; undefined if there is none. */
+async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {
+  if (config.usageSource === undefined) return undefined
+  const { changedDays } = await import('../sources/cluster/pull.ts')
+  return await changedDays({
+    address: config.usageSource,
+    rawFolder: join(config.dataDir, RAW_FOLDER),
+    lastDay: lastCompletedDay(now()),
+    note: (message) => progress.note(message),
+  })
 }
 
 /** The days that the warehouse has counted; none if there is no warehouse yet. */
@@ -80,15 +89,17 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
   }
 }
 
-function describe(days: DayPlan, current: string | null, unit: 'file' | 'part'): string[] {
-  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${pluralize(parts.length, unit)}`)
-  const forget = days.gone.map((day) => `  forget  ${day}: its ${unit}s are gone`)
-  const nothing = read.length + forget.length === 0
+function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {
+  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${pluralize(parts.length, 'file')}`)
+  const forget = days.gone.map((day) => `  forget  ${day}: its files are gone`)
+  const pull = pulls.map((day) => `  pull    ${day}: new or changed on the cluster`)
+  const nothing = read.length + forget.length + pull.length === 0
   return [
     `current snapshot: ${current ?? 'none'}`,
     `${pluralize(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
       `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
       `${days.notCompleted} not over yet`,
+    ...pull,
     ...read,
     ...forget,
     nothing

@@ -24,7 +24,7 @@ const COLUMN_NAMES: UsageValues & DescriptiveValues = {
  * The pattern of a model, `author/slug`, with an optional variant after a colon. Variants count for their model, the first
  * group; any other text is unknown. Without backslashes, which the two dialects read differently.
  */
-export const MODEL_NAME = (() => {
+const MODEL_NAME = (() => {
   const [letters, space] = ['[A-Za-z0-9_.+@~-]', '[[:space:]]*']
   const part = `[A-Za-z0-9]${letters}{0,99}`
   return `^${space}(${part}/${part})(:${letters}+)?${space}$`
@@ -34,12 +34,7 @@ export const MODEL_NAME = (() => {
  * The branches of a CASE that gives the violation of a row (CONTRACT 7). Requests may be unknown (they count as one), and
  * so may both token counts; a single unknown token count is a violation.
  */
-export function violationBranches({
-  app_id,
-  prompt_tokens,
-  completion_tokens,
-  requests,
-}: UsageValues): string {
+function violationBranches({ app_id, prompt_tokens, completion_tokens, requests }: UsageValues): string {
   return `
     WHEN ${app_id} IS NULL THEN 'app_id is not an integer'
     WHEN ifNull(${prompt_tokens} < 0, ${completion_tokens} IS NOT NULL)
@@ -54,10 +49,7 @@ export function violationBranches({
  * Precedence among rows with one request_id: the row with the largest values counts, compared in this order, time first.
  * Unknown tokens rank below 0.
  */
-export function precedence(
-  times: readonly string[],
-  values: UsageValues & DescriptiveValues,
-): readonly string[] {
+function precedence(times: readonly string[], values: UsageValues & DescriptiveValues): readonly string[] {
   const { app_id, prompt_tokens, completion_tokens, requests } = values
   return [
     ...times,

@@ -8,7 +8,7 @@ import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, machineFault, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
-import { openSource } from '../sources/source.ts'
+import { openDropFolder } from '../sources/files.ts'
 import type { SourceDay, UsageSource } from '../sources/usage-source.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
@@ -110,23 +110,34 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
  * @throws DataError if a day cannot be read or has too many rejected rows.
  */
 export async function load(run: Run): Promise<StageResult> {
-  const shipped = await ship(run)
-  const source = await openSource(run.config, run.rawFolder)
+  const pulled = await pull(run)
+  const source = openDropFolder(run.rawFolder)
   try {
     const { facts, ...result } = await loadFrom(run, source)
-    return { ...result, facts: { ...facts, ...shipped } }
+    return { ...result, facts: { ...facts, ...pulled } }
   } finally {
     await source.close()
   }
 }
 
-/** Before a cluster counts, inserts this machine's usage records into it. */
-async function ship({ config }: Run): Promise<{ records_shipped?: number }> {
+/** Brings the changed days of a cluster into the drop folder. */
+async function pull({
+  config,
+  connection,
+  rawFolder,
+  lastDay,
+  dependencies,
+}: Run): Promise<StageResult['facts']> {
   if (config.usageSource === undefined) return {}
-  // Loads the cluster's client only for installations with a cluster.
-  const { shipRecords } = await import('../sources/clickhouse/ship.ts')
-  const { records } = await shipRecords(config.dataDir, config.usageSource)
-  return { records_shipped: records }
+  // Loads the HTTP client only for installations with a cluster.
+  const { pullCluster } = await import('../sources/cluster/pull.ts')
+  const days = await pullCluster(connection, {
+    address: config.usageSource,
+    rawFolder,
+    lastDay,
+    note: (text) => dependencies.progress.note(text),
+  })
+  return { days_pulled: days.length }
 }
 
 async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {

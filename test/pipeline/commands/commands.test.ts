@@ -381,7 +381,7 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, ship, status, quarantine, diff, retract, prune, verify, rebuild. See --help',
+      'Unknown command "publish": expected run, plan, import, status, quarantine, diff, retract, prune, verify, rebuild. See --help',
     ],
     // Every object has a property with this name.
     [['constructor'], 'Unknown command "constructor": expected run'],

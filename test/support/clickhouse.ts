@@ -1,0 +1,191 @@
+/**
+ * A ClickHouse cluster for one test file: two servers on loopback, a shard each. The engine is the library that npm has as
+ * @chdb/lib-linux-x64-gnu, in the folder CLICKHOUSE; Python, which calls it, runs it as a server.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from './ports.ts'
+import { REPOSITORY } from './processes.ts'
+import { findProgram, hasFolder } from './programs.ts'
+
+export const PASSWORD = 's3cret-of-the-test'
+
+/** Whether the tests of a cluster can run here. */
+export const hasClickHouse = hasFolder('CLICKHOUSE') && findProgram('python3') !== undefined
+
+export type ClickHouseCluster = {
+  /** Host and port of the HTTP interface of each server. */
+  readonly hosts: readonly [string, string]
+  /** The value of USAGE_SOURCE for a table, as a user of `users`. */
+  readonly source: (table: string, user?: keyof typeof USERS) => string
+  /** Runs a statement on the first server, or on both. */
+  readonly run: (sql: string) => Promise<string>
+  readonly runOnShards: (sql: string) => Promise<void>
+  readonly runOnSecond: (sql: string) => Promise<string>
+  readonly remove: () => Promise<void>
+}
+
+type Server = { readonly http: number; readonly tcp: number; readonly folder: string }
+
+/** Users by their profile; `puller` has the rights that data/clickhouse.sql lists and may change no setting. */
+const USERS = {
+  pipeline: '',
+  puller: '<readonly>1</readonly>',
+  cut: '<max_rows_to_read>1000</max_rows_to_read><read_overflow_mode>break</read_overflow_mode>',
+} as const
+
+const SERVE = `
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+arguments = [b'clickhouse'] + [argument.encode() for argument in sys.argv[2:]]
+library.query_stable_v2.restype = ctypes.c_void_p
+library.query_stable_v2(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))`
+
+/** Keeps the server up until it is killed. */
+const LISTEN =
+  'SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; ' +
+  'SELECT sleepEachRow(1) FROM numbers(1000000) FORMAT Null SETTINGS max_block_size = 1'
+
+/** Starts both servers and makes the tables of data/clickhouse.sql on them. */
+export async function startCluster(): Promise<ClickHouseCluster> {
+  const outer = realpathSync(mkdtempSync(join(tmpdir(), 'clickhouse-test-')))
+  const newServer = async (name: string): Promise<Server> => ({
+    http: await freePort(),
+    tcp: await freePort(),
+    folder: join(outer, name),
+  })
+  const servers = [await newServer('a'), await newServer('b')] as const
+  const processes = servers.map((server) => startServer(server, servers))
+  const [first, second] = servers
+  for (const [index, { http }] of servers.entries()) await untilReady(http, processes[index])
+  const runOnShards = async (sql: string) => {
+    for (const { http } of servers) await ask(http, sql)
+  }
+  for (const statement of tableStatements()) await runOnShards(statement)
+  return {
+    hosts: [`127.0.0.1:${first.http}`, `127.0.0.1:${second.http}`],
+    source: (table, user = 'pipeline') =>
+      `clickhouse://${user}:${PASSWORD}@127.0.0.1:${first.http}/default?table=${table}`,
+    run: (sql) => ask(first.http, sql),
+    runOnSecond: (sql) => ask(second.http, sql),
+    runOnShards,
+    async remove() {
+      await Promise.all(processes.map(kill))
+      rmSync(outer, { recursive: true, force: true })
+    },
+  }
+}
+
+async function ask(port: number, sql: string): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/?user=pipeline&password=${PASSWORD}`, {
+    method: 'POST',
+    body: sql,
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  return text
+}
+
+/** data/clickhouse.sql without its comments. */
+function clickHouseSql(): string {
+  return readFileSync(join(REPOSITORY, 'data', 'clickhouse.sql'), 'utf8')
+}
+
+function tableStatements(): string[] {
+  const text = clickHouseSql().replaceAll(/^--.*$/gm, '')
+  return text.split(';').filter((statement) => statement.trim() !== '')
+}
+
+/** The rights that data/clickhouse.sql lists. */
+function grants(): string {
+  const queries = [...clickHouseSql().matchAll(/^-- (GRANT .*) TO pipeline;$/gm)].map(
+    ([, grant = '']) =>
+      `<query>${grant.replace(/ON (\w+)$/, 'ON default.$1').replace('default.REMOTE', 'REMOTE')}</query>`,
+  )
+  return `<grants>${queries.join('')}</grants>`
+}
+
+function startServer(server: Server, servers: readonly Server[]): ChildProcess {
+  const { folder, http, tcp } = server
+  mkdirSync(join(folder, 'data'), { recursive: true })
+  writeFileSync(join(folder, 'config.xml'), configuration(server, servers))
+  writeFileSync(join(folder, 'users.xml'), users())
+  const library = join(process.env['CLICKHOUSE'] ?? '', 'node_modules/@chdb/lib-linux-x64-gnu/libchdb.so')
+  const options = [
+    `--config-file=${join(folder, 'config.xml')}`,
+    `--path=${join(folder, 'data')}`,
+    '--listen_host=127.0.0.1',
+    `--http_port=${http}`,
+    `--tcp_port=${tcp}`,
+    `--query=${LISTEN}`,
+  ]
+  return spawn('python3', ['-c', SERVE, library, ...options], {
+    cwd: folder,
+    stdio: 'ignore',
+    env: { ...process.env, TZ: 'UTC' },
+  })
+}
+
+function configuration({ folder }: Server, servers: readonly Server[]): string {
+  const replica = (port: number) =>
+    `<replica><host>127.0.0.1</host><port>${port}</port><user>pipeline</user><password>${PASSWORD}</password></replica>`
+  const shard = (inner: string) => `<shard>${inner}</shard>`
+  const replicas = servers.map(({ tcp }) => replica(tcp))
+  return `<clickhouse>
+    <logger><level>none</level></logger>
+    <path>${folder}/data/</path>
+    <users_config>${folder}/users.xml</users_config>
+    <user_directories><users_xml><path>${folder}/users.xml</path></users_xml></user_directories>
+    <default_profile>default</default_profile>
+    <default_database>default</default_database>
+    <timezone>UTC</timezone>
+    <mark_cache_size>67108864</mark_cache_size>
+    <macros><cluster>prod-eu</cluster></macros>
+    <remote_servers replace="true">
+      <production>${replicas.map(shard).join('')}</production>
+      <prod-eu>${replicas.map(shard).join('')}</prod-eu>
+      <replicated>${shard(replicas.join(''))}</replicated>
+      <broken>${shard(replicas[0] ?? '')}${shard(replica(1))}</broken>
+    </remote_servers>
+  </clickhouse>`
+}
+
+function users(): string {
+  const entries = Object.entries(USERS)
+  const profiles = entries.map(([name, settings]) => `<${name}>${settings}</${name}>`)
+  const accounts = entries.map(
+    ([name]) => `<${name}>
+      <password>${PASSWORD}</password><networks><ip>127.0.0.1</ip></networks>
+      <profile>${name}</profile><quota>default</quota>${name === 'puller' ? grants() : ''}
+    </${name}>`,
+  )
+  return `<clickhouse>
+    <profiles><default/>${profiles.join('')}</profiles>
+    <quotas><default/></quotas>
+    <users>
+      <default>
+        <password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+      </default>
+      ${accounts.join('')}
+    </users>
+  </clickhouse>`
+}
+
+async function untilReady(port: number, server: ChildProcess | undefined): Promise<void> {
+  for (;;) {
+    if (server?.exitCode !== null) throw new Error('The ClickHouse server ended at its start')
+    const isReady = await ask(port, 'SELECT 1').catch(() => undefined)
+    if (isReady !== undefined) return
+    await pause(50)
+  }
+}
+
+async function kill(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  server.kill('SIGKILL')
+  await once(server, 'exit')
+}

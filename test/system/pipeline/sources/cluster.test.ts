@@ -1,0 +1,320 @@
+/** CONTRACT 10: a run pulls the changed days of a ClickHouse cluster, and publishes what the same rows in files give. */
+import * as fc from 'fast-check'
+import { once } from 'node:events'
+import { createServer, request as forward } from 'node:http'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { nightly } from '../../../../pipeline/nightly.ts'
+import { PASSWORD, hasClickHouse, startCluster } from '../../../support/clickhouse.ts'
+import type { ClickHouseCluster } from '../../../support/clickhouse.ts'
+import { SILENT } from '../../../support/pipeline/in-process.ts'
+import {
+  TemporaryFolders,
+  currentSnapshot,
+  publish,
+  queryCurrent,
+  writeRaw,
+} from '../../../support/pipeline/nightly.ts'
+import { portOf } from '../../../support/ports.ts'
+import { runCommandLine } from '../../../support/processes.ts'
+
+const DAY = '2026-10-01'
+const NIGHT = '2026-10-02T02:00:00Z'
+const TABLES = ['app_daily', 'model_daily', 'apps', 'rankings']
+
+const count = fc.bigInt(0n, 5_000n).map(String)
+const usageRow = fc.record({
+  day: fc.constantFrom('2026-09-30', DAY),
+  second: fc.integer({ min: 0, max: 86_399 }),
+  app: fc.oneof(
+    fc.integer({ min: 1, max: 30 }).map((id) => ({ app_id: String(id), app: '' })),
+    fc.integer({ min: 1, max: 9 }).map((n) => ({ app_id: null, app: `https://app-${n}.example` })),
+  ),
+  // Both counts are unknown, or none is.
+  tokens: fc.option(fc.tuple(count, count), { freq: 20 }),
+  requests: fc.option(fc.bigInt(0n, 9n).map(String), { freq: 5 }),
+  // Few enough to repeat, often on different shards and in different apps.
+  id: fc.oneof(
+    fc.constant(''),
+    fc.integer({ min: 1, max: 900 }).map((n) => `r${n}`),
+  ),
+  model: fc.constantFrom('', 'acme/one', 'acme/two:free', 'no model'),
+})
+type UsageRow = typeof usageRow extends fc.Arbitrary<infer Row> ? Row : never
+
+const COLUMNS = 'ts,app_id,app,prompt_tokens,completion_tokens,requests,request_id,model'
+
+type Values = readonly (string | null)[]
+
+function valuesOf({ day, second, app, tokens, requests, id, model }: UsageRow): Values {
+  const time = new Date(Date.parse(`${day}T00:00:00Z`) + second * 1000).toISOString().slice(0, 19)
+  const [prompt = null, completion = null] = tokens ?? []
+  return [time.replace('T', ' '), app.app_id, app.app, prompt, completion, requests, id, model]
+}
+
+/** Invalid rows, few enough to be allowed. */
+const REJECTED: readonly Values[] = [
+  [`${DAY} 10:00:01`, '1', '', '-5', '5', null, '', ''],
+  [`${DAY} 10:00:02`, '1', '', null, '5', '1', '', ''],
+  [`${DAY} 10:00:03`, '1', '', '5', '5', '-1', 'r1', ''],
+  [`${DAY} 10:00:04`, '-3', '', '5', '5', '1', '', ''],
+]
+
+function toCsv(rows: readonly Values[]): string {
+  return `${COLUMNS}\n${rows.map((row) => row.map((value) => value ?? '').join(',')).join('\n')}\n`
+}
+
+function toInsert(rows: readonly Values[], table = 'usage'): string {
+  const tuples = rows.map(
+    (row) => `(${row.map((value) => (value === null ? 'NULL' : `'${value}'`)).join(',')})`,
+  )
+  return `INSERT INTO ${table} (${COLUMNS}) SETTINGS distributed_foreground_insert = 1 VALUES ${tuples.join(',')}`
+}
+
+/** Rows of three apps, 7 seconds apart. */
+function plainRows(table: string, rows: number, offset = 0): string {
+  return `INSERT INTO ${table} (ts, app_id, prompt_tokens, completion_tokens, request_id)
+    SELECT toDateTime('${DAY} 00:00:00', 'UTC') + number * 7, 1 + number % 3, 10, 5, concat('r', toString(number))
+    FROM numbers(${offset}, ${rows})`
+}
+
+function newTable(name: string, settings = ''): string {
+  return `CREATE TABLE ${name} AS usage_rows ENGINE = MergeTree PARTITION BY toYYYYMMDD(ts) ORDER BY (ts, request_id) ${settings}`
+}
+
+function writeRegistry(dataDir: string): void {
+  const apps = Array.from({ length: 30 }, (_, index) => {
+    const visibility = index % 9 === 8 ? 'hidden' : 'public'
+    return `${index + 1},App ${index + 1},${visibility},cli-agent,${index % 7 === 6 ? index : ''},2025-01-01`
+  })
+  const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+  writeRaw(dataDir, 'apps/registry.csv', `${header}\n${apps.join('\n')}\n`)
+}
+
+describe.runIf(hasClickHouse)('a cluster of two shards', () => {
+  const folders = new TemporaryFolders()
+  let cluster: ClickHouseCluster
+
+  beforeAll(async () => {
+    cluster = await startCluster()
+  })
+
+  afterAll(async () => {
+    await cluster.remove()
+    folders.removeAll()
+  })
+
+  const newFolder = () => {
+    const dataDir = folders.make()
+    writeRegistry(dataDir)
+    return dataDir
+  }
+  const night = (dataDir: string, source: string, ...args: readonly string[]) =>
+    runCommandLine((line) => nightly(line, { ...SILENT, note: line.note }), args, {
+      DATA_DIR: dataDir,
+      USAGE_SOURCE: source,
+    })
+  const run = (dataDir: string, source: string, asOf = NIGHT, ...args: readonly string[]) =>
+    night(dataDir, source, 'run', '--as-of', asOf, ...args)
+  const requestsOf = async (dataDir: string) =>
+    (await queryCurrent(dataDir, 'SELECT sum(requests) AS requests FROM app_daily'))[0]?.['requests']
+
+  it.each([1, 2, 3, 4, 5, 6])(
+    'random rows give the tables that they give in files, seed %i',
+    async (seed) => {
+      const rows = [...fc.sample(usageRow, { numRuns: 3_000, seed }).map(valuesOf), ...REJECTED]
+      const [asFiles, pulled] = [newFolder(), newFolder()]
+      for (const day of ['2026-09-30', DAY])
+        writeRaw(asFiles, `usage/date=${day}/rows.csv`, toCsv(rows.filter(([ts]) => ts?.startsWith(day))))
+      await publish(asFiles, NIGHT)
+      await cluster.runOnShards('TRUNCATE TABLE usage_rows SYNC')
+      await cluster.run(toInsert(rows))
+      expect(await run(pulled, cluster.source('usage', 'puller'))).toMatchObject({ code: 0 })
+      for (const table of TABLES)
+        expect(await queryCurrent(pulled, `FROM ${table} ORDER BY ALL`), table).toEqual(
+          await queryCurrent(asFiles, `FROM ${table} ORDER BY ALL`),
+        )
+      const month = join('app_daily', 'month=2026-10.parquet')
+      expect(readFileSync(join(currentSnapshot(pulled), month))).toEqual(
+        readFileSync(join(currentSnapshot(asFiles), month)),
+      )
+      expect((await night(pulled, cluster.source('usage'), 'quarantine', DAY)).stdout.split('\n')).toEqual(
+        expect.arrayContaining([expect.stringContaining('cluster.parquet')]),
+      )
+    },
+  )
+
+  it('a merge changes nothing; an update, a deletion and later rows are pulled', async () => {
+    const dataDir = newFolder()
+    const changeable = 'SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1'
+    await cluster.run(newTable('changing', changeable))
+    await cluster.run(plainRows('changing', 300))
+    await cluster.run(plainRows('changing', 300, 300))
+    const source = cluster.source('changing')
+    await run(dataDir, source)
+    expect(await requestsOf(dataDir)).toBe('600')
+    await cluster.run('OPTIMIZE TABLE changing FINAL')
+    expect((await night(dataDir, source, 'plan')).stdout).not.toContain('pull')
+
+    await cluster.run('UPDATE changing SET prompt_tokens = 1000 WHERE app_id = 1')
+    await run(dataDir, source, '2026-10-02T03:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT max(prompt_tokens) AS tokens FROM app_daily')).toEqual([
+      { tokens: '200000' },
+    ])
+    await cluster.run("DELETE FROM changing WHERE request_id = 'r1'")
+    await run(dataDir, source, '2026-10-02T04:00:00Z', '--accept', 'rows')
+    expect(await requestsOf(dataDir)).toBe('599')
+    await cluster.run('ALTER TABLE changing UPDATE requests = 2 WHERE 1 SETTINGS mutations_sync = 2')
+    await run(dataDir, source, '2026-10-02T05:00:00Z')
+    expect(await requestsOf(dataDir)).toBe('1198')
+    await cluster.run(plainRows('changing', 100, 600))
+    await run(dataDir, source, '2026-10-02T06:00:00Z')
+    expect(await requestsOf(dataDir)).toBe('1298')
+  })
+
+  it('a day that the cluster dropped stays, and the run says so once', async () => {
+    const dataDir = newFolder()
+    await cluster.run(newTable('dropping'))
+    await cluster.run(plainRows('dropping', 30))
+    await run(dataDir, cluster.source('dropping'))
+    await cluster.run('ALTER TABLE dropping DROP PARTITION 20261001')
+    const later = await run(dataDir, cluster.source('dropping'), '2026-10-02T03:00:00Z')
+    expect(later).toMatchObject({ code: 0, stderr: expect.stringContaining(`no longer has ${DAY}`) })
+    expect(await requestsOf(dataDir)).toBe('30')
+    const last = await run(dataDir, cluster.source('dropping'), '2026-10-02T04:00:00Z')
+    expect(last.stderr).not.toContain('no longer has')
+  })
+
+  it.each(['_partition_id IN', 'countIf', 'UNION ALL'])(
+    'rows that arrive after the query with "%s" are all in the snapshot or all in the next',
+    async (words) => {
+      const dataDir = newFolder()
+      await cluster.run('DROP TABLE IF EXISTS racing SYNC')
+      await cluster.run(newTable('racing'))
+      await cluster.run(plainRows('racing', 300))
+      let isLate = false
+      const proxy = createServer((request, response) => {
+        void (async () => {
+          const sql = await text(request)
+          const passed = forward(
+            `http://${cluster.hosts[0]}${request.url}`,
+            { method: 'POST', headers: request.headers },
+            (answer) => {
+              void (async () => {
+                const body = await answer.toArray()
+                if (sql.includes(words) && !isLate) {
+                  isLate = true
+                  // Half of them repeat ids that were there.
+                  await cluster.run(plainRows('racing', 300, 150))
+                }
+                response.writeHead(answer.statusCode ?? 500).end(Buffer.concat(body))
+              })()
+            },
+          )
+          passed.end(sql)
+        })()
+      })
+      await once(proxy.listen(0, '127.0.0.1'), 'listening')
+      const source = cluster.source('racing').replace(cluster.hosts[0], `127.0.0.1:${portOf(proxy)}`)
+      await run(dataDir, source)
+      expect(isLate).toBe(true)
+      expect(['300', '450']).toContain(await requestsOf(dataDir))
+      await run(dataDir, source, '2026-10-02T03:00:00Z')
+      expect(await requestsOf(dataDir)).toBe('450')
+      proxy.close()
+    },
+  )
+
+  it('a replica that lags behind fails the run, and the one with all rows is published', async () => {
+    await cluster.runOnShards(newTable('lagging_rows'))
+    await cluster.runOnShards(
+      "CREATE TABLE lagging AS usage_rows ENGINE = Distributed('replicated', default, lagging_rows, rand())",
+    )
+    await cluster.run(plainRows('lagging_rows', 300))
+    await cluster.runOnSecond(plainRows('lagging_rows', 100))
+    // Each server reads its own replica.
+    const [ahead, behind] = cluster.hosts
+    const dataDir = newFolder()
+    const source = cluster.source('lagging')
+    const failed = await run(dataDir, source.replace(ahead, behind))
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('a replica lags behind') })
+    expect(existsSync(join(dataDir, 'current'))).toBe(false)
+    expect(await run(dataDir, source)).toMatchObject({ code: 0 })
+    expect(await requestsOf(dataDir)).toBe('300')
+  })
+
+  it('a table by month is pulled day by day, and one without partitions is refused', async () => {
+    const dataDir = newFolder()
+    await cluster.run(
+      'CREATE TABLE monthly AS usage_rows ENGINE = MergeTree PARTITION BY toYYYYMM(ts) ORDER BY ts',
+    )
+    await cluster.run(plainRows('monthly', 20_000))
+    await run(dataDir, cluster.source('monthly'), '2026-10-05T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT DISTINCT day FROM app_daily ORDER BY day')).toEqual([
+      { day: DAY },
+      { day: '2026-10-02' },
+    ])
+    await cluster.run(
+      "CREATE TABLE whole (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64, completion_tokens Int64) ENGINE = MergeTree ORDER BY ts",
+    )
+    expect((await run(newFolder(), cluster.source('whole'))).stderr).toContain('partitioned by nothing')
+  })
+
+  it.each([
+    ["Distributed('{cluster}', default, usage_rows, rand())", 'a macro'],
+    ["Distributed('prod-eu', default, usage_rows, rand())", 'a hyphen'],
+  ])('the name of the cluster in %s has %s', async (engine) => {
+    await cluster.runOnShards('DROP TABLE IF EXISTS `by-name` SYNC')
+    await cluster.runOnShards(`CREATE TABLE \`by-name\` AS usage_rows ENGINE = ${engine}`)
+    await cluster.runOnShards('TRUNCATE TABLE usage_rows SYNC')
+    await cluster.runOnShards(plainRows('usage_rows', 30))
+    const dataDir = newFolder()
+    expect(await run(dataDir, cluster.source('by-name'))).toMatchObject({ code: 0 })
+  })
+
+  describe('nothing is published, and the message names the remedy without the password', () => {
+    it.each([
+      ['a shard does not answer', 'usage_rows&cluster=broken', 'run again when every shard answers'],
+      ['a limit of the profile would cut the result', 'many', "raise the limit in the user's profile"],
+      ['there is no such table', 'nowhere', 'see data/clickhouse.sql'],
+      ['a column has a wrong type', 'wrong', 'prompt_tokens is of type String'],
+      ['too many rows may be invalid', 'odd', 'SELECT * FROM'],
+    ])('%s', async (_case, table, remedy) => {
+      await cluster.run('DROP TABLE IF EXISTS many SYNC')
+      await cluster.run(newTable('many'))
+      await cluster.run(plainRows('many', 5_000))
+      await cluster.run('DROP TABLE IF EXISTS wrong SYNC')
+      await cluster.run(
+        `CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens String, completion_tokens Int64)
+        ENGINE = MergeTree PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
+      )
+      await cluster.run('DROP TABLE IF EXISTS odd SYNC')
+      await cluster.run(newTable('odd'))
+      await cluster.run(
+        `INSERT INTO odd (ts, prompt_tokens, completion_tokens)
+        SELECT toDateTime('${DAY} 00:00:00', 'UTC'), 1, 1 FROM numbers(100001)`,
+      )
+      const dataDir = newFolder()
+      const { code, stderr } = await run(
+        dataDir,
+        cluster.source(table, table === 'many' ? 'cut' : 'pipeline'),
+      )
+      expect(code).toBe(1)
+      expect(stderr).toContain(remedy)
+      expect(stderr).not.toContain(PASSWORD)
+      expect(existsSync(join(dataDir, 'current'))).toBe(false)
+    })
+
+    it('the password is wrong', async () => {
+      const { code, stderr } = await run(
+        newFolder(),
+        cluster.source('usage').replace(PASSWORD, 'other-s3cret'),
+      )
+      expect(code).toBe(1)
+      expect(stderr).toContain('correct the user and the password')
+      expect(stderr).not.toContain('other-s3cret')
+    })
+  })
+})
