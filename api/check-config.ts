@@ -14,7 +14,7 @@ import {
 } from '../pipeline/program/config-check.ts'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import { readConfiguration } from './chat/routing/configuration.ts'
+import { readConfiguration } from './chat/configuration.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { OperatorError } from './http/errors.ts'
 import { addressFaults } from './http/server/http-server.ts'

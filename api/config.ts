@@ -67,7 +67,7 @@ export const SETTINGS = {
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumberFrom1(10).describe('Maximum size of a chat request, in MiB.'),
+  CHAT_BODY_MIB: wholeNumberFrom1(32).describe('Maximum size of a chat request, in MiB.'),
   NEW_APPS: z
     .enum(NEW_APP_VISIBILITIES)
     .default('public')

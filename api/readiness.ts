@@ -11,12 +11,17 @@ import type { RequestStore } from './store/request-store.ts'
 interface ReadinessDependencies {
   readonly store: RequestStore
   readonly snapshots: Pick<Snapshots, 'current'>
+  /** Number of usage records that wait for a full or failing disk. */
+  readonly recordsWaiting: () => number
   /** Milliseconds for a load balancer to poll once more when the service stops. */
   readonly unreadyMs: number
 }
 
 export interface Readiness {
-  /** Answers 200, also while an older snapshot replaces the newest (degraded), or 503 with the reasons. */
+  /**
+   * Answers 200, also while an older snapshot replaces the newest or usage records wait for a disk (degraded), or 503
+   * with the reasons.
+   */
   readonly handle: Handler
   /** Answers 503 from here on. If a balancer polls regularly, resolves after its next poll. */
   stop(): Promise<void>
@@ -30,6 +35,7 @@ const WATCHED_MS = 30_000
 export function createReadiness({
   store,
   snapshots: { current },
+  recordsWaiting,
   unreadyMs,
 }: ReadinessDependencies): Readiness {
   let isStopping = false
@@ -49,8 +55,17 @@ export function createReadiness({
         ...(current.facts() === undefined ? ['no snapshot is open'] : []),
       ]
       const fault = current.fault()
-      const degraded = fault && { status: 'degraded', reasons: [`${fault.thing} ${fault.message}`] }
-      if (reasons.length === 0) return sendJson(reply, 200, degraded ?? { status: 'ready' })
+      const waiting = recordsWaiting()
+      const degraded = [
+        ...(fault === undefined ? [] : [`${fault.thing} ${fault.message}`]),
+        ...(waiting === 0 ? [] : [`${waiting} usage records cannot be written`]),
+      ]
+      if (reasons.length === 0)
+        return sendJson(
+          reply,
+          200,
+          degraded.length === 0 ? { status: 'ready' } : { status: 'degraded', reasons: degraded },
+        )
       throw new ApiError(503, `Not ready: ${reasons.join(', ')}`, {
         metadata: { reasons },
         headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },

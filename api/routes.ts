@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client'
 import { createApplyLimits, createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
-import type { Chat } from './chat/chat.ts'
+import type { Chat } from './chat/service.ts'
 import { chatRoutes } from './chat/routes.ts'
 import type { CronSchedule } from './process/cron-schedule.ts'
 import type { Answers } from './datasets/rows/answers.ts'

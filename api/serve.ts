@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { localUrl } from '../pipeline/program/settings.ts'
 import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
-import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/chat.ts'
+import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { catalogueOf, type SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
@@ -95,11 +95,16 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const requestStore = createRequestStore(store, log)
-  const readiness = createReadiness({ store: requestStore, snapshots, unreadyMs: limits.unreadyMs })
+  const readiness = createReadiness({
+    store: requestStore,
+    snapshots,
+    recordsWaiting: () => chat.recordsWaiting(),
+    unreadyMs: limits.unreadyMs,
+  })
   const served = { store, requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
   const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
-  const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.abandon() })
+  const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
   // Syncs are interrupted at once: they would only be cut after the requests in flight.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
   syncJobs.begin()

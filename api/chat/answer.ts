@@ -1,94 +1,106 @@
 /** Answers a valid chat request, whole or as a stream, and writes its usage record before the last byte. */
 import type { Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
-import type { JsonObject } from '../untrusted/json.ts'
-import { sendJson } from '../http/respond.ts'
-import type { Attempt } from './routing/attempt.ts'
-import { STATUS_LEFT, type ChatCall, type Ending } from './chat-call.ts'
-import { failedChunk } from './protocol/chunks.ts'
-import { openEventStream, type EventStream } from './protocol/event-stream.ts'
-import type { AttemptFailure } from './routing/failure.ts'
-import type { Fallback, Routed } from './routing/fallback.ts'
-import type { Candidate } from './observer.ts'
-import type { ChatRequest } from './protocol/request.ts'
-import { openStream, relay } from './protocol/streamed.ts'
-import { answererOf, upstreamBody } from './protocol/upstream-body.ts'
-import { complete, type UpstreamRequest } from './protocol/whole.ts'
-import type { Upstream } from './upstream/upstream.ts'
+import { sendBody } from '../http/respond.ts'
+import { isObject, type JsonObject } from '../untrusted/json.ts'
+import type { Attempt } from './attempt.ts'
+import { STATUS_DISCONNECTED, type ChatCall, type Ending } from './call.ts'
+import { failedChunk, silentChunk } from './chunks.ts'
+import { openClientStream, type ClientStream } from './client-stream.ts'
+import type { ReplyIdentity } from './completion.ts'
+import type { AttemptFailure } from './failure.ts'
+import type { Fallback, RoutedCall } from './fallback.ts'
+import type { ProviderClient } from './provider.ts'
+import { openStream, relay } from './relay.ts'
+import type { ChatRequest } from './request.ts'
+import { identityFor, providerBody, type ProviderRequest } from './upstream-request.ts'
+import { complete } from './whole.ts'
 
-interface AnswerTools {
-  readonly upstream: Upstream
+interface AnswerOptions {
+  readonly client: ProviderClient
   readonly fallback: Fallback
   /** Writes the usage record of a request. */
   readonly finish: (call: ChatCall, ending: Ending) => Promise<void>
-  /** Milliseconds of silence after which a waiting client gets a comment. */
+  /** Milliseconds of silence after which a waiting client gets a chunk without content. */
   readonly silenceMs: number
 }
 
-/** Answers a request from the providers in `routed`. */
-export type Answer = (routed: Routed, request: ChatRequest, reply: Reply) => Promise<void>
+/** Answers a request from its candidates. */
+export type Answer = (routed: RoutedCall, request: ChatRequest, reply: Reply) => Promise<void>
 
-export function createWholeAnswer({ upstream, fallback, finish }: AnswerTools): Answer {
+export function createAnswers(options: AnswerOptions): { readonly whole: Answer; readonly stream: Answer } {
+  return { whole: createWholeAnswer(options), stream: createStreamAnswer(options) }
+}
+
+function createWholeAnswer({ client, fallback, finish }: AnswerOptions): Answer {
   return async (routed, request, reply) => {
     const { call } = routed
     const [attempt, completion] = await fallback.firstServing(routed, (one, isLastModel) =>
-      complete(upstream, one, upstreamRequest(call, request, one, isLastModel)),
+      complete(client, one, providerRequest(call, request, { attempt: one, isLastModel })),
     )
     fallback.ended(call, attempt)
     await finish(call, {
-      ...(call.hasLeft ? { outcome: 'left', status: STATUS_LEFT } : { outcome: 'completed', status: 200 }),
-      served: attempt.target,
+      ...(call.isDisconnected
+        ? { outcome: 'left', status: STATUS_DISCONNECTED }
+        : { outcome: 'completed', status: 200 }),
+      served: attempt.candidate,
       usage: completion.usage,
     })
-    sendJson(reply, 200, { ...completion.body, ...routerMetadata(reply) })
+    // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
+    const body = JSON.stringify({ ...completion.body, ...routerMetadata(reply) })
+    sendBody(reply, 200, 'application/json; charset=utf-8', body)
   }
 }
 
-export function createStreamAnswer({ upstream, fallback, finish, silenceMs }: AnswerTools): Answer {
-  async function open(routed: Routed, request: ChatRequest, client: EventStream) {
+function createStreamAnswer({ client, fallback, finish, silenceMs }: AnswerOptions): Answer {
+  async function open(routed: RoutedCall, request: ChatRequest, stream: ClientStream) {
     const { call } = routed
     try {
       return await fallback.firstServing(routed, (one, isLastModel) =>
-        openStream(upstream, one, upstreamRequest(call, request, one, isLastModel)),
+        openStream(client, one, providerRequest(call, request, { attempt: one, isLastModel })),
       )
     } catch (error) {
-      client.stop()
+      stream.stop()
       // As long as nothing was sent, the error can have its own status.
-      if (!client.hasBegun() || !(error instanceof ApiError)) throw error
-      await finish(call, { outcome: call.hasLeft ? 'left' : 'failed', status: 200 })
-      client.end(failedChunk(answererOf(call, unserved(request)), lateError(error)), false)
+      if (!stream.hasBegun() || !(error instanceof ApiError)) throw error
+      await finish(call, { outcome: call.isDisconnected ? 'left' : 'failed', status: 200 })
+      stream.fail(failedChunk(unservedIdentity(call, request), lateError(error)))
       return undefined
     }
   }
 
   return async (routed, request, reply) => {
     const { call } = routed
-    // The response head names the app, and a comment sends the head.
-    const client = openEventStream(reply, { silenceMs, beforeHead: () => call.attribute(true) })
-    const opened = await open(routed, request, client)
+    let identity = unservedIdentity(call, request)
+    const stream = openClientStream(reply, { silenceMs, silentChunk: () => silentChunk(identity) })
+    const opened = await open(routed, request, stream)
     if (opened === undefined) return
-    const [attempt, stream] = opened
-    await call.reachedFirstToken()
-    const failure = await relay(stream, attempt, client)
+    const [attempt, { reader }] = opened
+    call.reachedFirstToken()
+    const { model, provider } = identityFor(call, attempt.candidate)
+    // A chunk in silence was sent before any provider gave the reply an id.
+    identity = reader.fixIdentity(stream.hasBegun() ? { ...identity, model, provider } : undefined)
+    const failure = await relay(opened[1], attempt, stream)
     fallback.ended(call, attempt, failure)
-    const status = client.hasBegun() ? 200 : STATUS_LEFT
-    const outcome = call.hasLeft ? 'left' : failure === undefined ? 'completed' : 'cut'
-    await finish(call, { outcome, status, served: attempt.target, usage: stream.reader.usage, failure })
-    if (failure === undefined) client.end({ ...stream.reader.last(), ...routerMetadata(reply) }, true)
-    else client.end(stream.reader.failed(cutError(attempt, failure)), false)
+    const status = stream.hasBegun() ? 200 : STATUS_DISCONNECTED
+    const outcome = call.isDisconnected ? 'left' : failure === undefined ? 'completed' : 'cut'
+    await finish(call, { outcome, status, served: attempt.candidate, usage: reader.usage, failure })
+    if (failure !== undefined) return stream.fail(failedChunk(identity, cutError(attempt, failure)))
+    const last = reader.ending(wantsUsageChunk(request)).map((chunk) => reader.identified(chunk))
+    stream.end([...last.slice(0, -1), { ...last.at(-1), ...routerMetadata(reply) }])
   }
 }
 
-function upstreamRequest(
+function providerRequest(
   call: ChatCall,
   request: ChatRequest,
-  { target }: Attempt,
-  isLastModel: boolean,
-): UpstreamRequest {
+  { attempt, isLastModel }: { readonly attempt: Attempt; readonly isLastModel: boolean },
+): ProviderRequest {
+  const { candidate } = attempt
   const { n } = request.body
   return {
-    body: JSON.stringify(upstreamBody(request, target)),
-    answerer: answererOf(call, target),
+    body: JSON.stringify(providerBody(request, candidate.provider)),
+    identity: identityFor(call, candidate),
     choices: typeof n === 'number' ? n : 1,
     isLastModel,
   }
@@ -100,18 +112,23 @@ function routerMetadata(reply: Reply): JsonObject {
   return metadata === undefined ? {} : { router_metadata: metadata }
 }
 
-function unserved({ models: [model = ''] }: ChatRequest): Candidate {
-  return { model, provider: 'none' }
+/** As OpenAI's API: usage in a chunk of its own only on request. */
+function wantsUsageChunk({ body: { stream_options: options } }: ChatRequest): boolean {
+  return isObject(options) && options['include_usage'] === true
+}
+
+function unservedIdentity(call: ChatCall, { models: [model = ''] }: ChatRequest): ReplyIdentity {
+  return identityFor(call, { model, provider: { name: 'none' } })
 }
 
 function lateError({ status, message, metadata }: ApiError): JsonObject {
   return { code: status, message, ...(metadata && { metadata }) }
 }
 
-function cutError({ target }: Attempt, failure: AttemptFailure): JsonObject {
+function cutError({ candidate }: Attempt, failure: AttemptFailure): JsonObject {
   return {
     code: failure.errorType === 'timeout' ? 408 : 502,
-    message: `${target.provider} (${target.model}) ${failure.message}`,
-    metadata: { error_type: failure.errorType, provider_name: target.provider },
+    message: `${candidate.provider.name} (${candidate.model}) ${failure.message}`,
+    metadata: { error_type: failure.errorType, provider_name: candidate.provider.name },
   }
 }

@@ -1,8 +1,7 @@
 /** The configured models for GET /models, in one form that OpenAI's clients and @openrouter/sdk both read. */
 import { z } from 'zod'
 import { MODELS_PATH } from '../paths.ts'
-import type { Configuration } from './routing/configuration.ts'
-import type { ModelDetails } from './routing/model-details.ts'
+import type { Configuration, ModelDetails } from './configuration.ts'
 
 /** The form of @openrouter/sdk has this for a price that varies or is not known. */
 const UNKNOWN_PRICE = '-1'

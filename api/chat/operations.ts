@@ -4,7 +4,7 @@ import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, Tag } from '../openapi/operation.ts'
 import { MODELS_PATH } from '../paths.ts'
 import { modelListSchema, modelSchema } from './model-list.ts'
-import { chatRequestSchema } from './protocol/request.ts'
+import { chatRequestSchema } from './request.ts'
 
 const TAG = 'chat' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }

@@ -7,11 +7,11 @@ import { shorten } from '../untrusted/shorten.ts'
 import { findModel, listModels } from './model-list.ts'
 import { sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import { STATUS_LEFT } from './chat-call.ts'
-import { candidatesFor } from './routing/candidates.ts'
-import type { Chat } from './chat.ts'
+import { STATUS_DISCONNECTED } from './call.ts'
+import { candidatesFor } from './candidates.ts'
 import { CHAT_OPERATIONS } from './operations.ts'
-import { readChatRequest } from './protocol/request.ts'
+import { readChatRequest } from './request.ts'
+import type { Chat } from './service.ts'
 
 export function chatRoutes(chat: Chat): Route[] {
   return [
@@ -52,18 +52,21 @@ function chatCompletions(chat: Chat): Handler {
   // Read within the handler, so that an unreadable body has a usage record too.
   const readJson = jsonReader(chat.bodyLimit)
   return async (request, reply) => {
-    const call = chat.begin(request, reply)
+    const call = chat.begin(request.headersDistinct, reply)
     try {
       const body = await readJson(request, reply)
       const chatRequest = readChatRequest(body, unroundedBody(request))
       call.isStream = chatRequest.stream
       const configuration = chat.models.current()
-      const targets = candidatesFor(chatRequest, configuration)
-      const routed = { call, targets, totalMs: configuration?.totalMs ?? 0 }
+      const candidates = candidatesFor(chatRequest, configuration)
+      const routed = { call, candidates, totalMs: configuration?.totalMs ?? 0 }
       await (chatRequest.stream ? chat.stream : chat.whole)(routed, chatRequest, reply)
     } catch (error) {
       const refused = { outcome: 'failed', status: statusOf(error) } as const
-      await chat.finish(call, call.hasLeft ? { outcome: 'left', status: STATUS_LEFT } : refused)
+      await chat.finish(
+        call,
+        call.isDisconnected ? { outcome: 'left', status: STATUS_DISCONNECTED } : refused,
+      )
       throw error
     }
   }

@@ -36,6 +36,8 @@ export class LogLines implements DestinationStream {
   #unwritten = Buffer.alloc(0)
   #writing = false
   #timer: NodeJS.Timeout | undefined
+  /** Called once no line waits. */
+  #whenWritten: (() => void)[] = []
 
   constructor(fd: number, calls: WriteCalls = { write, writeSync }) {
     this.#fd = fd
@@ -50,6 +52,12 @@ export class LogLines implements DestinationStream {
     }
     // Failed lines wait for their timer.
     if (this.#unwritten.length === 0) this.#sendSoon()
+  }
+
+  /** Calls `done` once the operating system has all lines; pino's `flush` leads here. */
+  flush(done: () => void): void {
+    this.#whenWritten.push(done)
+    if (!this.#writing) this.#send()
   }
 
   /** The process ends: the rest is written synchronously or lost. An asynchronous write in progress completes. */
@@ -95,8 +103,9 @@ export class LogLines implements DestinationStream {
       this.#writing = false
       if (error !== null) return this.#sendIn(RETRY_MS)
       this.#unwritten = this.#unwritten.subarray(written)
-      if (this.#unwritten.length > 0) this.#send()
-      else this.#sendSoon()
+      if (this.#unwritten.length > 0) return this.#send()
+      if (this.#waitingBytes > 0) return this.#sendSoon()
+      for (const done of this.#whenWritten.splice(0)) done()
     })
   }
 

@@ -7,7 +7,7 @@ import type { z } from 'zod'
 import { createApp } from '../../../api/http/app.ts'
 import { makeKey } from '../../../api/accounts/keys/credentials.ts'
 import { createKey } from '../../../api/accounts/keys/key-store.ts'
-import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/chat.ts'
+import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/service.ts'
 import { readSettings } from '../../../api/config.ts'
 import { createAnswers } from '../../../api/datasets/rows/answers.ts'
 import { followSnapshots, type CurrentSnapshot } from '../../../api/datasets/snapshots/current.ts'
@@ -115,7 +115,7 @@ beforeAll(async () => {
     { concurrent: 1 },
   )
   const settings = readSettings({ DATA_DIR: dataDir })
-  chat = await openChat({ settings, store, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
+  chat = await openChat({ settings, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
   const schedule = cronSchedule('0 2 * * *')
   const requestStore = createRequestStore(store, log)
   const catalogue = catalogueOf(retained)
@@ -134,7 +134,7 @@ beforeAll(async () => {
       publicUrl: undefined,
       port: 0,
       metrics,
-      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, unreadyMs: 0 }),
+      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, recordsWaiting: () => 0, unreadyMs: 0 }),
     }),
     ...FAULTY,
   ]

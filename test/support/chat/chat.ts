@@ -90,6 +90,11 @@ export async function startScriptedChat({
   const clock = () => new Date(`${CHAT_DAY}T12:00:00Z`)
   const folders = new TemporaryFolders()
   const upstream = await startUpstream({})
+  const stop = async () => {
+    await api.close()
+    await upstream.close()
+    folders.removeAll()
+  }
   const api = await startChat(folders, wire({ base_url: upstream.url, model: 'scripted' }), {
     clock,
     ...options,
@@ -101,11 +106,8 @@ export async function startScriptedChat({
     script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
     /** The usage records so far. */
     records: () => readRecords(api.dataDir, CHAT_DAY),
-    async stop(): Promise<void> {
-      await api.close()
-      await upstream.close()
-      folders.removeAll()
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

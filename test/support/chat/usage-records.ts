@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { UsageRecord } from '../../../api/chat/records/usage-record.ts'
+import type { UsageRecord } from '../../../api/chat/records.ts'
 
 /** A served request with `changes`. */
 export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {

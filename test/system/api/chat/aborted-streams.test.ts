@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { afterAll, expect, it } from 'vitest'
-import { CHAT_LIMITS } from '../../../../api/chat/chat.ts'
+import { CHAT_LIMITS } from '../../../../api/chat/service.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, said, startServer, until } from '../../../support/api.ts'
 import { MESSAGES, writeModels } from '../../../support/chat/chat.ts'

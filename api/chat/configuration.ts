@@ -1,0 +1,284 @@
+/** The routing configuration (CONTRACT 6): models and the providers that serve them. */
+import { open } from 'node:fs/promises'
+import { z } from 'zod'
+import { OperatorError } from '../http/errors.ts'
+import { Breaker } from './breaker.ts'
+
+/** How long a provider may take, in milliseconds. */
+interface Timeouts {
+  /** To the first meaningful token of a stream. */
+  readonly firstTokenMs: number
+  /** To the same, while the stream sends keep-alives: comments or empty chunks. */
+  readonly keepAliveMs: number
+  /** Between two later parts of a stream. */
+  readonly idleMs: number
+  /** For one whole reply. */
+  readonly totalMs: number
+}
+
+/** One provider of one model. */
+export interface Provider {
+  readonly name: string
+  /** Where completions are posted. */
+  readonly url: URL
+  /** The provider's name for the model. */
+  readonly model: string
+  /** Headers of each request, including the key: for this provider alone. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeouts: Timeouts
+  /** Whether to request the usage of a stream: some providers reject the option. */
+  readonly includeUsage: boolean
+  /** Fields of a request that are dropped, since the provider rejects them. */
+  readonly drop: readonly string[]
+  /** Whether a reply is cancelled or read to its end when its client disconnects. */
+  readonly onLeave: OnLeave
+  readonly breaker: Breaker
+}
+
+type OnLeave = 'cancel' | 'finish'
+
+export interface Configuration {
+  /** Available providers by model, in the order of the file. */
+  readonly models: ReadonlyMap<string, readonly Provider[]>
+  readonly details: ReadonlyMap<string, ModelDetails>
+  /** Maximum time of one request with all its attempts, in milliseconds. */
+  readonly totalMs: number
+  /** Maximum number of models in `models`. */
+  readonly modelsPerRequest: number
+  /** Last change of the file, in seconds of Unix time. */
+  readonly writtenAt: number
+  /** A sentence for each configured provider that cannot be used. */
+  readonly warnings: readonly string[]
+}
+
+/** Headers that the router or the connection sets. */
+const RESERVED_HEADERS = [
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+const milliseconds = z.int().min(1).max(86_400_000)
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
+const headerValue = z.string().regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+
+const baseUrl = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  .refine((text) => !/[?#]/.test(text), 'must end with its path: a query or fragment has no place in it')
+  .refine((text) => !URL.canParse(text) || new URL(text).username === '', {
+    error: 'must hold no user or password: name the variable of the key in api_key_env',
+  })
+
+const headersSchema = z.record(
+  z
+    .string()
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
+    .refine((name) => !RESERVED_HEADERS.includes(name.toLowerCase()), 'is set by the service itself'),
+  z.union([headerValue, z.strictObject({ env: variable })]),
+)
+
+/**
+ * Hosts that stop generating, and billing, when the connection of a stream closes. Others bill the whole reply, so that
+ * its usage is worth reading.
+ */
+const CANCELLING = [
+  'api.openai.com openai.azure.com api.anthropic.com openrouter.ai api.deepseek.com api.x.ai api.fireworks.ai',
+  'api.together.xyz api.together.ai api.deepinfra.com api.cohere.com api.cohere.ai api.novita.ai api.hyperbolic.xyz',
+  'api.friendli.ai api.cloudflare.com llm.chutes.ai',
+].flatMap((hosts) => hosts.split(' '))
+
+function onLeaveOf({ hostname }: URL): OnLeave {
+  const isKnown = CANCELLING.some((host) => hostname === host || hostname.endsWith(`.${host}`))
+  return isKnown ? 'cancel' : 'finish'
+}
+
+const tokens = z.int().min(1)
+const price = z
+  .string()
+  .regex(/^\d+(?:\.\d+)?$/, 'must be US dollars per token as decimal text, such as "0.0000025"')
+
+/** Details of a model, for clients that query its limits and prices. */
+const modelDetailsSchema = z.strictObject({
+  name: z.string().min(1).optional(),
+  description: z.string().optional(),
+  context_length: tokens.optional(),
+  max_completion_tokens: tokens.optional(),
+  pricing: z
+    .strictObject({
+      prompt: price,
+      completion: price,
+      request: price.optional(),
+      input_cache_read: price.optional(),
+      input_cache_write: price.optional(),
+      internal_reasoning: price.optional(),
+    })
+    .optional(),
+})
+
+export type ModelDetails = z.infer<typeof modelDetailsSchema>
+
+const providerSchema = z.strictObject({
+  name: z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, underscores or dashes'),
+  base_url: baseUrl,
+  model: z.string().min(1),
+  api_key_env: variable.optional(),
+  headers: headersSchema.optional(),
+  timeouts: z
+    .strictObject({
+      first_token_ms: milliseconds.optional(),
+      keep_alive_ms: milliseconds.optional(),
+      idle_ms: milliseconds.optional(),
+      total_ms: milliseconds.optional(),
+    })
+    .optional(),
+  include_usage: z.boolean().default(true),
+  drop: z.array(z.string().min(1)).default([]),
+  on_leave: z.enum(['cancel', 'finish']).optional(),
+})
+
+const fileSchema = z.strictObject({
+  models: z.record(
+    z.string().regex(/^[^\s/]+\/\S+$/, 'must have the form author/slug'),
+    modelDetailsSchema.extend({
+      providers: z
+        .array(providerSchema)
+        .min(1, 'must name at least one provider')
+        .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, {
+          error: 'must name each provider once',
+        }),
+    }),
+  ),
+  limits: z
+    .strictObject({
+      total_ms: milliseconds.optional(),
+      models_per_request: z.int().min(1).max(100).optional(),
+    })
+    .optional(),
+})
+
+const DEFAULT_TIMEOUTS: Timeouts = {
+  firstTokenMs: 60_000,
+  keepAliveMs: 180_000,
+  idleMs: 60_000,
+  totalMs: 300_000,
+}
+const DEFAULT_TOTAL_MS = 600_000
+const DEFAULT_MODELS_PER_REQUEST = 10
+
+/**
+ * Reads the configuration; keys and secret headers come from `environment`.
+ * @throws {OperatorError} that lists every fault of the file.
+ */
+export async function readConfiguration(
+  path: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<Configuration> {
+  const { json, writtenAt } = await readJsonFile(path)
+  const parsed = fileSchema.safeParse(json)
+  if (!parsed.success) throw faulty(path, describe(parsed.error))
+  const { models, limits } = parsed.data
+  const warnings: string[] = []
+  const usable = Object.entries(models).map(([model, { providers }]) => {
+    const found = providers.map((provider) => toProvider(model, provider, environment, warnings))
+    return [model, found.filter((provider) => provider !== undefined)] as const
+  })
+  return {
+    models: new Map(usable),
+    details: new Map(Object.entries(models)),
+    totalMs: limits?.total_ms ?? DEFAULT_TOTAL_MS,
+    modelsPerRequest: limits?.models_per_request ?? DEFAULT_MODELS_PER_REQUEST,
+    writtenAt,
+    warnings,
+  }
+}
+
+/** The file's content and the time of its last change, in seconds of Unix time. */
+async function readJsonFile(path: string): Promise<{ readonly json: unknown; readonly writtenAt: number }> {
+  try {
+    // One handle for both: the file may be replaced at any moment.
+    await using file = await open(path)
+    const { mtimeMs } = await file.stat()
+    return { json: JSON.parse(await file.readFile('utf8')), writtenAt: Math.floor(mtimeMs / 1000) }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw faulty(path, error instanceof SyntaxError ? `it is not JSON: ${reason}` : reason, error)
+  }
+}
+
+/** All faults, a line or two each; for an invalid key the reason. */
+function describe(error: z.ZodError): string {
+  const issues = error.issues.flatMap((issue) =>
+    issue.code === 'invalid_key' ? issue.issues.map((inner) => ({ ...inner, path: issue.path })) : [issue],
+  )
+  return z.prettifyError({ issues })
+}
+
+function faulty(path: string, reason: string, cause?: unknown): OperatorError {
+  return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
+}
+
+/** The provider as it is called; undefined, with a warning, if a secret is missing. */
+function toProvider(
+  model: string,
+  {
+    name,
+    base_url,
+    model: upstreamModel,
+    api_key_env,
+    headers = {},
+    timeouts,
+    include_usage,
+    drop,
+    on_leave,
+  }: z.infer<typeof providerSchema>,
+  environment: NodeJS.ProcessEnv,
+  warnings: string[],
+): Provider | undefined {
+  const missing: string[] = []
+  const secret = (variableName: string) => {
+    const value = environment[variableName]?.trim()
+    if (!value || !headerValue.safeParse(value).success) missing.push(variableName)
+    return value ?? ''
+  }
+  const all: Record<string, string> = {}
+  if (api_key_env !== undefined) all['authorization'] = `Bearer ${secret(api_key_env)}`
+  for (const [header, value] of Object.entries(headers)) {
+    all[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
+  }
+  if (missing.length > 0) {
+    warnings.push(
+      `${name} of ${model} is left out: ${missing.join(', ')} is not set, or is no text for a header`,
+    )
+    return undefined
+  }
+  const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
+  return {
+    name,
+    url,
+    model: upstreamModel,
+    headers: all,
+    timeouts: timeoutsOf(timeouts),
+    includeUsage: include_usage,
+    drop,
+    onLeave: on_leave ?? onLeaveOf(url),
+    breaker: new Breaker(),
+  }
+}
+
+function timeoutsOf(configured: z.infer<typeof providerSchema>['timeouts'] = {}): Timeouts {
+  return {
+    firstTokenMs: configured.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
+    keepAliveMs: configured.keep_alive_ms ?? DEFAULT_TIMEOUTS.keepAliveMs,
+    idleMs: configured.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
+    totalMs: configured.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
+  }
+}

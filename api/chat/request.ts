@@ -1,0 +1,207 @@
+/** Validates chat requests (CONTRACT 6) before any provider is called. */
+import { z } from 'zod'
+import { ApiError } from '../http/errors.ts'
+import { isObject, type JsonObject } from '../untrusted/json.ts'
+import { jsonSchema } from '../openapi/schema.ts'
+import { longList } from '../untrusted/long-lists.ts'
+import { shorten } from '../untrusted/shorten.ts'
+
+/** A valid chat request. */
+export interface ChatRequest {
+  /** Models in the order of fallback, each once. */
+  readonly models: readonly string[]
+  readonly stream: boolean
+  /** How many models `models` names. */
+  readonly fallbacks: number
+  readonly preferences: Preferences
+  /** The request as it was sent, for the providers. */
+  readonly body: JsonObject
+}
+
+/** The caller's choice among the providers of a model, by lower-case names. */
+export interface Preferences {
+  /** Tried first, in this order. */
+  readonly order: readonly string[] | undefined
+  /** No others are tried. */
+  readonly only: readonly string[] | undefined
+  readonly ignore: readonly string[] | undefined
+  /** Whether others are tried after those of `order`, or after the first provider of a model. */
+  readonly allow_fallbacks: boolean
+}
+
+const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
+  error: 'Expected a text, or a list of parts with a type each',
+})
+const toolCallSchema = z.looseObject({ id: z.string().nullish(), type: z.string().nullish() })
+
+/** Shapes of messages. A shape that no provider takes is rejected here; the rest is for the provider to decide. */
+const SHAPES = [
+  z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
+  z.looseObject({
+    role: z.literal('assistant'),
+    content: contentSchema.nullish(),
+    tool_calls: longList(toolCallSchema).nullish(),
+  }),
+  z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+  z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
+]
+const SHAPE_BY_ROLE = new Map<string, z.ZodType>(
+  SHAPES.flatMap((shape) => [...shape.shape.role.values].map((role) => [role, shape] as const)),
+)
+
+/** A message with a role that only some providers know. */
+const anyMessage = z.looseObject(
+  { role: z.string('Expected a role, such as system, user, assistant or tool').min(1) },
+  'Expected an object with a role and, mostly, content',
+)
+
+const messageSchema = anyMessage
+  .superRefine((message, context) => {
+    const shape = SHAPE_BY_ROLE.get(message.role)
+    for (const { path, message: fault } of shape?.safeParse(message).error?.issues ?? []) {
+      context.addIssue({ code: 'custom', path: [...path], message: fault, continue: false })
+    }
+  })
+  .meta({ anyOf: [...SHAPES, anyMessage].map((shape) => jsonSchema(shape, 'input')) })
+
+const functionSchema = z.looseObject({
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: z.looseObject({}).nullish(),
+})
+
+const toolSchema = z
+  .looseObject({ type: z.string(), function: functionSchema.optional() })
+  .refine((tool) => tool.type !== 'function' || tool.function !== undefined, {
+    path: ['function'],
+    error: 'Expected an object with the name of the function',
+  })
+
+const providerNames = longList(z.string().min(1)).nullish()
+/** Preferences that restrict nothing: they are accepted, and have no effect. */
+const WISHES = ['sort', 'preferred_min_throughput', 'preferred_max_latency']
+
+const preferencesSchema = z
+  .looseObject({
+    order: providerNames,
+    only: providerNames,
+    ignore: providerNames,
+    allow_fallbacks: z.boolean().nullish(),
+  })
+  .superRefine(
+    ({ order: _order, only: _only, ignore: _ignore, allow_fallbacks: _allow, ...others }, context) => {
+      for (const [name, value] of Object.entries(others)) {
+        if (WISHES.includes(name) || restrictsNothing(value)) continue
+        const message = 'This service cannot keep such a restriction; leave it out'
+        context.addIssue({ code: 'custom', path: [name], message })
+      }
+    },
+  )
+
+function restrictsNothing(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  if (isObject(value)) return Object.keys(value).length === 0
+  return value === null || value === false || value === 'allow'
+}
+
+const model = z.string().min(1)
+const count = z.int().min(1)
+const number = z.number().nullish()
+
+/** The fields that this service reads; all others pass through. */
+export const chatRequestSchema = z.looseObject({
+  model: model.nullish().describe('`author/slug`; tried first.'),
+  models: longList(model)
+    .nullish()
+    .describe('Models to fall back to, in order: ten at most, unless the operator sets another limit.'),
+  messages: longList(messageSchema)
+    .refine((list) => list.length > 0, 'Expected at least one message')
+    .meta({ minItems: 1 }),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({}).nullish(),
+  tools: longList(toolSchema).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({})], { error: 'Expected a text or an object' }).nullish(),
+  // Providers differ in what they allow.
+  temperature: number,
+  top_p: number,
+  // 0 and -1 mean no limit to some servers.
+  max_tokens: z.int().min(-1).nullish(),
+  max_completion_tokens: z.int().min(-1).nullish(),
+  n: count.nullish(),
+  stop: z
+    .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
+    .nullish(),
+  // 64 bits in OpenAI's format, more than a number holds: rejecting large seeds would help nobody.
+  seed: z.number().multipleOf(1, 'Expected a whole number').nullish(),
+  presence_penalty: number,
+  frequency_penalty: number,
+  response_format: z.looseObject({ type: z.string() }).nullish(),
+  provider: preferencesSchema.nullish().describe('Which providers of a model are tried, and in which order.'),
+})
+
+/**
+ * Reads the body of a request.
+ * @param passedOn the same body, as providers receive it.
+ * @throws {ApiError} 400 that names each fault with its place.
+ */
+export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRequest {
+  const parsed = chatRequestSchema.safeParse(body)
+  if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
+  const { model: first, models, stream, provider } = parsed.data
+  const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
+  if (wanted.length === 0)
+    throw invalidRequest('model is missing: name one in "model", or several in "models"')
+  return {
+    models: wanted,
+    stream: stream === true,
+    fallbacks: models?.length ?? 0,
+    preferences: preferencesOf(provider ?? {}),
+    body: isObject(passedOn) ? passedOn : parsed.data,
+  }
+}
+
+function preferencesOf({
+  order,
+  only,
+  ignore,
+  allow_fallbacks: allows,
+}: Partial<z.infer<typeof preferencesSchema>>): Preferences {
+  return {
+    order: lowerCase(order),
+    only: lowerCase(only),
+    ignore: lowerCase(ignore),
+    allow_fallbacks: allows !== false,
+  }
+}
+
+/** Undefined for an empty list, which expresses nothing. */
+function lowerCase(names: readonly string[] | null = []): readonly string[] | undefined {
+  return names === null || names.length === 0 ? undefined : names.map((name) => name.toLowerCase())
+}
+
+export function invalidRequest(message: string): ApiError {
+  return new ApiError(400, message, { metadata: { error_type: 'invalid_request' } })
+}
+
+const FAULTS_SHOWN = 5
+
+function describe(error: z.ZodError, body: unknown): string {
+  const faults = error.issues.slice(0, FAULTS_SHOWN).map(({ path, message }) => {
+    const place = z.core.toDotPath(path)
+    return `${place === '' ? '' : `${shorten(place)}: `}${message}${sent(valueAt(body, path))}`
+  })
+  // The total is unknown: validation of a list stops early.
+  const more = error.issues.length > FAULTS_SHOWN ? '; and more' : ''
+  return `Invalid chat request: ${faults.join('; ')}${more}`
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    body,
+  )
+}
+
+function sent(value: unknown): string {
+  return value === undefined ? '; it is missing' : `; sent: ${shorten(JSON.stringify(value))}`
+}
