@@ -2,6 +2,7 @@
  * GET /readyz: whether requests can be served, for load balancers and rolling restarts. /healthz covers the process
  * alone.
  */
+import type { Chat } from './chat/service.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import type { Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
@@ -11,8 +12,7 @@ import type { RequestStore } from './store/request-store.ts'
 interface ReadinessDependencies {
   readonly store: RequestStore
   readonly snapshots: Pick<Snapshots, 'current'>
-  /** Number of usage records that wait for a full or failing disk. */
-  readonly recordsWaiting: () => number
+  readonly chat: Pick<Chat, 'recordsWaiting'>
   /** Milliseconds for a load balancer to poll once more when the service stops. */
   readonly unreadyMs: number
 }
@@ -35,7 +35,7 @@ const WATCHED_MS = 30_000
 export function createReadiness({
   store,
   snapshots: { current },
-  recordsWaiting,
+  chat,
   unreadyMs,
 }: ReadinessDependencies): Readiness {
   let isStopping = false
@@ -55,17 +55,13 @@ export function createReadiness({
         ...(current.facts() === undefined ? ['no snapshot is open'] : []),
       ]
       const fault = current.fault()
-      const waiting = recordsWaiting()
+      const waiting = chat.recordsWaiting()
       const degraded = [
         ...(fault === undefined ? [] : [`${fault.thing} ${fault.message}`]),
         ...(waiting === 0 ? [] : [`${waiting} usage records cannot be written`]),
       ]
-      if (reasons.length === 0)
-        return sendJson(
-          reply,
-          200,
-          degraded.length === 0 ? { status: 'ready' } : { status: 'degraded', reasons: degraded },
-        )
+      const state = degraded.length === 0 ? { status: 'ready' } : { status: 'degraded', reasons: degraded }
+      if (reasons.length === 0) return sendJson(reply, 200, state)
       throw new ApiError(503, `Not ready: ${reasons.join(', ')}`, {
         metadata: { reasons },
         headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },

@@ -95,12 +95,7 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const requestStore = createRequestStore(store, log)
-  const readiness = createReadiness({
-    store: requestStore,
-    snapshots,
-    recordsWaiting: () => chat.recordsWaiting(),
-    unreadyMs: limits.unreadyMs,
-  })
+  const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
   const served = { store, requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
   const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })

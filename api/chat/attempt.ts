@@ -75,8 +75,10 @@ export class Attempt {
 
   /** Time spent by the client or by earlier attempts is not the provider's. */
   #outOfTime(isCutShort: boolean): AttemptFailure {
+    const isSuspended = this.#suspendedAt !== undefined
     this.#resume()
-    if (this.#suspendedMs > (performance.now() - this.#began) / 2) return new AttemptFailure('notRead')
+    const isClientSlow = isSuspended || this.#suspendedMs > (performance.now() - this.#began) / 2
+    if (isClientSlow) return new AttemptFailure('notRead')
     return new AttemptFailure(isCutShort ? 'outOfTime' : 'timeout')
   }
 }

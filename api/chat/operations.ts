@@ -51,15 +51,16 @@ export const CHAT_OPERATIONS = {
     summary: 'Complete a chat, with fallback',
     description:
       'The chat completions of the OpenAI API. The providers of `model` are tried in order, then the providers of ' +
-      '`models`. With `stream: true` the reply is a stream of `chat.completion.chunk`; the last chunk before ' +
-      '`[DONE]` holds `finish_reason` and `usage`, and a stream that fails on the way ends with a chunk that has ' +
-      'an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
+      '`models`; `provider` chooses among them. With `stream: true` the reply is a stream of ' +
+      '`chat.completion.chunk`; the last chunk before `[DONE]` holds `finish_reason` and `usage` (in a chunk of ' +
+      'its own with `stream_options.include_usage`), and a stream that fails on the way breaks off after a chunk ' +
+      'with an `error`. `HTTP-Referer`, `X-Title` and `X-…-Categories` name the app the request belongs to. With ' +
       '`X-Router-Metadata: enabled` the reply lists its attempts and the app it was counted for.',
     body: chatRequestSchema,
     replies: {
       200: {
         description:
-          'The completion. `X-App-Id` names the app it was counted for, or is 0 if the request named none.',
+          'The completion. `X-App-Id` is the id of the app that the request names, or 0 if it names none.',
         headers: ['X-App-Id'],
         content: { 'application/json': completionSchema, 'text/event-stream': 'text' },
       },

@@ -22,7 +22,7 @@ const CONNECT_MS = 10_000
 const STALE_MS = 1000
 
 /** A successful reply. */
-export interface ProviderReply {
+interface ProviderReply {
   readonly status: number
   /** Decoded bytes. */
   readonly body: Readable

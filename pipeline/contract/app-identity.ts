@@ -73,7 +73,7 @@ export function cleanName(text: string): string {
 }
 
 /** The name of an app without one: its host. A path may contain personal data, since some clients send the page's address. */
-export function hostOf(identity: string): string {
+function hostOf(identity: string): string {
   return identity.split('/', 1).join('')
 }
 

@@ -14,7 +14,7 @@ describe('readSettings', () => {
       SCIM_CONCURRENT_SYNCS: 4,
       SCIM_SYNC_MEMORY_MIB: 768,
       SCIM_SYNC_MINUTES: 30,
-      CHAT_BODY_MIB: 10,
+      CHAT_BODY_MIB: 32,
       NEW_APPS: 'public',
     })
   })

@@ -466,7 +466,7 @@ const ERRORS: readonly (readonly [string, number, unknown, Meaning])[] = [
       [504, 'timeout'],
       [524, 'timeout'],
     ] as const
-  ).map(([status, kind]) => [`a bare ${status}`, status, '', kind] as const),
+  ).map(([code, kind]) => [`a bare ${code}`, code, '', kind] as const),
   [
     'DeepSeek: a role that it does not know',
     400,

@@ -134,7 +134,12 @@ beforeAll(async () => {
       publicUrl: undefined,
       port: 0,
       metrics,
-      readiness: createReadiness({ store: requestStore, snapshots: { current: snapshots }, recordsWaiting: () => 0, unreadyMs: 0 }),
+      readiness: createReadiness({
+        store: requestStore,
+        snapshots: { current: snapshots },
+        chat,
+        unreadyMs: 0,
+      }),
     }),
     ...FAULTY,
   ]
