@@ -1,37 +1,31 @@
-/**
- * The chat part of the bench: requests to a provider that answers at once, straight, through this service and
- * through another open gateway in the same language, in turns.
- */
-import { spawn, type ChildProcess } from 'node:child_process'
+/** The chat part of the bench: requests to a provider that answers at once, straight and through this service, in turns. */
+import type { ChildProcess } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { freePort } from '../../support/ports.ts'
 import { makeKey } from '../../support/api.ts'
 import {
   figure,
   inTemporaryFolder,
-  measureInChild,
   measureInTurns,
   printTable,
   ratio,
   residentMegabytes,
-  type Measured,
-  type Print,
 } from '../measure.ts'
-import { startPrintingPort, startService, stop, untilAnswering } from '../servers.ts'
+import type { Measured, Print } from '../measure.ts'
+import { startPrintingPort, startService, stop } from '../servers.ts'
+import { hasWrk, loadWithWrk } from '../wrk.ts'
 
 /** Sizes of the cases. */
 export interface ChatSizes {
   readonly runs: number
   readonly concurrencies: readonly number[]
-  /** Warm-up in milliseconds per target, whole and streaming. */
-  readonly warmMs: number
-  /** Duration of a measurement in milliseconds. */
-  readonly ms: number
+  /** Warm-up in seconds per target, whole and streaming. */
+  readonly warmSeconds: number
+  /** Duration of a measurement in seconds. */
+  readonly seconds: number
 }
 
-const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmMs: 6000, ms: 2000 }
+const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmSeconds: 6, seconds: 2 }
 
 const WARM_CONCURRENCY = 10
 
@@ -40,15 +34,16 @@ interface Target {
   readonly name: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** A file with the key. */
+  readonly keysFile: string
   readonly process: ChildProcess
 }
 
 const UPSTREAM = new URL('upstream.ts', import.meta.url)
-const LOAD = new URL('load.ts', import.meta.url)
-const GATEWAY = new URL('../../../node_modules/@portkey-ai/gateway/build/start-server.js', import.meta.url)
 
 /** Runs every case and prints a table. */
 export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise<void> {
+  if (!hasWrk()) return print('\nchat: left out, since wrk is not installed')
   await inTemporaryFolder(async (folder) => {
     const started = await startTargets(folder)
     try {
@@ -56,16 +51,7 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
       print(
         `\nchat: medians of ${sizes.runs} runs that take turns; milliseconds, added ones beside the direct way`,
       )
-      const header = [
-        'case',
-        'through',
-        'requests/s',
-        'p50',
-        'p99',
-        'added p50',
-        'added p99',
-        'added to first token',
-      ]
+      const header = ['case', 'through', 'requests/s', 'p50', 'p99', 'added p50', 'added p99']
       printTable(print, header, rows)
       const memory = started
         .slice(1)
@@ -77,11 +63,13 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
   })
 }
 
-async function startTargets(folder: string): Promise<readonly [Target, Target, Target]> {
+async function startTargets(folder: string): Promise<readonly [Target, Target]> {
   const { child, port } = await startPrintingPort(UPSTREAM)
   const host = `http://127.0.0.1:${port}/v1`
-  const direct = { name: 'direct', url: `${host}/chat/completions`, headers: {}, process: child }
-  return [direct, await startTarget(folder, host), await startGateway(host)]
+  const keysFile = join(folder, 'no-key')
+  writeFileSync(keysFile, 'none')
+  const url = `${host}/chat/completions`
+  return [{ name: 'direct', url, headers: {}, keysFile, process: child }, await startTarget(folder, host)]
 }
 
 async function startTarget(folder: string, host: string): Promise<Target> {
@@ -89,51 +77,41 @@ async function startTarget(folder: string, host: string): Promise<Target> {
   const provider = { name: 'instant', base_url: host, model: 'bench' }
   writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
   const { child, origin } = await startService(folder, { MODELS_FILE })
-  const headers = {
-    authorization: `Bearer ${await makeKey({ DATA_DIR: folder })}`,
-    'http-referer': 'https://bench.example',
-  }
-  return { name: 'this service', url: `${origin}/api/v1/chat/completions`, headers, process: child }
+  const keysFile = join(folder, 'key')
+  writeFileSync(keysFile, await makeKey({ DATA_DIR: folder }))
+  const headers = { 'http-referer': 'https://bench.example' }
+  const url = `${origin}/api/v1/chat/completions`
+  return { name: 'this service', url, headers, keysFile, process: child }
 }
 
-async function startGateway(host: string): Promise<Target> {
-  const port = await freePort()
-  const child = spawn(process.execPath, [fileURLToPath(GATEWAY), `--port=${port}`, '--headless'], {
-    stdio: 'ignore',
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
-  await untilAnswering(`http://127.0.0.1:${port}/`, child)
-  const headers = {
-    authorization: 'Bearer key',
-    'x-portkey-provider': 'openai',
-    'x-portkey-custom-host': host,
-  }
-  return {
-    name: 'Portkey gateway',
-    url: `http://127.0.0.1:${port}/v1/chat/completions`,
-    headers,
-    process: child,
-  }
+function bodyOf(stream: boolean): string {
+  const content = 'Say a few words about nothing in particular.'
+  return JSON.stringify({ model: 'bench/model', messages: [{ role: 'user', content }], stream })
+}
+
+function load(
+  { url, headers, keysFile }: Target,
+  given: { readonly stream: boolean; readonly connections: number; readonly seconds: number },
+): Promise<Measured> {
+  return loadWithWrk({ url, headers, keysFile, status: 200, ...given, body: bodyOf(given.stream) })
 }
 
 /** Gateways run for weeks; the engine has compiled the hot code after some ten thousand requests. */
-async function warm(targets: readonly Target[], ms: number): Promise<void> {
-  for (const { url, headers } of targets) {
-    for (const stream of [false, true]) {
-      await measureInChild(LOAD, { url, headers, stream, concurrency: WARM_CONCURRENCY, ms })
-    }
+async function warm(targets: readonly Target[], seconds: number): Promise<void> {
+  for (const target of targets) {
+    for (const stream of [false, true]) await load(target, { stream, connections: WARM_CONCURRENCY, seconds })
   }
 }
 
-async function measureAll(targets: readonly [Target, Target, Target], sizes: ChatSizes): Promise<string[][]> {
-  await warm(targets, sizes.warmMs)
+async function measureAll(targets: readonly [Target, Target], sizes: ChatSizes): Promise<string[][]> {
+  await warm(targets, sizes.warmSeconds)
   const rows: string[][] = []
   for (const stream of [false, true]) {
-    for (const concurrency of sizes.concurrencies) {
-      const mediansOf = await measureInTurns(sizes.runs, targets, ({ url, headers }) =>
-        measureInChild(LOAD, { url, headers, stream, concurrency, ms: sizes.ms }),
+    for (const connections of sizes.concurrencies) {
+      const mediansOf = await measureInTurns(sizes.runs, targets, (target) =>
+        load(target, { stream, connections, seconds: sizes.seconds }),
       )
-      const name = `${stream ? 'stream' : 'whole'}, ${concurrency} at a time`
+      const name = `${stream ? 'stream' : 'whole'}, ${connections} at a time`
       rows.push(...rowsOf(name, targets, targets.map(mediansOf)))
     }
   }
@@ -155,7 +133,6 @@ function rowsOf(name: string, targets: readonly Target[], measured: readonly Mea
       of('p99').toFixed(2),
       added('p50'),
       added('p99'),
-      added('first'),
     ]
   })
 }

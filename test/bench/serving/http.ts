@@ -13,16 +13,14 @@ import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { currentSnapshot, pointAt } from '../../../pipeline/snapshot/list.ts'
 import { timeValue } from '../../../pipeline/duckdb/sql-values.ts'
 import { until } from '../../support/api.ts'
-import { measureInChild, measureInTurns, type Measured } from '../measure.ts'
+import { measureInTurns, type Measured } from '../measure.ts'
+import { REQUESTS_PER_KEY, loadWithWrk } from '../wrk.ts'
 import type { BareTask } from './bare.ts'
 import { LAST_DAY } from './data.ts'
-import { REQUESTS_PER_KEY, type LoadTask } from './load-task.ts'
-import { loadWithWrk } from './wrk.ts'
 import { startPrintingPort, stop, type RunningService } from '../servers.ts'
 
 /** Size of the load. */
 export interface LoadSizes {
-  readonly loader: Loader
   readonly runs: number
   readonly connections: number
   /** Seconds of one measurement. */
@@ -31,20 +29,12 @@ export interface LoadSizes {
   readonly swaps: number
 }
 
-const AUTOCANNON = new URL('load.ts', import.meta.url)
 const BARE = new URL('bare.ts', import.meta.url)
 const PATH = '/api/v1/datasets/app-rankings'
 const SECOND_MS = 1000
 
 /** Enough for 60,000 requests a second, with a warming up that takes half as long as the measuring. */
 const KEYS_PER_SECOND = 3600
-
-/** What loads the servers: wrk where it is installed, else autocannon. */
-type Loader = 'wrk' | 'autocannon'
-
-function load(loader: Loader, task: LoadTask): Promise<Measured> {
-  return loader === 'wrk' ? loadWithWrk(task) : measureInChild(AUTOCANNON, task)
-}
 
 const ADD_ACCOUNT = 'INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3)'
 const ADD_KEY = `
@@ -143,7 +133,7 @@ export async function measureReady(
     { name: 'service', url: `${service.origin}${path}` },
   ]
   const mediansOf = await measureInTurns(runs, contenders, async ({ url }) =>
-    load(sizes.loader, {
+    loadWithWrk({
       url,
       connections,
       seconds,
@@ -201,11 +191,11 @@ export async function measureSwaps(
   {
     dataDir,
     ids,
-    sizes: { connections, loader },
+    sizes: { connections },
   }: { readonly dataDir: string; readonly ids: readonly string[]; readonly sizes: LoadSizes },
 ): Promise<Measured> {
   const seconds = ids.length + 1
-  const loading = load(loader, {
+  const loading = loadWithWrk({
     url: `${service.origin}${PATH}`,
     connections,
     seconds,

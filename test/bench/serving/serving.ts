@@ -2,7 +2,6 @@
  * Serving's part of the bench: uncached windows, cached replies, 304s and changing snapshots, each beside
  * the plainest way to do the same, over few apps and many.
  */
-import { spawnSync } from 'node:child_process'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds } from '../measure.ts'
@@ -11,6 +10,7 @@ import type { Task } from './case.ts'
 import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
 import { READY, queryWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
 import { startService } from '../servers.ts'
+import { hasWrk } from '../wrk.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
 
 /** One dataset and its queries. */
@@ -29,7 +29,6 @@ export interface Sizes extends LoadSizes {
 }
 
 const SIZES: Sizes = {
-  loader: isInstalled('wrk') ? 'wrk' : 'autocannon',
   cases: [
     { apps: 10_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
     { apps: 100_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
@@ -40,10 +39,6 @@ const SIZES: Sizes = {
   connections: 32,
   seconds: 2,
   swaps: 5,
-}
-
-function isInstalled(program: string): boolean {
-  return spawnSync(program, ['--version']).error === undefined
 }
 
 const CASE = new URL('case.ts', import.meta.url)
@@ -97,7 +92,8 @@ async function benchCase(
       : await measure({ kind: 'sqlite', dataDir, count: size.sqliteWindows })
   printWindows(print, { size, windows, sqlite })
   const memory = await measureMemory(dataDir, sizes)
-  if (loaded) await benchLoad(print, dataDir, sizes)
+  if (loaded && hasWrk()) await benchLoad(print, dataDir, sizes)
+  else if (loaded) print('b, c, d: left out, since wrk is not installed')
   return { size, published, windows, sqlite, memory }
 }
 
@@ -158,7 +154,7 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
   const swaps = await measureSwaps(service, { dataDir, ids, sizes })
   rows.push([`d: ${figure(swaps, 'opened')} of ${ids.length} new snapshots`, ...loadCells(swaps), ''])
   print(
-    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns, loaded by ${sizes.loader}; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
+    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
   )
   const header = ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare']
   printTable(print, header, rows)

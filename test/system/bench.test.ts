@@ -1,0 +1,70 @@
+/** CONTRACT 9: `npm run bench`. Every part runs once at a tiny size and prints every figure; people judge the figures. */
+import { describe, expect, it } from 'vitest'
+import { benchChat } from '../bench/chat/chat.ts'
+import { benchPipeline } from '../bench/pipeline/pipeline.ts'
+import { benchScim } from '../bench/scim/scim.ts'
+import { benchServing } from '../bench/serving/serving.ts'
+import { printedBy, tableRows } from '../support/printed.ts'
+import { hasProgram } from '../support/programs.ts'
+
+const WINDOWS = { days: 40, windows: 2, plainEvery: 2, sqliteWindows: 0 }
+
+describe.runIf(hasProgram('wrk'))('npm run bench', () => {
+  it.each([
+    {
+      part: 'pipeline',
+      rows: ['a: one day', 'b: one day with request_id', 'whole', 'peak'],
+      bench: (print: (text: string) => void) =>
+        benchPipeline(print, {
+          large: false,
+          sizes: {
+            runs: 1,
+            day: { rows: 1000, apps: 50 },
+            night: { histories: [2, 3], apps: 50, newDays: [{ rows: 1000, identified: true }] },
+            large: { days: 4, apps: 200 },
+          },
+        }),
+    },
+    {
+      part: 'chat',
+      rows: ['whole, 2 at a time', 'stream, 2 at a time'],
+      bench: (print: (text: string) => void) =>
+        benchChat(print, { runs: 1, concurrencies: [2], warmSeconds: 1, seconds: 1 }),
+    },
+    {
+      part: 'scim',
+      rows: ['a: first sync', 'b: unchanged'],
+      bench: (print: (text: string) => void) =>
+        benchScim(print, {
+          large: false,
+          sizes: {
+            runs: 1,
+            usual: { groups: 150, membersPerGroup: 3 },
+            large: { groups: 250, membersPerGroup: 2 },
+            pageMs: 1,
+          },
+        }),
+    },
+    {
+      part: 'serving',
+      rows: ['b: cached reply, service', 'c: 304, service', 'd: 1 of 1 new snapshots'],
+      bench: (print: (text: string) => void) =>
+        benchServing(print, {
+          large: false,
+          sizes: {
+            cases: [{ apps: 200, ...WINDOWS, sqliteWindows: 1 }],
+            large: { apps: 2500, ...WINDOWS },
+            asked: 4,
+            runs: 1,
+            connections: 2,
+            seconds: 1,
+            swaps: 1,
+          },
+        }),
+    },
+  ])('the part $part prints every figure', async ({ rows, bench }) => {
+    const text = await printedBy(bench)
+    expect(tableRows(text).map(([name]) => name)).toEqual(expect.arrayContaining(rows))
+    expect(text).not.toMatch(/NaN|Infinity|undefined/)
+  })
+})
