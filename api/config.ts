@@ -50,18 +50,14 @@ export const SETTINGS = {
     .default('info')
     .describe(`Level of the log on stderr: ${LOG_LEVELS.join(', ')}.`),
   NIGHTLY_SCHEDULE: scheduleSchema.describe('Start of the nightly run: a cron expression in UTC.'),
-  SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(4).describe(
+  SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(16).describe(
     'Directory syncs of different accounts at the same time.',
   ),
   NOTICE_WEBHOOK: webAddressSchema
     .optional()
-    .describe('URL that gets a JSON notice when a scheduled directory sync fails.'),
-  SCIM_SYNC_MEMORY_MIB: z
-    .string()
-    .regex(/^[1-9]\d{2,4}$/, 'must be a whole number from 100 to 99999')
-    .transform(Number)
-    .default(768)
-    .describe('Memory of one directory sync, in MiB; a directory that needs more is too large.'),
+    .describe(
+      'URL that gets a JSON notice when scheduled directory syncs fail, and when they succeed again.',
+    ),
   SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('Maximum time of one directory sync, in minutes.'),
   MODELS_FILE: z
     .string()

@@ -23,10 +23,9 @@ import { createRequestStore } from './store/request-store.ts'
 import type { Route } from './http/route.ts'
 import { createReadiness } from './readiness.ts'
 import { createRoutes } from './routes.ts'
-import { createSyncJobs, type SyncJobs } from './scim/jobs/jobs.ts'
-import { SYNC_LIMITS } from './scim/directory/limits.ts'
-import { runInChild } from './scim/jobs/run-in-child.ts'
-import { HEARTBEAT, type JobDependencies } from './scim/jobs/run-job.ts'
+import { createSyncJobs, type SyncJobs } from './scim/jobs.ts'
+import { SYNC_LIMITS } from './scim/limits.ts'
+import { LEASE_MS, type JobDependencies } from './scim/run-job.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
 import { FIRST_LOOKS, rankingView } from './web/ranking/view.ts'
@@ -50,7 +49,7 @@ export interface ServeDependencies {
   /** Holds the tokens of directories and the keys of providers. */
   readonly environment: NodeJS.ProcessEnv
   /** Overrides of syncs for tests. */
-  readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'heartbeat' | 'runSync' | 'wait' | 'syncMs'>>
+  readonly sync?: Partial<Pick<JobDependencies, 'limits' | 'leaseMs' | 'wait' | 'syncMs'>>
   /** Overrides of chat for tests. */
   readonly chat?: Partial<ChatLimits>
 }
@@ -168,7 +167,6 @@ function startSyncJobs(
 ): SyncJobs {
   const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
   const observer = createScimMetrics(metrics)
-  const runSync = runInChild({ store: settings, environment, memoryMib: settings.SCIM_SYNC_MEMORY_MIB })
   return createSyncJobs(
     {
       store,
@@ -177,8 +175,7 @@ function startSyncJobs(
       environment,
       observer,
       limits: SYNC_LIMITS,
-      heartbeat: HEARTBEAT,
-      runSync,
+      leaseMs: LEASE_MS,
       syncMs,
       notify: createWebhook(settings.NOTICE_WEBHOOK, log),
       ...sync,

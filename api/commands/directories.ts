@@ -1,17 +1,124 @@
 /** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import '../../pipeline/program/runtime.js'
 import {
+  parseCommandLine,
   ProgramError,
   runAsProcess,
   runCommandLine,
+  type Command,
   type CommandLine,
+  type Work,
 } from '../../pipeline/program/program.ts'
-import { readSettings } from '../config.ts'
+import { readSettings, type Settings } from '../config.ts'
+import { OperatorError } from '../http/errors.ts'
 import { onStopSignal } from '../process/entry.ts'
 import { createLog } from '../process/log.ts'
+import {
+  findConnectionByName,
+  listConnections,
+  putConnection,
+  removeConnection,
+  type Connection,
+  type ConnectionWanted,
+} from '../scim/connections.ts'
+import { eraseDirectory } from '../scim/erase.ts'
+import { examine } from '../scim/examine.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
+import { listGroups } from '../scim/groups.ts'
+import { lastJob, showJob } from '../scim/job-store.ts'
+import { SYNC_LIMITS } from '../scim/limits.ts'
+import { describePlan } from '../scim/report.ts'
+import { LEASE_MS, syncNow, type JobDependencies } from '../scim/run-job.ts'
+import { prepareSync, type SyncOptions } from '../scim/sync.ts'
+import { readSecret } from '../scim/token.ts'
 import { openStore } from '../store/open-store.ts'
-import { COMMANDS } from './directory-commands.ts'
+import type { Store } from '../store/store.ts'
+import { readChange, SET_OPTIONS } from './directory-options.ts'
+
+/** What a command needs: the open store, the output, and the stop signal. */
+interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment'> {
+  readonly store: Store
+  readonly settings: Settings
+  readonly signal: AbortSignal
+}
+
+const ACCOUNT = { account: { type: 'string' } } as const
+const SYNC_OPTIONS = {
+  ...ACCOUNT,
+  'dry-run': { type: 'boolean' },
+  'allow-deletions': { type: 'boolean' },
+} as const
+
+// A line per page would be too much for a large directory.
+const REPORT_EVERY = 1000
+
+const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
+  set: {
+    usage:
+      'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH | --token-url URL --client-id ID ' +
+      '(--client-secret-env VARIABLE | --client-secret-file PATH)) [--members inline|per_group|off] ' +
+      '[--schedule CRON|off] [--gate-groups N] [--gate-members N] [--gate-percent N] [--[no-]allow-private] ' +
+      '[--[no-]allow-loopback]',
+    summary: 'connects the account to its directory, or changes the given options of its connection',
+    prepare(args) {
+      const config = { args, options: SET_OPTIONS, allowNegative: true } as const
+      const { values } = parseCommandLine(config, 'set --help')
+      const account = nameOf(values, 'set --account NAME')
+      const change = readChange(values, new Date())
+      return async (dependencies) => await connect(account, change, dependencies)
+    },
+  },
+  list: {
+    usage: 'list',
+    summary: 'lists the connections, tab-separated, with their last sync, without tokens',
+    prepare(args) {
+      parseCommandLine({ args, options: {} }, 'list --help')
+      return list
+    },
+  },
+  remove: {
+    usage: 'remove --account NAME',
+    summary: 'removes the connection; the groups stay as last synced',
+    prepare: forAccount('remove', async (account, { store, note }) => {
+      if (!(await removeConnection(store, account))) throw notConnected(account)
+      note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
+    }),
+  },
+  test: {
+    usage: 'test --account NAME',
+    summary: 'requests the first groups and reports what the directory supports; writes nothing',
+    prepare: forAccount('test', async (account, dependencies) => {
+      const connection = await connectionOf(dependencies.store, account)
+      const lines = await examine(connection, dependencies.signal, jobDependencies(dependencies))
+      for (const line of lines) dependencies.print(line)
+    }),
+  },
+  sync: {
+    usage: 'sync --account NAME [--dry-run] [--allow-deletions]',
+    summary:
+      'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
+      'lets this run delete everything that the directory lacks',
+    prepare(args) {
+      const { values } = parseCommandLine({ args, options: SYNC_OPTIONS }, 'sync --account NAME')
+      const account = nameOf(values, 'sync --account NAME')
+      return async (dependencies) => {
+        const { accountId } = await connectionOf(dependencies.store, account)
+        const allowDeletions = values['allow-deletions'] ?? false
+        const progress = reportProgress(dependencies.note)
+        const options = { signal: dependencies.signal, allowDeletions, progress }
+        await (values['dry-run'] === true ? showPlan : runSync)(accountId, options, dependencies)
+      }
+    },
+  },
+  erase: {
+    usage: 'erase --account NAME',
+    summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
+    prepare: forAccount('erase', async (account, { store, note }) => {
+      const { groups, members } = await eraseDirectory(store, account)
+      note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
+    }),
+  },
+}
 
 const PROGRAM = {
   call: 'npm run -s directories',
@@ -37,16 +144,7 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
     const stopping = new AbortController()
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
     try {
-      await work({
-        store,
-        settings,
-        environment: line.environment,
-        signal: stopping.signal,
-        clock: () => new Date(),
-        log: createLog(settings.LOG_LEVEL),
-        print: line.print,
-        note: line.note,
-      })
+      await work({ ...line, store, settings, signal: stopping.signal })
     } catch (error) {
       if (!(error instanceof SyncFailure)) throw error
       throw new FailedSync(`${FAILURES[error.failure]} (${error.message})`, { cause: error })
@@ -54,6 +152,145 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
       await store.close()
     }
   })
+}
+
+type AccountWork = (account: string, dependencies: Dependencies) => Promise<void>
+
+/** The preparation of a command whose only option is the account. */
+function forAccount(command: string, work: AccountWork): (args: string[]) => Work<Dependencies> {
+  return (args) => {
+    const usage = `${command} --account NAME`
+    const account = nameOf(parseCommandLine({ args, options: ACCOUNT }, usage).values, usage)
+    return async (dependencies) => await work(account, dependencies)
+  }
+}
+
+function nameOf({ account }: { readonly account?: string | undefined }, usage: string): string {
+  if (account === undefined || account === '') throw new OperatorError(`The account is missing: ${usage}`)
+  return account
+}
+
+async function connect(
+  account: string,
+  change: ReturnType<typeof readChange>,
+  { store, environment, note }: Dependencies,
+): Promise<void> {
+  const former = await findConnectionByName(store, account)
+  const connection = change(former)
+  if (!(await putConnection(store, account, connection, new Date()))) {
+    throw new OperatorError(
+      `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
+    )
+  }
+  note(`Connected account "${account}" to ${connection.url.href}. ${describeConnection(connection)}`)
+  if (former !== undefined && former.url.origin !== connection.url.origin) {
+    const { total_count } = await listGroups(store, former.accountId, { limit: 1, offset: 0 })
+    if (total_count > 0) note(ANOTHER_ORIGIN(total_count))
+  }
+  try {
+    readSecret(connection.token, environment)
+  } catch (error) {
+    if (!(error instanceof SyncFailure)) throw error
+    note(`The token cannot be read here, but the service needs it. ${error.message}.`)
+  }
+}
+
+const ANOTHER_ORIGIN = (groups: number) =>
+  `Warning: this is another server, but ${groups} groups of the former one are stored. A group there with the same id ` +
+  '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
+
+function describeConnection({ members, schedule, gate, reach, oauth }: ConnectionWanted): string {
+  return [
+    `Members: ${members}.`,
+    `Schedule: ${schedule ?? 'none'}.`,
+    `Deletion gate: ${gate.groups} groups, ${gate.members} members, ${gate.percent} %.`,
+    ...(oauth === null ? [] : [`Tokens from ${oauth.url.href} for client "${oauth.clientId}".`]),
+    ...(reach.allowPrivate ? ['Private addresses are allowed.'] : []),
+    ...(reach.allowLoopback ? ['Addresses of this machine are allowed.'] : []),
+  ].join(' ')
+}
+
+const COLUMNS = [
+  'account',
+  'url',
+  'token',
+  'members',
+  'schedule',
+  'next_sync_at',
+  'last_status',
+  'last_finished_at',
+]
+
+async function list({ store, print }: Dependencies): Promise<void> {
+  print([...COLUMNS, 'last_error'].join('\t'))
+  for (const connection of await listConnections(store)) {
+    const { account, url, token, members, schedule, nextSyncAt, accountId } = connection
+    const last = await lastJob(store, accountId)
+    const columns = [account, url.href, `${token.kind}:${token.source}`, members, schedule, nextSyncAt]
+    const { status, finished_at, error_message } = last === undefined ? {} : showJob(last)
+    print([...columns, status, finished_at, error_message].map((column) => column ?? '').join('\t'))
+  }
+}
+
+async function showPlan(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
+  const { print, note } = dependencies
+  const { plan, warnings, fault } = await prepareSync(accountId, options, jobDependencies(dependencies))
+  for (const line of describePlan(plan)) print(line)
+  for (const warning of warnings) note(`${warning}.`)
+  if (fault === undefined) return
+  note(`A sync would stop here. ${FAILURES[fault.failure]} (${fault.message})`)
+  note('To allow it for one run: sync --allow-deletions.')
+}
+
+async function runSync(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
+  const { note, print } = dependencies
+  const job = await syncNow(accountId, options, { ...jobDependencies(dependencies), note })
+  print(JSON.stringify(showJob(job)))
+  if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
+}
+
+function jobDependencies({ store, settings, environment, note }: Dependencies): JobDependencies {
+  let reported = false
+  return {
+    store,
+    environment,
+    clock: () => new Date(),
+    log: createLog(settings.LOG_LEVEL),
+    limits: SYNC_LIMITS,
+    leaseMs: LEASE_MS,
+    syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
+    observer: {
+      jobFinished: () => undefined,
+      groupsChanged: () => undefined,
+      requestFinished(outcome) {
+        // Once: a directory may limit many requests of one command.
+        if (outcome !== 'slow_down' || reported) return
+        reported = true
+        note('The directory limits requests (slow down): the sync waits as long as it demands.')
+      },
+    },
+  }
+}
+
+async function connectionOf(store: Store, account: string): Promise<Connection> {
+  const connection = await findConnectionByName(store, account)
+  if (connection === undefined) throw notConnected(account)
+  return connection
+}
+
+function notConnected(account: string): OperatorError {
+  return new OperatorError(
+    `Account "${account}" has no directory: list shows the connections, set creates one`,
+  )
+}
+
+function reportProgress(note: (line: string) => void): SyncOptions['progress'] {
+  let reported = 0
+  return (read, total) => {
+    if (read === reported || (read < reported + REPORT_EVERY && read !== total)) return
+    reported = read
+    note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)
+  }
 }
 
 if (import.meta.main) await runAsProcess((line) => directories(line))

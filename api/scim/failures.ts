@@ -4,9 +4,14 @@
 export const FAILURES = {
   connection_changed: 'The directory connection was changed or removed during the sync; nothing was changed.',
   token_unavailable: 'The token for the directory is not available to the service.',
+  token_refused: 'The token address issued no token for the directory.',
   address_refused: 'The address of the directory is one that the service may not connect to.',
   directory_unauthorized: 'The directory refused the token.',
-  directory_unreachable: 'The directory could not be reached or kept failing.',
+  directory_unknown_host: 'The host name of the directory does not resolve.',
+  directory_connection_refused: 'The host of the directory refused the connection.',
+  directory_tls: 'The TLS connection to the directory failed, for example for its certificate.',
+  directory_failing: 'The directory kept answering with a server error (5xx).',
+  directory_unreachable: 'The directory could not be reached, or did not answer in time.',
   directory_rate_limited: 'The directory kept asking the service to slow down.',
   directory_invalid_response: 'The directory answered with something that is not valid SCIM.',
   directory_too_large: 'The directory is larger than the limits of a sync; nothing was changed.',
@@ -31,7 +36,22 @@ export class SyncFailure extends Error {
   }
 }
 
-/** The cause in a stored text; a cause of a newer version counts as internal. */
+/** Failures that concern one reply: other requests of the sync may still succeed. */
+const OF_REPLY: ReadonlySet<Failure> = new Set([
+  'directory_unauthorized',
+  'directory_failing',
+  'directory_invalid_response',
+  'directory_unreachable',
+  'directory_rate_limited',
+  'directory_too_large',
+])
+
+/** Whether an error concerns one reply alone; others, such as a sync that takes too long, concern every request. */
+export function isOfReply(error: unknown): error is SyncFailure {
+  return error instanceof SyncFailure && OF_REPLY.has(error.failure)
+}
+
+/** The cause in a stored text; a cause of another version counts as internal. */
 export function readFailure(text: string): Failure {
   return isFailure(text) ? text : 'internal'
 }

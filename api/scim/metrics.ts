@@ -1,6 +1,16 @@
 /** Metrics of directory sync. Labels hold closed sets: never an account, an address or what a directory sent. */
 import { Counter, Histogram, type Registry } from 'prom-client'
-import type { SyncObserver } from './observer.ts'
+import type { Failure } from './failures.ts'
+
+/** Receives events of directory sync. No method may throw or take long. */
+export interface SyncObserver {
+  /** A job is over; `ms` is its time in this process, if it ran here. */
+  jobFinished(job: { readonly outcome: 'succeeded' | Failure; readonly ms?: number }): void
+  /** A sync wrote new or changed groups, and marked others as deleted. */
+  groupsChanged(groups: { readonly written: number; readonly deleted: number }): void
+  /** The end of one request to a directory: an answer to assess, a retry, or a failure. */
+  requestFinished(outcome: 'answer' | 'slow_down' | 'transient' | Failure): void
+}
 
 /** Upper bounds in seconds: from a small directory to the longest default sync. */
 const SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800]

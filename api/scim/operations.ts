@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { Operation, ParameterDescription, Tag } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
-import { groupRowSchema, memberRowSchema } from './groups/group-store.ts'
+import { groupRowSchema, memberRowSchema } from './groups.ts'
+import { reportSchema } from './report.ts'
 
 const TAG = 'directory sync' satisfies Tag
 const ENVELOPE = { 'application/json': errorEnvelopeSchema }
@@ -23,6 +24,8 @@ const jobSchema = z.strictObject({
 const jobReplySchema = z.strictObject({ data: jobSchema })
 const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int().nonnegative() })
 
+const changesSchema = z.strictObject({ data: reportSchema })
+const groupSchema = z.strictObject({ data: groupRowSchema })
 const groupsSchema = z.strictObject({
   data: z.array(groupRowSchema),
   total_count: z.int().nonnegative(),
@@ -59,6 +62,7 @@ const id = (description: string): ParameterDescription => ({
   schema: { type: 'string' },
 })
 
+const UNKNOWN = { description: "Unknown, or another account's.", content: ENVELOPE }
 const WRONG_PAGE = { description: 'Invalid parameters; the message names each.', content: ENVELOPE }
 
 export const SCIM_OPERATIONS = {
@@ -99,7 +103,21 @@ export const SCIM_OPERATIONS = {
         headers: ['Retry-After'],
         content: { 'application/json': jobReplySchema },
       },
-      '404': { description: "Unknown, or another account's.", content: ENVELOPE },
+      '404': UNKNOWN,
+    },
+  },
+  changes: {
+    id: 'getScimSyncJobChanges',
+    tag: TAG,
+    summary: 'What a sync job changed: counts, the first names of each, and warnings',
+    parameters: [id('Identifier of the job.')],
+    examples: [{ path: `${SYNC_JOBS_PATH}/00000000-0000-4000-8000-000000000000/changes` }],
+    replies: {
+      '200': {
+        description: 'The changes; none unless the job succeeded.',
+        content: { 'application/json': changesSchema },
+      },
+      '404': UNKNOWN,
     },
   },
   groups: {
@@ -117,6 +135,17 @@ export const SCIM_OPERATIONS = {
       '400': WRONG_PAGE,
     },
   },
+  group: {
+    id: 'getScimGroup',
+    tag: TAG,
+    summary: 'Reads a synced group',
+    parameters: [id('Identifier of the group.')],
+    examples: [{ path: `${GROUPS_PATH}/00000000-0000-4000-8000-000000000000` }],
+    replies: {
+      '200': { description: 'The group.', content: { 'application/json': groupSchema } },
+      '404': UNKNOWN,
+    },
+  },
   members: {
     id: 'listScimGroupMembers',
     tag: TAG,
@@ -126,7 +155,7 @@ export const SCIM_OPERATIONS = {
     replies: {
       '200': { description: 'A page of members.', content: { 'application/json': membersSchema } },
       '400': WRONG_PAGE,
-      '404': { description: "Unknown, or another account's.", content: ENVELOPE },
+      '404': UNKNOWN,
     },
   },
 } as const satisfies Readonly<Record<string, Operation>>

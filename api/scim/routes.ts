@@ -13,10 +13,11 @@ import {
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import { queryString, sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import type { Store } from '../store/store.ts'
-import { listGroups, listMembers, type PageWanted } from './groups/group-store.ts'
-import { findJob, listJobs, showJob, type Job } from './jobs/job-store.ts'
-import type { SyncJobs } from './jobs/jobs.ts'
+import type { Operation } from '../openapi/operation.ts'
+import type { Queries, Store } from '../store/store.ts'
+import { findGroup, listGroups, listMembers, type PageWanted } from './groups.ts'
+import { findJob, listJobs, readReport, showJob, type Job } from './job-store.ts'
+import type { SyncJobs } from './jobs.ts'
 import { SCIM_OPERATIONS } from './operations.ts'
 
 const PAGE = {
@@ -34,45 +35,27 @@ type Named = 'sync job' | 'group'
 
 /** The routes of directory sync; all need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
-  const management = { access: 'management' } as const
+  const [job, group] = [`${SYNC_JOBS_PATH}/:id`, `${GROUPS_PATH}/:id`]
   return [
     // A request body is ignored.
     {
-      ...management,
+      access: 'management',
       method: 'POST',
       path: SYNC_JOBS_PATH,
       operation: SCIM_OPERATIONS.start,
       handle: startJob(jobs),
     },
-    {
-      ...management,
-      method: 'GET',
-      path: SYNC_JOBS_PATH,
-      operation: SCIM_OPERATIONS.jobs,
-      handle: readJobs(store),
-    },
-    {
-      ...management,
-      method: 'GET',
-      path: `${SYNC_JOBS_PATH}/:id`,
-      operation: SCIM_OPERATIONS.job,
-      handle: readJob(store),
-    },
-    {
-      ...management,
-      method: 'GET',
-      path: GROUPS_PATH,
-      operation: SCIM_OPERATIONS.groups,
-      handle: readGroups(store),
-    },
-    {
-      ...management,
-      method: 'GET',
-      path: `${GROUPS_PATH}/:id/members`,
-      operation: SCIM_OPERATIONS.members,
-      handle: readGroupMembers(store),
-    },
+    get(SYNC_JOBS_PATH, SCIM_OPERATIONS.jobs, showPage(store, listJobs)),
+    get(job, SCIM_OPERATIONS.job, readJob(store)),
+    get(`${job}/changes`, SCIM_OPERATIONS.changes, showOne(store, 'sync job', readReport)),
+    get(GROUPS_PATH, SCIM_OPERATIONS.groups, showPage(store, listGroups)),
+    get(group, SCIM_OPERATIONS.group, showOne(store, 'group', findGroup)),
+    get(`${group}/members`, SCIM_OPERATIONS.members, readGroupMembers(store)),
   ]
+}
+
+function get(path: string, operation: Operation, handle: Handler): Route {
+  return { access: 'management', method: 'GET', path, operation, handle }
 }
 
 function startJob(jobs: SyncJobs): Handler {
@@ -94,15 +77,20 @@ function readJob(store: Store): Handler {
   }
 }
 
-function readJobs(store: Store): Handler {
+type ReadPage = (queries: Queries, accountId: string, page: PageWanted) => Promise<unknown>
+type ReadOne = (queries: Queries, accountId: string, id: string) => Promise<unknown>
+
+function showPage(store: Store, read: ReadPage): Handler {
   return async (request, reply) => {
-    sendJson(reply, 200, await listJobs(store, callerOf(reply).accountId, pageOf(request)))
+    sendJson(reply, 200, await read(store, callerOf(reply).accountId, pageOf(request)))
   }
 }
 
-function readGroups(store: Store): Handler {
+function showOne(store: Store, what: Named, read: ReadOne): Handler {
   return async (request, reply) => {
-    sendJson(reply, 200, await listGroups(store, callerOf(reply).accountId, pageOf(request)))
+    const data = await read(store, callerOf(reply).accountId, idOf(request, what))
+    if (data === undefined) throw unknown(what)
+    sendJson(reply, 200, { data })
   }
 }
 

@@ -24,10 +24,9 @@ import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { createReadiness } from '../../../api/readiness.ts'
 import { createRoutes } from '../../../api/routes.ts'
 import { createViews } from '../../../api/web/views.ts'
-import { createSyncJobs } from '../../../api/scim/jobs/jobs.ts'
-import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
-import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
-import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
+import { createSyncJobs } from '../../../api/scim/jobs.ts'
+import { SYNC_LIMITS } from '../../../api/scim/limits.ts'
+import { LEASE_MS } from '../../../api/scim/run-job.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { envelopeSchema, memoryLog, sendRaw, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -108,8 +107,7 @@ beforeAll(async () => {
       log,
       environment: {},
       limits: SYNC_LIMITS,
-      heartbeat: HEARTBEAT,
-      runSync: runInProcess,
+      leaseMs: LEASE_MS,
       syncMs: 60_000,
     },
     { concurrent: 1 },

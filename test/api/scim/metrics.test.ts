@@ -1,6 +1,7 @@
+/** CONTRACT 4.6: the metrics of directory sync. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
-import { requestJob, takeNextJob } from '../../../api/scim/jobs/job-store.ts'
+import { findConnectionByName } from '../../../api/scim/connections.ts'
+import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import {
   DIRECTORY_TOKEN,
@@ -40,10 +41,10 @@ describe('the metrics of directory sync', () => {
     await acme.sync()
     directory.groups.splice(1, 2, { id: '2', displayName: 'New name' })
     await acme.sync()
-    // Per sync the discovery and a page; in the second also a request for the absent group.
-    expect(directory.asked).toHaveLength(5)
+    // Per sync the discovery, a page, and the probe of count; in the second also a request for the absent group.
+    expect(directory.asked).toHaveLength(7)
     expect(await service.samples()).toEqual([
-      'scim_directory_requests_total{outcome="answer"} 5',
+      'scim_directory_requests_total{outcome="answer"} 7',
       'scim_groups_changed_total{change="deleted"} 1',
       'scim_groups_changed_total{change="written"} 4',
       'scim_job_duration_seconds_count 2',
@@ -65,8 +66,7 @@ describe('the metrics of directory sync', () => {
       'scim_jobs_total{outcome="token_unavailable"} 1',
     ])
     expect(await service.samples('directory_requests')).toEqual([
-      'scim_directory_requests_total{outcome="answer"} 2',
-      'scim_directory_requests_total{outcome="directory_unauthorized"} 2',
+      'scim_directory_requests_total{outcome="answer"} 4',
       'scim_directory_requests_total{outcome="slow_down"} 1',
       'scim_directory_requests_total{outcome="transient"} 1',
     ])
@@ -82,7 +82,7 @@ describe('the metrics of directory sync', () => {
     const store = await openStore({ DATA_DIR: dataDir }, new Date())
     const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
     await requestJob(store, accountId, new Date())
-    const lost = await takeNextJob(store, 'a process that is gone', new Date())
+    const lost = await takeNextJob(store, 'a process that is gone', { now: new Date(), leaseMs: 0 })
     await store.close()
     await using service = await startService(dataDir)
     const acme = await service.connect(directory.url)

@@ -1,3 +1,4 @@
+/** CONTRACT 5: the requests of an account's administrators. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
@@ -11,7 +12,9 @@ const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 const PATHS = [
   ['POST', '/scim/sync-jobs'],
   ['GET', `/scim/sync-jobs/${UNKNOWN}`],
+  ['GET', `/scim/sync-jobs/${UNKNOWN}/changes`],
   ['GET', '/scim/groups'],
+  ['GET', `/scim/groups/${UNKNOWN}`],
   ['GET', `/scim/groups/${UNKNOWN}/members`],
 ] as const
 
@@ -130,6 +133,21 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     })
   })
 
+  describe('GET /scim/groups/{id}', () => {
+    it('returns one group of the list', async () => {
+      const [group] = (await acme.groups()).data
+      const response = await service.get(`/scim/groups/${group?.id}`, acme.key)
+      expect([response.status, await response.json()]).toEqual([200, { data: group }])
+      expect(group?.member_count).toBe(1)
+    })
+
+    it('is 404 for the group of another account', async () => {
+      const [group] = (await acme.groups()).data
+      const key = await service.makeKey('management', 'stranger')
+      expect((await fault(`/scim/groups/${group?.id}`, key)).status).toBe(404)
+    })
+  })
+
   describe('GET /scim/groups/{id}/members', () => {
     it('pages through the members', async () => {
       const members = Array.from({ length: 120 }, (_, index) => ({
@@ -144,23 +162,26 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const read = async (query: string) =>
         await (await service.get(`/scim/groups/${id}/members${query}`, acme.key)).json()
       expect(await read('?offset=119')).toEqual({
-        data: [{ id: 'user-119', type: 'User', display_name: 'User 119', active: null, email: null }],
+        data: [{ id: 'user-119', type: 'User', display_name: 'User 119' }],
         total_count: 120,
       })
       expect(await read('')).toMatchObject({ data: { length: 50 } })
     })
 
-    it('returns no total if the directory supplied no members', async () => {
-      directory.groups.push({ id: 'untold', displayName: 'Untold' })
-      await acme.sync()
-      const { data: groups } = await acme.groups('?offset=100')
-      const id = groups.find((group) => group.external_id === 'untold')?.id ?? ''
-      expect(await acme.members(id)).toEqual({ data: [], total_count: null })
+    it('returns no total if the directory supplies no members', async () => {
+      await using bare = await startDirectory([{ id: 'untold', displayName: 'Untold' }])
+      const other = await service.connect(bare.url, { account: 'bare' })
+      await other.sync()
+      const [group] = (await other.groups()).data
+      expect(group?.member_count).toBeNull()
+      expect(await other.members(group?.id ?? '')).toEqual({ data: [], total_count: null })
     })
 
     it.each([UNKNOWN, 'x', '%00'])('is 404 for %s', async (id) => {
-      const { status, envelope } = await fault(`/scim/groups/${id}/members`, acme.key)
-      expect([status, envelope.error.message]).toEqual([404, 'No such group'])
+      for (const path of [`/scim/groups/${id}/members`, `/scim/groups/${id}`]) {
+        const { status, envelope } = await fault(path, acme.key)
+        expect([status, envelope.error.message]).toEqual([404, 'No such group'])
+      }
     })
   })
 })

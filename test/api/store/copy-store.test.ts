@@ -23,13 +23,14 @@ const FILL = `
   SELECT 'per-day', 'subject ' || n, '2026-11-21T00:00:00.000Z', n FROM numbers;
   INSERT INTO apps VALUES (1000000, 'app.example', 'Ärger & Söhne', 'public', 'legal|travel', 2, '2026-11-20');
   INSERT INTO scim_connections
-  SELECT id, 'https://scim.example.com/', 'env', 'TOKEN', 'inline', 0, 1, NULL, NULL, '2026-11-20', 5, NULL, 20
+  SELECT id, 'https://scim.example.com/', 'env', 'TOKEN', 'inline', 0, 1, NULL, NULL, '2026-11-20', 5, NULL, 20, NULL, NULL
   FROM accounts;
   INSERT INTO scim_sync_jobs
-  SELECT 'job of ' || id, id, 'failed', NULL, NULL, 'interrupted', '1', '2', '3', 'gone', 7, 1 FROM accounts;
+  SELECT 'job of ' || id, id, 'failed', NULL, NULL, 'interrupted', '1', '2', '3', 'gone', 1, NULL, NULL FROM accounts;
   INSERT INTO scim_groups
-  SELECT 'group of ' || id, id, '1', NULL, 'Staff', 'digest', 2, '1', '2', NULL FROM accounts;
-  INSERT INTO scim_members SELECT id, 'ann', 'User', NULL, 1, 'ann@example.com' FROM scim_groups`
+  SELECT 'group of ' || id, id, '1', NULL, 'Staff', 'digest', 2, '1', '2', NULL, 'list of ' || id FROM accounts;
+  INSERT INTO scim_member_lists SELECT member_list, account_id, 'job' FROM scim_groups;
+  INSERT INTO scim_members SELECT member_list, 'ann', 'User', NULL FROM scim_groups`
 
 /** Every table of the migrations, each with columns that order its rows. */
 const ORDERS = {
@@ -39,7 +40,8 @@ const ORDERS = {
   quotas: 'used',
   scim_connections: 'account_id',
   scim_groups: 'id',
-  scim_members: 'group_id, member_id',
+  scim_member_lists: 'id',
+  scim_members: 'list_id, member_id',
   scim_sync_jobs: 'id',
 }
 

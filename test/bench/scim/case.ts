@@ -5,12 +5,9 @@ import { z } from 'zod'
 import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { createLog } from '../../../api/process/log.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { findConnectionByName, putConnection } from '../../../api/scim/directory/connection-store.ts'
-import { DEFAULT_GATE } from '../../../api/scim/directory/connection-options.ts'
-import { SYNC_LIMITS } from '../../../api/scim/directory/limits.ts'
-import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
-import { HEARTBEAT } from '../../../api/scim/jobs/run-job.ts'
-import { syncNow } from '../../../api/scim/jobs/sync-now.ts'
+import { DEFAULT_GATE, findConnectionByName, putConnection } from '../../../api/scim/connections.ts'
+import { SYNC_LIMITS } from '../../../api/scim/limits.ts'
+import { LEASE_MS, syncNow } from '../../../api/scim/run-job.ts'
 import type { Queries, Store } from '../../../api/store/store.ts'
 import { reportMeasured, timed } from '../measure.ts'
 
@@ -43,7 +40,7 @@ async function bare(url: string): Promise<Record<string, number>> {
   const ms = await timed(async () => {
     await get('/ServiceProviderConfig')
     for (let first = 1, total = 1; first <= total;) {
-      const page = await get(`/Groups?startIndex=${first}&count=${SYNC_LIMITS.pageSize}`)
+      const page = await get(`/Groups?startIndex=${first}&count=${SYNC_LIMITS.pageSizes[0]}`)
       const { totalResults, Resources } = pageSchema.parse(page)
       total = totalResults
       first += Resources.length
@@ -69,8 +66,7 @@ async function sync(url: string, dataDir: string): Promise<Record<string, number
         log: createLog('silent'),
         environment: { [TOKEN.variable]: TOKEN.value },
         limits: SYNC_LIMITS,
-        heartbeat: HEARTBEAT,
-        runSync: runInProcess,
+        leaseMs: LEASE_MS,
         syncMs: 600_000,
         note: () => undefined,
       },
@@ -111,6 +107,7 @@ async function connect(store: Store, url: string): Promise<string> {
   const connection = {
     url: new URL(url),
     token: { kind: 'env', source: TOKEN.variable },
+    oauth: null,
     members: 'inline',
     reach: { allowLoopback: true, allowPrivate: false },
     gate: DEFAULT_GATE,
@@ -138,7 +135,7 @@ function countWrites(store: Store): { readonly store: Store; readonly written: (
   return {
     store: {
       ...store,
-      longTransaction: (work) => store.longTransaction((queries) => work(counting(queries))),
+      transaction: (work) => store.transaction((queries) => work(counting(queries))),
     },
     written: () => rows,
   }

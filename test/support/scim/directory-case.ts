@@ -1,6 +1,6 @@
 /** Table-driven tests of directories: one sync per case, on a service that a file's cases share. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { MemberMode } from '../../../api/scim/directory/connection-options.ts'
+import type { MemberMode } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import {
   startDirectory,

@@ -5,7 +5,8 @@ import { createServer, type ServerResponse } from 'node:http'
 export const DIRECTORY_TOKEN = 'directory-token'
 
 interface DirectoryMember {
-  readonly value: string
+  readonly value?: string
+  readonly $ref?: string
   readonly type?: string
   readonly display?: string
 }
@@ -14,7 +15,7 @@ export interface DirectoryGroup {
   readonly id: string
   readonly displayName: string
   readonly externalId?: string
-  readonly members?: readonly DirectoryMember[]
+  readonly members?: readonly DirectoryMember[] | null
 }
 
 /** An answer of the directory: `body` as SCIM JSON, or the output of `send`. */
@@ -149,4 +150,14 @@ function send(response: ServerResponse, reply: Reply): void {
   }
   response.writeHead(reply.status ?? 200, { 'Content-Type': 'application/scim+json', ...reply.headers })
   response.end(JSON.stringify(reply.body))
+}
+
+/** A quirk of the list of groups only. */
+export function ofList(quirk: Quirk): Quirk {
+  return (asked) => (asked.path === '/Groups' ? quirk(asked) : undefined)
+}
+
+/** The queries of the requests for the list of groups. */
+export function listQueries({ asked }: { readonly asked: readonly Asked[] }): URLSearchParams[] {
+  return asked.filter(({ path }) => path === '/Groups').map(({ query }) => query)
 }

@@ -1,7 +1,7 @@
 /** The life of a real directory: groups appear, change, vanish in large numbers, and return. */
 import { expect } from 'vitest'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
-import { findConnectionByName } from '../../../api/scim/directory/connection-store.ts'
+import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { startSyncApi, syncByCommand } from './sync.ts'
 

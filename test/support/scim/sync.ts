@@ -3,13 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { putConnection, type ConnectionWanted } from '../../../api/scim/directory/connection-store.ts'
-import { DEFAULT_GATE } from '../../../api/scim/directory/connection-options.ts'
-import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/directory/limits.ts'
+import { DEFAULT_GATE, putConnection, type ConnectionWanted } from '../../../api/scim/connections.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/limits.ts'
 import type { HttpLimits } from '../../../api/http/server/http-server.ts'
-import { runInProcess } from '../../../api/scim/jobs/run-in-process.ts'
-import type { JobDependencies } from '../../../api/scim/jobs/run-job.ts'
-import { syncNow } from '../../../api/scim/jobs/sync-now.ts'
+import { syncNow, type JobDependencies } from '../../../api/scim/run-job.ts'
 import { memoryLog, startApi, until, type Api } from '../api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
@@ -29,6 +26,18 @@ export const jobSchema = z.strictObject({
 const jobReplySchema = z.strictObject({ data: jobSchema })
 const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int() })
 
+const partSchema = z.strictObject({ count: z.int(), names: z.array(z.string()) })
+const changesSchema = z.strictObject({
+  data: z.strictObject({
+    groups_added: partSchema,
+    groups_renamed: partSchema,
+    groups_deleted: partSchema,
+    members_joined: partSchema,
+    members_left: partSchema,
+    warnings: z.array(z.string()),
+  }),
+})
+
 const groupsSchema = z.strictObject({
   data: z.array(
     z.strictObject({
@@ -36,6 +45,7 @@ const groupsSchema = z.strictObject({
       organization_id: z.uuid(),
       external_id: z.string(),
       display_name: z.string(),
+      member_count: z.int().nullable(),
       created_at: z.iso.datetime({ precision: 3 }),
       updated_at: z.iso.datetime({ precision: 3 }),
     }),
@@ -49,8 +59,6 @@ const membersSchema = z.strictObject({
       id: z.string(),
       type: z.string().nullable(),
       display_name: z.string().nullable(),
-      active: z.boolean().nullable(),
-      email: z.string().nullable(),
     }),
   ),
   total_count: z.int().nullable(),
@@ -59,12 +67,11 @@ const membersSchema = z.strictObject({
 /** The variable with the token in tests. */
 export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
 
-/** Zero pauses, and a heartbeat short enough to wait for, but too long for a busy machine to miss. */
-export const QUICK = {
+/** Zero pauses, and a lease short enough to wait for, but too long for a busy machine to miss. */
+const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
-  heartbeat: { beatMs: 20, missedBeats: 100 },
+  leaseMs: 2000,
   wait: async () => await sleep(0),
-  runSync: runInProcess,
 } satisfies Partial<JobDependencies>
 
 /** A connection to a directory on this machine. */
@@ -72,6 +79,7 @@ export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}):
   return {
     url: new URL(url),
     token: { kind: 'env', source: TOKEN_VARIABLE },
+    oauth: null,
     members: 'inline',
     reach: { allowLoopback: true, allowPrivate: false },
     gate: DEFAULT_GATE,
@@ -169,6 +177,7 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
     end,
     /** Starts a job and waits for its end. */
     sync: async () => await end((await post()).job.id),
+    changes: async (id: string) => changesSchema.parse(await read(`/scim/sync-jobs/${id}/changes`)).data,
     jobs: async (query = '') => jobsSchema.parse(await read(`/scim/sync-jobs${query}`)),
     groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
     members: async (id: string) => membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),

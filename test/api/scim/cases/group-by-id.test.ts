@@ -13,8 +13,8 @@ import {
   usualReply,
   type DirectoryGroup,
   type Reply,
+  ofList,
 } from '../../../support/scim/faulty-directory.ts'
-import { ofList } from '../../../support/scim/pull.ts'
 
 const accounts = useAccounts()
 const { connect, warningsOf } = accounts

@@ -1,4 +1,4 @@
-/** Directories with odd HTTP, or that never answer. */
+/** CONTRACT 5: directories with odd HTTP, or that never answer. */
 import {
   describeDirectories,
   hangUp,
@@ -6,8 +6,7 @@ import {
   status,
   useAccounts,
 } from '../../../support/scim/directory-case.ts'
-import { listOf, manyGroups, type Quirk, type Reply } from '../../../support/scim/faulty-directory.ts'
-import { ofList } from '../../../support/scim/pull.ts'
+import { listOf, manyGroups, type Quirk, type Reply, ofList } from '../../../support/scim/faulty-directory.ts'
 
 /** Answers from this request for the list on. */
 const faultsFirst = (faults: number, reply: Reply): Quirk =>
@@ -108,7 +107,7 @@ describeDirectories(useAccounts(), {
   'fails in the middle': {
     groups: hundreds,
     quirk: ofList((asked) => (startIndexOf(asked) > 100 ? status(500) : undefined)),
-    ends: 'directory_unreachable',
+    ends: 'directory_failing',
   },
   'refuses the token in the middle': {
     groups: hundreds,
@@ -130,6 +129,8 @@ describeDirectories(useAccounts(), {
     })),
     ends: 3,
   },
+  'fails for ever': { quirk: ofList(() => status(500)), ends: 'directory_failing' },
+  'never answers': { quirk: ofList(() => hangUp), ends: 'directory_unreachable' },
   'knows no groups': { quirk: () => status(404), ends: 'directory_invalid_response' },
   'refuses the token for its configuration': { groups: some, quirk: config(status(401)), ends: 3 },
   'is asked too often for its configuration': { groups: some, quirk: config(status(429)), ends: 3 },

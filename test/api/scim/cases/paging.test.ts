@@ -1,4 +1,4 @@
-/** Paging of directories, mostly known from reports of their users. */
+/** CONTRACT 5: lists of groups in any paging, mostly known from reports of users of directories. */
 import {
   describeDirectories,
   hangUp,
@@ -14,8 +14,8 @@ import {
   type DirectoryGroup,
   type Quirk,
   type Reply,
+  ofList,
 } from '../../../support/scim/faulty-directory.ts'
-import { ofList } from '../../../support/scim/pull.ts'
 
 const countOf = ({ query }: Asked, most: number) => Math.min(Number(query.get('count') ?? most), most)
 
@@ -58,6 +58,17 @@ function byCursor(
   }
 }
 
+/** Without sortBy each page begins elsewhere, so that pages overlap and miss groups. */
+const unsorted =
+  (sort: boolean): Quirk =>
+  (asked) => {
+    const { path, query } = asked
+    if (path === '/ServiceProviderConfig') return { body: { sort: { supported: sort } } }
+    if (path !== '/Groups' || query.get('sortBy') === 'id') return undefined
+    const turn = 35 * asked.before
+    return page([...hundreds.slice(turn), ...hundreds.slice(0, turn)], asked)
+  }
+
 const some = manyGroups(3)
 const hundreds = manyGroups(250)
 
@@ -73,6 +84,7 @@ describeDirectories(useAccounts(), {
   'gives all groups whatever is requested': {
     quirk: ofList(() => ({ body: listOf(hundreds, new URLSearchParams({ count: '1000' })) })),
     ends: 250,
+    warning: 'may be capped',
   },
   'has as many groups as a page, and answers with the first page past the end': {
     groups: hundreds.slice(0, 100),
@@ -131,6 +143,7 @@ describeDirectories(useAccounts(), {
       asked.query.has('startIndex') || asked.query.has('cursor') ? status(501) : page(some, asked),
     ),
     ends: 3,
+    warning: 'may be capped',
   },
   'answers 404 past the end': { groups: hundreds, quirk: pastEnd(hundreds, status(404)), ends: 250 },
   'answers 400 past the end': { groups: hundreds, quirk: pastEnd(hundreds, refused), ends: 250 },
@@ -214,6 +227,7 @@ describeDirectories(useAccounts(), {
   'ends its cursors with an empty one': {
     quirk: ofList(() => ({ body: { Resources: some, nextCursor: '' } })),
     ends: 3,
+    warning: 'may be capped',
   },
   'lets a cursor expire': {
     quirk: (asked) =>
@@ -225,6 +239,26 @@ describeDirectories(useAccounts(), {
   'leads its cursors in a circle': {
     quirk: ofList(() => ({ body: { Resources: some, nextCursor: 'again' } })),
     ends: 'directory_incomplete',
+  },
+  'has no stable order, but sorts by id': { groups: hundreds, quirk: unsorted(true), ends: 250 },
+  'has no stable order at all': { groups: hundreds, quirk: unsorted(false), ends: 'directory_incomplete' },
+  'fails with 500 for any count': {
+    groups: some,
+    quirk: ofList((asked) => (asked.query.has('count') ? status(500) : page(some, asked))),
+    ends: 3,
+    warning: 'may be capped',
+  },
+  'times out at a gateway for large pages': {
+    groups: hundreds,
+    quirk: ofList((asked) => (countOf(asked, 1000) > 25 ? status(504) : undefined)),
+    ends: 250,
+  },
+  'writes resources in lower case, and counts from 0': {
+    quirk: ofList((asked) => {
+      const { Resources: resources } = listOf(hundreds, asked.query, { maxPage: 10 })
+      return { body: { totalResults: 250, startIndex: 0, resources } }
+    }),
+    ends: 250,
   },
   'refuses a large count with a cursor': { quirk: byCursor(hundreds, { only: true, most: 10 }), ends: 250 },
 })

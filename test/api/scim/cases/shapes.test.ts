@@ -1,23 +1,27 @@
-/** Forms of groups and members, mostly known from reports of users of directories. */
+/** CONTRACT 5: groups and members in any form, mostly known from reports of users of directories. */
 import { describeDirectories, useAccounts } from '../../../support/scim/directory-case.ts'
-import { groupsNamed, type Quirk } from '../../../support/scim/faulty-directory.ts'
-import { ofList } from '../../../support/scim/pull.ts'
+import { groupsNamed, type Quirk, ofList } from '../../../support/scim/faulty-directory.ts'
 
-/** One odd group between two others. */
+const rowsOf = (...rows: readonly unknown[]): Quirk =>
+  ofList(({ query }) => ({
+    body: { totalResults: rows.length, Resources: rows.slice(0, Number(query.get('count'))) },
+  }))
+
+/** One odd group between two others with members. */
 const oddGroup = (group: unknown): Quirk => {
   const [first, last] = groupsNamed('1', '3')
-  return ofList(() => ({ body: { totalResults: 3, Resources: [first, group, last] } }))
+  return rowsOf(first, group, last)
 }
 
 const oddMembers = (members: unknown) => oddGroup({ id: 'odd', displayName: 'Odd', members })
 
-const byCase = ofList(() => ({ body: { totalResults: 2, Resources: groupsNamed('g', 'G') } }))
+const byCase = rowsOf(...groupsNamed('g', 'G'))
 
 describeDirectories(useAccounts(), {
   'members as one object': { quirk: oddMembers({ value: 'ann' }), ends: 3, odd: ['ann'] },
   'members as a list of ids': { quirk: oddMembers(['ann', 'bob']), ends: 3, odd: ['ann', 'bob'] },
   'members as a word': { quirk: oddMembers('none'), ends: 3, odd: null, warning: 'wrong type' },
-  'members as null': { quirk: oddMembers(null), ends: 3, odd: null },
+  'members as null': { quirk: oddMembers(null), ends: 3, odd: [] },
   'a null among the members': {
     quirk: oddMembers([null, { value: 'ann' }]),
     ends: 3,
@@ -76,30 +80,30 @@ describeDirectories(useAccounts(), {
     ends: 3,
     odd: ['ann'],
   },
-  'a name that is null': { quirk: oddGroup({ id: 'odd', displayName: null }), ends: 3, odd: null },
-  'a name of blanks': { quirk: oddGroup({ id: 'odd', displayName: '  ' }), ends: 3, odd: null },
+  'a name that is null': { quirk: oddGroup({ id: 'odd', displayName: null }), ends: 3, odd: [] },
+  'a name of blanks': { quirk: oddGroup({ id: 'odd', displayName: '  ' }), ends: 3, odd: [] },
   'a name that would hurt a page or a terminal': {
     quirk: oddGroup({ id: 'odd', displayName: '=cmd|<script>\u0000\u001b[2J\u202e' }),
     ends: 3,
-    odd: null,
+    odd: [],
   },
   'an id that is a number': { quirk: oddGroup({ id: 2, displayName: 'Odd' }), ends: 3 },
   'an id in braces': { quirk: oddGroup({ id: '{9F-1}', displayName: 'Odd' }), ends: 3 },
   'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
   'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
   'an id that differs from another in its case': { quirk: byCase, ends: 2 },
-  'the name of another group': { quirk: oddGroup({ id: 'odd', displayName: 'Group 1' }), ends: 3, odd: null },
+  'the name of another group': { quirk: oddGroup({ id: 'odd', displayName: 'Group 1' }), ends: 3, odd: [] },
   'a group that is not active, and listed': {
     quirk: oddGroup({ id: 'odd', displayName: 'Odd', active: false, meta: { deleted: true }, members: [] }),
     ends: 3,
     odd: [],
   },
-  'nothing but an id': { quirk: oddGroup({ id: 'odd' }), ends: 3, odd: null },
-  'a name that is a number': { quirk: oddGroup({ id: 'odd', displayName: 2024 }), ends: 3, odd: null },
+  'nothing but an id': { quirk: oddGroup({ id: 'odd' }), ends: 3, odd: [] },
+  'a name that is a number': { quirk: oddGroup({ id: 'odd', displayName: 2024 }), ends: 3, odd: [] },
   'a name that is a list': {
     quirk: oddGroup({ id: 'odd', displayName: [] }),
     ends: 3,
-    odd: null,
+    odd: [],
     warning: 'wrong type',
   },
   'a group without an id': {
@@ -126,5 +130,6 @@ describeDirectories(useAccounts(), {
     })),
     ends: 1,
     odd: null,
+    warning: 'no members',
   },
 })

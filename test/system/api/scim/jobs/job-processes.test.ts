@@ -1,10 +1,10 @@
-/** Sync jobs and the processes that run them: these start, stop, die and run concurrently. */
+/** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
 import { openStore } from '../../../../../api/store/open-store.ts'
-import { findConnectionByName, putConnection } from '../../../../../api/scim/directory/connection-store.ts'
+import { findConnectionByName, putConnection } from '../../../../../api/scim/connections.ts'
 import { FAILURES } from '../../../../../api/scim/failures.ts'
-import { requestJob, takeNextJob } from '../../../../../api/scim/jobs/job-store.ts'
+import { requestJob, takeNextJob } from '../../../../../api/scim/job-store.ts'
 import { startProgram, startServer, until } from '../../../../support/api.ts'
 import { halfRequest } from '../../../../support/connections.ts'
 import {
@@ -15,15 +15,12 @@ import {
   startDirectory,
 } from '../../../../support/scim/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../../../support/stores.ts'
-import { connectionTo, QUICK, startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
+import { connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
 const DAY_MS = 24 * 3_600_000
-
-/** Takes no other process for dead. */
-const NEVER_DEAD = { ...QUICK.heartbeat, missedBeats: Infinity }
 
 describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh }) => {
   /** A store with an account that has the directory. */
@@ -46,7 +43,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
   })
 
-  it('looks for work at the start, at a request and at the end of a job, without waiting for a beat', async () => {
+  it('looks for work at the start, at a request and at the end of a job, without waiting for a look', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const { settings, store, key, accountId } = await connected(directory.url)
@@ -60,7 +57,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await store.close()
     await using service = await startSyncApi(settings, {
       settings: { SCIM_CONCURRENT_SYNCS: '2' },
-      sync: { heartbeat: { beatMs: 3_600_000, missedBeats: 1 } },
+      sync: { leaseMs: DAY_MS },
     })
     await until(() => waiting() === 2)
     const third = await service.connect(directory.url, { account: 'third' })
@@ -78,7 +75,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, accountId } = await connected(directory.url)
     await requestJob(store, accountId, new Date())
-    const lost = await takeNextJob(store, 'a process that is gone', new Date())
+    const lost = await takeNextJob(store, 'a process that is gone', { now: new Date(), leaseMs: 0 })
     await store.close()
     await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
@@ -97,14 +94,15 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const acme = await first.connect(directory.url)
     const { job } = await acme.post()
     await until(() => waiting() > 0)
-    // Long enough for the second process to end it, without the heartbeat.
     await using second = await startSyncApi(settings)
-    const heartbeat = async () => {
-      const [row] = await second.store.query('SELECT status, heartbeat FROM scim_sync_jobs')
+    const leaseOf = async () => {
+      const [row] = await second.store.query('SELECT status, lease_until FROM scim_sync_jobs')
       expect(row?.['status']).toBe('running')
-      return Number(row?.['heartbeat'])
+      return String(row?.['lease_until'])
     }
-    await until(async () => (await heartbeat()) > 3 * QUICK.heartbeat.missedBeats)
+    const before = await leaseOf()
+    // The first lease is over, but it was renewed.
+    await until(async () => (await leaseOf()) > before && new Date().toISOString() > before)
     open()
     expect(await acme.end(job.id)).toMatchObject({ status: 'succeeded' })
   })
@@ -169,10 +167,6 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     server.child.kill('SIGKILL')
     await server.ended
 
-    {
-      await using unaware = await startSyncApi(settings, { sync: { heartbeat: NEVER_DEAD } })
-      expect((await unaware.administrator(key).job(id)).status).toBe('running')
-    }
     await using service = await startSyncApi(settings)
     const acme = await service.connect(good.url)
     expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
@@ -209,7 +203,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
 
       const store = await openStore(settings, new Date())
       const rows = await store.query(`
-      SELECT g.display_name, m.member_id FROM scim_groups AS g JOIN scim_members AS m ON m.group_id = g.id`)
+      SELECT g.display_name, m.member_id FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list`)
       await store.close()
       expect(rows).toHaveLength(2000)
       const words = rows.map((row) =>

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
 import { openStore, type StoreSettings } from '../../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../../api/paths.ts'
-import { putConnection } from '../../../../../api/scim/directory/connection-store.ts'
+import { putConnection } from '../../../../../api/scim/connections.ts'
 import { startServer, until } from '../../../../support/api.ts'
 import {
   DIRECTORY_TOKEN,

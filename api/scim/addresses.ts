@@ -1,0 +1,88 @@
+/**
+ * Which addresses a sync may connect to. The check runs on connecting, on the addresses just resolved, so that DNS
+ * rebinding is useless.
+ */
+import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
+
+/** Addresses that the operator allowed beyond the public internet. `allowPrivate` includes this machine. */
+export interface Reach {
+  readonly allowLoopback: boolean
+  readonly allowPrivate: boolean
+}
+
+/** Resolves a name to all of its addresses, as dns.lookup does. */
+export type Resolve = (
+  name: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+const IPV4 = blockList('0.0.0.0/0')
+/** This machine. */
+const LOOPBACK = blockList('127.0.0.0/8 ::1/128')
+const PRIVATE = blockList('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7')
+// Clouds hand out credentials on link-local addresses, and AWS, Google and Alibaba on three private ones. The rest is
+// multicast, documentation, translation or reserved (IANA's registries of special-purpose addresses).
+const FORBIDDEN_IPV4 = blockList(
+  '0.0.0.0/8 169.254.0.0/16 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 ' +
+    '192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 100.100.100.200/32',
+)
+const METADATA_IPV6 = blockList('fd00:ec2::254/128 fd20:ce::254/128')
+// The assigned public internet (RFC 4291, 2.4), and what is special within it: Teredo, documentation, 6to4.
+const GLOBAL_IPV6 = blockList('2000::/3')
+const SPECIAL_IPV6 = blockList('2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20')
+
+function blockList(subnets: string): BlockList {
+  const list = new BlockList()
+  for (const subnet of subnets.split(' ')) {
+    const [address = '', bits] = subnet.split('/')
+    list.addSubnet(address, Number(bits), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
+
+/** A host without an allowed address. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused'
+}
+
+/** Whether a connection by `https:` or `http:` may be made to an address; by `http:` only to this machine. */
+export function isWithinReach(address: string, protocol: string, reach: Reach): boolean {
+  // BlockList applies the rules of IPv4 to the IPv6 form of IPv4 addresses (RFC 4291, 2.5.5.2).
+  const isIn = (list: BlockList) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  if (isIn(LOOPBACK)) return reach.allowLoopback || reach.allowPrivate
+  if (protocol !== 'https:' || isIn(FORBIDDEN_IPV4) || isIn(METADATA_IPV6)) return false
+  if (isIn(PRIVATE)) return reach.allowPrivate
+  return isIn(IPV4) || (isIn(GLOBAL_IPV6) && !isIn(SPECIAL_IPV6))
+}
+
+/** A lookup for sockets that returns only allowed addresses. */
+export function guardedLookup(
+  protocol: string,
+  reach: Reach,
+  resolve: Resolve = systemLookup,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, found) => {
+      if (error !== null) return callback(error, [])
+      const [first, ...rest] = found.filter(({ address }) => isWithinReach(address, protocol, reach))
+      if (first === undefined) callback(refusal(hostname), [])
+      else if (options.all === true) callback(null, [first, ...rest])
+      else callback(null, first.address, first.family)
+    })
+  }
+}
+
+/**
+ * Checks a host that is an IP address, since no lookup sees it.
+ * @throws {AddressRefused} if it is not allowed.
+ */
+export function checkLiteralAddress({ hostname, protocol }: URL, reach: Reach): void {
+  const address = hostname.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach)) throw refusal(address)
+}
+
+function refusal(host: string): AddressRefused {
+  return new AddressRefused(`No address of ${host} may be connected to`)
+}
