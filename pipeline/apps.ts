@@ -2,7 +2,6 @@
 import './program/runtime.js'
 import { readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
-import { explainedWithRights } from './rights.ts'
 import { alias, hide, rename, show, tag } from './registry/decisions.ts'
 import { history, list } from './registry/show-registry.ts'
 import { unattributed } from './registry/unattributed.ts'
@@ -24,10 +23,7 @@ Exit codes: 0 done, 1 the registry cannot be read or written, 2 wrong usage or a
 export function apps(line: CommandLine): Promise<number> {
   const { environment, print, note } = line
   return runCommandLine(PROGRAM, line, async (work) => {
-    const config = readConfig(environment)
-    await work({ config, now: () => new Date(), print, note }).catch((error: unknown) => {
-      throw explainedWithRights(error, config.dataDir)
-    })
+    await work({ config: readConfig(environment), now: () => new Date(), print, note })
   })
 }
 

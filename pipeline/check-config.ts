@@ -5,61 +5,41 @@
 import './program/runtime.js'
 import { join } from 'node:path'
 import { pipelineSettings, readConfig } from './config.ts'
-import { hostWarnings, settingFaults, withoutSettings, type ConfigCheck } from './program/config-check.ts'
-import { wantsHelp, exitCodeOf, runAsProcess, type CommandLine } from './program/program.ts'
-import { foreignKind } from './duckdb/foreign-files.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER } from './contract/files.ts'
+import { dataFolderFaults, hostWarnings, settingFaults, withoutSettings } from './program/config-check.ts'
+import type { ConfigCheck } from './program/config-check.ts'
+import { exitCodeOf, runAsProcess, type CommandLine } from './program/program.ts'
 import { WAREHOUSE_FILE } from './duckdb/warehouse.ts'
-import { messageOf } from './errors.ts'
-import { rightFaults } from './rights.ts'
-import { currentSnapshot } from './snapshot/list.ts'
+
+/** What a run reads and writes in DATA_DIR. */
+const USED = [
+  WAREHOUSE_FILE,
+  SNAPSHOTS_FOLDER,
+  RAW_FOLDER,
+  join(RAW_FOLDER, 'apps'),
+  join(RAW_FOLDER, 'usage'),
+]
 
 /** All faults of settings, files and rights, and the hosts that cannot be reached. Nothing is written. */
-export async function checkPipeline(
+async function checkPipeline(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<ConfigCheck> {
   const wrong = settingFaults(pipelineSettings.shape, environment)
   const { dataDir, usageSource, webhook, successPing } = readConfig(
     withoutSettings(environment, wrong.keys()),
   )
-  const hasFolder = !wrong.has('DATA_DIR')
   const hosts = { USAGE_SOURCE: usageSource?.url, NOTICE_WEBHOOK: webhook, SUCCESS_PING: successPing }
   const warnings = await Promise.all(
     Object.entries(hosts).flatMap(([name, url]) => (url === undefined ? [] : [hostWarnings(name, url)])),
   )
   return {
-    faults: [...wrong.values(), ...(hasFolder ? rightFaults(dataDir) : [])],
-    warnings: [...(hasFolder ? damage(dataDir) : []), ...warnings.flat()],
+    faults: [...wrong.values(), ...(wrong.has('DATA_DIR') ? [] : dataFolderFaults(dataDir, USED))],
+    warnings: warnings.flat(),
   }
 }
 
-/** Faults that stop each run. The API starts all the same and serves what is published. */
-function damage(dataDir: string): string[] {
-  const warehouse = join(dataDir, WAREHOUSE_FILE)
-  const kind = foreignKind(warehouse)
-  const foreign =
-    kind === undefined
-      ? []
-      : [`${warehouse} is ${kind}: move it away; npm run nightly -- rebuild rebuilds the warehouse`]
-  return [...foreign, ...pointerDamage(dataDir)]
-}
-
-function pointerDamage(dataDir: string): string[] {
-  try {
-    currentSnapshot(dataDir)
-    return []
-  } catch (error) {
-    return [messageOf(error)]
-  }
-}
-
-const HELP =
-  'Checks the settings of the pipeline, its files and hosts, and prints the faults as JSON: npm run check-config'
-
-/** Prints the faults and warnings; resolves to exit code 0, whatever it found. */
-function run({ args, environment, print, note }: CommandLine): Promise<number> {
-  return exitCodeOf({ note }, async () => {
-    print(wantsHelp(args) ? HELP : JSON.stringify(await checkPipeline(environment)))
-  })
+function run({ environment, print, note }: CommandLine): Promise<number> {
+  return exitCodeOf({ note }, async () => print(JSON.stringify(await checkPipeline(environment))))
 }
 
 if (import.meta.main) await runAsProcess(run)

@@ -93,7 +93,7 @@ export const pipelineSettings = z.object({
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe(
-      'Public origin of the service, named in the files of a snapshot; default: port PORT of this machine.',
+      'Public origin of the service, named in the files of a snapshot; default: this machine, whatever PORT is, so that the port decides no snapshot.',
     ),
   GATE_VOLUME_LOW: positiveDecimal
     .refine((text) => Number(text) < 1, 'Expected less than 1')
@@ -116,12 +116,12 @@ export const pipelineSettings = z.object({
     .describe("URL called after each successful run (dead-man's switch)."),
 })
 
-/** Thresholds of the gates before publishing, as decimal text; see gate.ts. */
-export type GateSettings = {
-  readonly volumeLow: string
-  readonly volumeHigh: string
+/** Thresholds of the gates before publishing, as decimal text: the variables of gate.sql. */
+type GateSettings = {
+  readonly volume_low: string
+  readonly volume_high: string
   /** Percent. */
-  readonly rowsLost: string
+  readonly rows_lost: string
 }
 
 export type Config = {
@@ -167,11 +167,11 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     retentionDays: settings.data.RETENTION_DAYS,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
-    publicUrl: settings.data.PUBLIC_URL ?? localUrl(environment['PORT']),
+    publicUrl: settings.data.PUBLIC_URL ?? localUrl(),
     gates: {
-      volumeLow: settings.data.GATE_VOLUME_LOW,
-      volumeHigh: settings.data.GATE_VOLUME_HIGH,
-      rowsLost: settings.data.GATE_ROWS_LOST,
+      volume_low: settings.data.GATE_VOLUME_LOW,
+      volume_high: settings.data.GATE_VOLUME_HIGH,
+      rows_lost: settings.data.GATE_ROWS_LOST,
     },
     webhook: settings.data.NOTICE_WEBHOOK,
     successPing: settings.data.SUCCESS_PING,

@@ -1,9 +1,7 @@
 /**
- * The error classes of the pipeline's commands, with the exit codes of CONTRACT 9. Any other error is a crash (exit 2, with its
- * stack).
+ * The error classes of the pipeline's commands, with the exit codes of CONTRACT 9. Any other error is a crash (exit 2).
  */
-import { ProgramError, UsageError } from './program/program.ts'
-import { NO_RIGHT, NO_SPACE, READ_ONLY, REFUSALS, findRefusal, type Refusal } from './program/refusals.ts'
+import { ProgramError } from './program/program.ts'
 
 /** The data cannot be published; the previous snapshot stays. Exit 1. */
 export class DataError extends ProgramError {
@@ -39,32 +37,6 @@ export function firstLineOf(error: unknown): string {
   return messageOf(error).split('\n', 1).join('')
 }
 
-/** The text of a crash, with its stack. */
-export function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
-}
-
-const NO_MEMORY: Refusal = {
-  words: /^Out of Memory Error/,
-  remedy: 'The run takes more memory than PIPELINE_MEMORY gives it; raise that and run again',
-}
-
-/** Faults of DuckDB, beside the faults that every program meets. */
-const RUN_REFUSALS: readonly Refusal[] = [
-  {
-    words: /max_temp_directory_size/,
-    remedy:
-      'The run spills more than the free disk space or PIPELINE_SPILL; raise PIPELINE_MEMORY or PIPELINE_SPILL and run again',
-  },
-  NO_MEMORY,
-  ...REFUSALS,
-  {
-    words:
-      /Corrupt database file|not a valid DuckDB database|database has been invalidated|[Ss]erialization Error|WAL file/,
-    remedy: 'The warehouse is damaged; npm run nightly -- rebuild rebuilds it from raw/',
-  },
-]
-
 /** DuckDB has no error code for a held lock, only this message; it names the process if the system does. */
 const LOCK_HELD = /Could not set lock on file/
 const LOCK_HOLDER = /Conflicting lock is held in (.*?) \(PID (\d+)\)(?: by user ([^\s.]+))?/
@@ -78,24 +50,7 @@ export function lockHolder(error: unknown): string | undefined {
   return `Process ${pid} (${user === undefined ? program : `${program}, user ${user}`})`
 }
 
-/** Whether memory or disk ran out. */
+/** Whether memory or disk ran out: that is no fault of the file in hand. */
 export function isShortage(error: unknown): boolean {
-  return findRefusal(messageOf(error), [NO_MEMORY, NO_SPACE]) !== undefined
-}
-
-/** Whether the file could not be opened, whatever its contents. */
-export function isForbidden(error: unknown): boolean {
-  return findRefusal(messageOf(error), [READ_ONLY, NO_RIGHT]) !== undefined
-}
-
-/** The message for a fault of memory, disk, rights or warehouse under `folder`; undefined for any other error. */
-export function machineFault(error: unknown, folder: string): DataError | undefined {
-  if (error instanceof UsageError || error instanceof LockedError) return undefined
-  const refusal = findRefusal(messageOf(error), RUN_REFUSALS)
-  return refusal && new DataError(`${refusal.remedy} (${folder}): ${firstLineOf(error)}`, { cause: error })
-}
-
-/** Translates a machine fault under `folder` into its message; any other error is returned unchanged. */
-export function explained(error: unknown, folder: string): unknown {
-  return error instanceof ProgramError ? error : (machineFault(error, folder) ?? error)
+  return /^Out of Memory Error|no space left on device|max_temp_directory_size/i.test(messageOf(error))
 }

@@ -1,7 +1,6 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
 import './program/runtime.js'
 import type { Command } from './commands/command.ts'
-import { diff } from './commands/diff.ts'
 import { planCommand } from './commands/plan.ts'
 import { importCommand } from './commands/import.ts'
 import { prune } from './commands/prune.ts'
@@ -14,8 +13,6 @@ import { verify } from './commands/verify.ts'
 import { pipelineSettings, readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { settingsHelp } from './program/settings.ts'
-import { sendOverHttp } from './program/webhook.ts'
-import { explainedWithRights } from './rights.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 
@@ -25,7 +22,6 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   import: importCommand,
   status,
   quarantine,
-  diff,
   retract,
   prune,
   verify,
@@ -50,10 +46,7 @@ export function nightly(line: CommandLine, progress: Progress): Promise<number> 
   const { environment, print } = line
   return runCommandLine(PROGRAM, { ...line, note: (text) => progress.note(text) }, async (work) => {
     const config = readConfig(environment)
-    const dependencies = { config, progress, now: () => new Date(), print, send: sendOverHttp }
-    await work(dependencies).catch((error: unknown) => {
-      throw explainedWithRights(error, config.dataDir)
-    })
+    await work({ config, progress, now: () => new Date(), print })
   })
 }
 

@@ -1,22 +1,23 @@
 /** One nightly run: the stages in order, timed and reported. */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from './program/program.ts'
+import { ProgramError, UsageError } from './program/program.ts'
 import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
-import type { Outcome } from './contract/last-run.ts'
+import type { LastRun } from './contract/last-run.ts'
 import { VERSION } from './contract/version.ts'
 import type { Dependencies } from './dependencies.ts'
-import { BlockedError, DataError, explained, firstLineOf, messageOf } from './errors.ts'
+import { BlockedError, DataError, LockedOutError, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
 import { load } from './stages/load.ts'
 import { publish } from './stages/publish.ts'
 import { rank } from './stages/rank.ts'
 import { resolve } from './stages/resolve.ts'
-import { refuseMissingRights, rightFaults } from './rights.ts'
+import { announceEnd, recordEnd } from './run-end.ts'
+import type { Report } from './run-end.ts'
 import { USUAL_RUN } from './run-options.ts'
 import type { RunOptions } from './run-options.ts'
 import {
@@ -50,31 +51,23 @@ const REPORT_FILE = 'report.json'
 /** How far the clock may stand behind the newest snapshot; runs in quick succession need about a second. */
 const CLOCK_TOLERANCE_MS = 60_000
 
-/** What a run did; `message` says why it failed. Durations in milliseconds. */
-export type Report = {
-  /** The version of the program. */
-  readonly version: string
-  readonly as_of: string
-  /** The last UTC day that was over when the run began. */
-  readonly last_day: string
-  readonly started_at: string
-  readonly finished_at: string
-  readonly outcome: Outcome
-  readonly snapshot: string | null
-  readonly message: string | null
-  readonly stages: readonly Readonly<Record<string, unknown>>[]
-  /** Private facts, left out of the copy beside the snapshot. */
-  readonly not_published?: Readonly<Record<string, unknown>>
-}
-
 /** A stage that is over. */
 type Done = { readonly name: string; readonly ms: number; readonly result: StageResult }
 
-/** Why a run ended without a snapshot. */
-type Failure = { readonly outcome: 'failed' | 'blocked'; readonly message: string }
+/** What is known of a run while it is under way. */
+type Begun = {
+  readonly startedAt: Date
+  readonly lastDay: string
+  /** The time that the snapshot will state; until that is chosen, the present. */
+  asOf: Date
+  readonly done: Done[]
+}
+
+/** How a run ended. */
+type End = Pick<LastRun, 'outcome' | 'snapshot' | 'message'>
 
 /**
- * Runs the pipeline once over DATA_DIR.
+ * Runs the pipeline once over DATA_DIR, and records and announces how it ended, unless another run is under way.
  * @throws DataError if the data is wrong or fails a check, BlockedError if a gate blocks it, LockedOutError if another run
  * is under way, LockedError if another process has a published file open for writing. Each time nothing is published
  * and the current snapshot stays.
@@ -84,20 +77,53 @@ export async function runNightly(
   dependencies: Dependencies,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
-  makeFolders(config.dataDir)
-  refuseMissingRights(config.dataDir)
-  // A pointer that cannot be switched fails the run before any work.
-  currentSnapshot(config.dataDir)
-  const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
+  const now = dependencies.now()
+  const begun: Begun = { startedAt: new Date(), lastDay: lastCompletedDay(now), asOf: now, done: [] }
+  let report: Report
   try {
-    for (const id of listSnapshots(config.dataDir)) recordPublished(config.dataDir, id)
-    migrateRetractions(config.dataDir)
-    removeUnfinished(config.dataDir)
-    reportRepairs(config.dataDir, dependencies.progress)
-    const run = await prepare({ config, dependencies, options, connection: warehouse.connection })
-    return await runStages(run)
+    report = await runUnderLock(begun, { config, dependencies, options })
+  } catch (error) {
+    if (error instanceof LockedOutError) throw error
+    // A usage error comes before any work, and leaves DATA_DIR as it is.
+    const end = error instanceof UsageError ? announceEnd : recordEnd
+    await end(config, dependencies, wholeReport(begun, failureOf(error)))
+    throw error
+  }
+  await recordEnd(config, dependencies, report)
+  return report
+}
+
+async function runUnderLock(
+  begun: Begun,
+  given: Pick<Run, 'config' | 'dependencies' | 'options'>,
+): Promise<Report> {
+  const { config, dependencies } = given
+  const { dataDir } = config
+  makeFolders(dataDir)
+  // A pointer that cannot be switched fails the run before any work.
+  currentSnapshot(dataDir)
+  const warehouse = await openWarehouse(dataDir, config.memory, config.spill)
+  try {
+    for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
+    migrateRetractions(dataDir)
+    removeUnfinished(dataDir)
+    reportRepairs(dataDir, dependencies.progress)
+    begun.asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
+    const run = await prepare(begun, { ...given, connection: warehouse.connection })
+    await runStages(run, begun)
+    return wholeReport(begun, endOf(begun))
   } finally {
     warehouse.close()
+  }
+}
+
+/** @throws UsageError when DATA_DIR cannot hold snapshots. */
+export function makeFolders(dataDir: string): void {
+  try {
+    makeDataFolder(dataDir)
+    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
+  } catch (error) {
+    throw new UsageError(`DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, { cause: error })
   }
 }
 
@@ -111,35 +137,21 @@ function reportRepairs(dataDir: string, progress: Progress): void {
     progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)
 }
 
-/** @throws UsageError when DATA_DIR cannot hold snapshots. */
-export function makeFolders(dataDir: string): void {
-  try {
-    makeDataFolder(dataDir)
-    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
-  } catch (error) {
-    const faults = rightFaults(dataDir).join('\n')
-    throw new UsageError(faults || `DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, {
-      cause: error,
-    })
-  }
-}
-
-async function prepare(given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>): Promise<Run> {
-  const { config, dependencies, connection } = given
-  const now = dependencies.now()
-  const asOf = chooseAsOf(now, listSnapshots(config.dataDir).at(-1), recordedIds(config.dataDir))
-  const lastDay = lastCompletedDay(now)
-  await setVariables(connection, {
+async function prepare(
+  { asOf, lastDay }: Begun,
+  given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>,
+): Promise<Run> {
+  await setVariables(given.connection, {
     as_of: timeValue(asOf),
     floor: dateValue(FLOOR_DATE),
     last_day: dateValue(lastDay),
   })
-  const snapshotsFolder = join(config.dataDir, SNAPSHOTS_FOLDER)
+  const snapshotsFolder = join(given.config.dataDir, SNAPSHOTS_FOLDER)
   return {
     ...given,
     asOf,
     lastDay,
-    rawFolder: join(config.dataDir, RAW_FOLDER),
+    rawFolder: join(given.config.dataDir, RAW_FOLDER),
     snapshotsFolder,
     buildFolder: join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`),
   }
@@ -169,43 +181,30 @@ function afterNewest(now: Date, newest: string | undefined): Date {
   return new Date(newestAsOf.getTime() + 1000)
 }
 
-async function runStages(run: Run): Promise<Report> {
-  const startedAt = run.dependencies.now()
-  const done: Done[] = []
+async function runStages(run: Run, begun: Begun): Promise<void> {
   try {
     for (const { name, run: runStage } of STAGES) {
       const start = performance.now()
       const result = await runStage(run)
       const ms = Math.round(performance.now() - start)
-      done.push({ name, ms, result })
+      begun.done.push({ name, ms, result })
       run.dependencies.progress.finished(name, result.summary, ms)
-      leaveReport(run, report(run, startedAt, done))
+      leaveReport(run, publicReport(begun, endOf(begun)))
       if (result.finished) break
     }
   } catch (error) {
-    const failure = explained(error, run.config.dataDir)
     // A full disk, for instance, stops both the run and its clean-up; the first error is the one to report.
-    await abandon(run, startedAt, done, failureOf(failure)).catch((second: unknown) =>
-      run.dependencies.progress.note(`The failed run left no report: ${firstLineOf(second)}`),
+    await abandon(run).catch((second: unknown) =>
+      run.dependencies.progress.note(`The half-built snapshot could not be removed: ${firstLineOf(second)}`),
     )
-    throw failure
+    throw error
   }
-  return await recordEnd(run, startedAt, done)
 }
 
-/** The snapshot is published by then, so a run that cannot be recorded has not failed. */
-async function recordEnd(run: Run, startedAt: Date, done: readonly Done[]): Promise<Report> {
-  const whole = wholeReport(run, startedAt, done)
-  await record(run, whole).catch((error: unknown) =>
-    run.dependencies.progress.note(
-      `The run came to its end (${whole.outcome}), but could not be recorded in the warehouse's table runs: ${firstLineOf(error)}`,
-    ),
-  )
-  return whole
-}
-
-function failureOf(error: unknown): Failure {
-  return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', message: messageOf(error) }
+/** Deletes the half-built snapshot. */
+async function abandon(run: Run): Promise<void> {
+  await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
+  rmSync(run.buildFolder, { recursive: true, force: true })
 }
 
 /** Writes the report so far into the snapshot's folder, so that it is published with it. */
@@ -214,42 +213,35 @@ function leaveReport(run: Run, soFar: Report): void {
   writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(soFar, null, 2)}\n`)
 }
 
-function report(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
-  const finished = done.at(-1)?.result.finished
+function failureOf(error: unknown): End {
+  const outcome = error instanceof BlockedError ? 'blocked' : 'failed'
+  const message = error instanceof ProgramError ? error.message : `The run crashed: ${messageOf(error)}`
+  return { outcome, snapshot: null, message }
+}
+
+/** A published snapshot carries the report from just before it was published. */
+function endOf({ asOf, done }: Begun): End {
+  const { outcome = 'published', snapshot = snapshotId(asOf) } = done.at(-1)?.result.finished ?? {}
+  return { outcome, snapshot, message: null }
+}
+
+function publicReport({ startedAt, lastDay, asOf, done }: Begun, end: End): Report {
   return {
     version: VERSION,
-    as_of: wholeSeconds(run.asOf),
-    last_day: run.lastDay,
-    started_at: startedAt.toISOString(),
-    finished_at: run.dependencies.now().toISOString(),
-    // A published snapshot carries the report from just before it was published.
-    outcome: failure?.outcome ?? finished?.outcome ?? 'published',
-    snapshot: failure === undefined ? (finished?.snapshot ?? snapshotId(run.asOf)) : null,
-    message: failure?.message ?? null,
+    as_of: wholeSeconds(asOf),
+    last_day: lastDay,
+    started_at: wholeSeconds(startedAt),
+    finished_at: wholeSeconds(new Date()),
+    ...end,
     stages: done.map(({ name, ms, result }) => ({ stage: name, ms, ...result.facts })),
   }
 }
 
 /** The report with its private facts. */
-function wholeReport(run: Run, startedAt: Date, done: readonly Done[], failure?: Failure): Report {
-  const not_published: Record<string, unknown> = Object.assign(
+function wholeReport(begun: Begun, end: End): Report {
+  const facts: Record<string, unknown> = Object.assign(
     {},
-    ...done.map(({ result }) => result.privateFacts),
+    ...begun.done.map(({ result }) => result.privateFacts),
   )
-  return { ...report(run, startedAt, done, failure), not_published }
-}
-
-/** Stores the whole report in the warehouse. */
-async function record(run: Run, whole: Report): Promise<void> {
-  await run.connection.run(
-    'INSERT INTO runs SELECT CAST($1 AS TIMESTAMPTZ), CAST($2 AS TIMESTAMPTZ), $3, $4, CAST($5 AS JSON)',
-    [whole.started_at, whole.finished_at, whole.outcome, whole.snapshot, JSON.stringify(whole)],
-  )
-}
-
-/** Deletes the half-built snapshot and stores the report of the failure. */
-async function abandon(run: Run, startedAt: Date, done: readonly Done[], failure: Failure): Promise<void> {
-  await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
-  rmSync(run.buildFolder, { recursive: true, force: true })
-  await record(run, wholeReport(run, startedAt, done, failure))
+  return { ...publicReport(begun, end), not_published: facts }
 }

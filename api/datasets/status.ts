@@ -39,10 +39,6 @@ export const statusSchema = z.strictObject({
       .strictObject({ finished_at: z.string(), outcome: outcomeSchema })
       .nullable()
       .describe('The end of the last nightly run; `late` while the schedule retries its start.'),
-    verified_at: z.iso
-      .datetime({ precision: 0 })
-      .nullable()
-      .describe('Last comparison of all published files with their checksums.'),
     faults: z
       .array(z.strictObject({ thing: z.string(), message: z.string() }))
       .describe('Faults for an operator to fix: damaged published files and unreadable records.'),
@@ -81,7 +77,7 @@ export function datasetStatus(
   }
 }
 
-type Recorded = Pick<Status['data'], 'retracted' | 'last_run' | 'verified_at' | 'faults'>
+type Recorded = Pick<Status['data'], 'retracted' | 'last_run' | 'faults'>
 
 function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCatalogue): Recorded {
   const { dataDir, faults } = retained
@@ -93,7 +89,6 @@ function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCat
   return {
     retracted,
     last_run: lastRun === undefined ? null : { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
-    verified_at: retained.verification().verified_at,
     faults: [...(served === undefined ? [] : [served]), ...retained.listFaults()],
   }
 }

@@ -36,6 +36,7 @@ const metaRow = z.object({
   attribution: z.string(),
   sources: z.string().nullable(),
   comparability: z.string(),
+  input_fingerprint: z.string(),
   /** Days whose published figures this snapshot changed. */
   days_restated: countSchema,
   total_requests: z.string(),

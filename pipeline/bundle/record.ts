@@ -20,6 +20,7 @@ export function recordOfBundle(
     days_restated: meta.days_restated,
     publisher: meta.publisher,
     attribution: meta.attribution,
+    input_fingerprint: meta.input_fingerprint,
     total_requests: meta.total_requests,
     total_tokens: meta.total_tokens,
     rows: Object.fromEntries(tables.map(({ name, rows }) => [name, rows])),

@@ -2,16 +2,11 @@
 import type { Config } from '../config.ts'
 import type { Command as ProgramCommand } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
-import type { Send } from '../program/webhook.ts'
-import type { Progress } from '../terminal/progress.ts'
+import type { Dependencies as RunDependencies } from '../dependencies.ts'
 
 /** Dependencies of the commands. */
-export type Dependencies = {
+export type Dependencies = RunDependencies & {
   readonly config: Config
-  readonly progress: Progress
-  readonly now: () => Date
-  /** Sends a notice. */
-  readonly send: Send
   /** Data for the user or the next program, on stdout. */
   readonly print: (text: string) => void
 }

@@ -6,7 +6,6 @@ import { UsageError, parseCommandLine } from '../program/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
-import { explained } from '../errors.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
 import type { Input } from '../sources/import/input.ts'
 import { importFiles } from '../sources/import/import.ts'
@@ -144,16 +143,12 @@ async function importBatch(
   inputs: readonly Input[],
   options: ImportOptions,
 ): Promise<Imported> {
-  try {
-    return await withMemoryDatabase(config, async (connection) => {
-      await execute(connection, 'load/values.sql')
-      const { parts, left_out } = await importFiles(connection, inputs, options)
-      const file = inputs.map((input) => input.file.path).join(', ')
-      return { file, parts, left_out, ...(await readSummary(connection, options)) }
-    })
-  } catch (error) {
-    throw explained(error, config.dataDir)
-  }
+  return await withMemoryDatabase(config, async (connection) => {
+    await execute(connection, 'load/values.sql')
+    const { parts, left_out } = await importFiles(connection, inputs, options)
+    const file = inputs.map((input) => input.file.path).join(', ')
+    return { file, parts, left_out, ...(await readSummary(connection, options)) }
+  })
 }
 
 function describe(imported: Imported, dryRun: boolean, lastDay: string): string[] {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseCommandLine } from '../program/program.ts'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract/calendar.ts'
-import { DataError, isForbidden, isShortage } from '../errors.ts'
+import { DataError, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE, underLock } from '../duckdb/warehouse.ts'
 import { JSON_OPTION } from './command.ts'
@@ -49,11 +49,15 @@ function freeName(dataDir: string, time: Date): string {
   return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
 }
 
+/** Says nothing about the contents of the file. */
+const NO_RIGHT = /permission denied/i
+
 /** Fails if the warehouse is in use, and so not damaged, or if it cannot be opened for another reason. */
 async function refuseHeld(config: Config): Promise<void> {
   try {
     await underLock(config, () => undefined)
   } catch (error) {
-    if (!(error instanceof DataError) || isShortage(error.cause) || isForbidden(error.cause)) throw error
+    const isUnopened = error instanceof DataError && !isShortage(error.cause) && !NO_RIGHT.test(error.message)
+    if (!isUnopened) throw error
   }
 }

@@ -1,14 +1,9 @@
 /** `run`: one pipeline run. */
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { parseCommandLine } from '../program/program.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
-import { LockedOutError, explained, firstLineOf } from '../errors.ts'
-import { leaveLastRun } from '../last-run.ts'
-import { failureNotice, noticesOf, sendNotices } from '../notices.ts'
-import type { Notice } from '../notices.ts'
+import { firstLineOf } from '../errors.ts'
 import { makeFolders, runNightly } from '../run.ts'
-import type { Report } from '../run.ts'
 import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
-import type { RunOptions } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
 import { createBriefProgress } from '../terminal/progress.ts'
 import { JSON_OPTION } from './command.ts'
@@ -55,34 +50,16 @@ export const run: Command = {
       if (values['with-sample']) offerSample(dependencies)
       const brief = values.brief ? createBriefProgress(dependencies.progress) : undefined
       const progress = brief?.progress ?? dependencies.progress
-      const report = await runAndReport({ ...dependencies, now, progress }, { accepted, range })
+      const report = await runNightly(
+        dependencies.config,
+        { ...dependencies, now, progress },
+        { accepted, range },
+      )
       brief?.end()
       await pruneAfter({ ...dependencies, now })
       if (values.json) dependencies.print(JSON.stringify(report, null, 2))
     }
   },
-}
-
-/** Runs, then records how the run ended and sends notices; a run that is locked out has not begun. */
-async function runAndReport(
-  { config, progress, now, send }: Dependencies,
-  options: RunOptions,
-): Promise<Report> {
-  const notify = (notices: readonly Notice[], well: boolean) =>
-    sendNotices(config, notices, { well, send, progress })
-  try {
-    const report = await runNightly(config, { now, progress }, options)
-    leaveLastRun(config.dataDir, report)
-    await notify(noticesOf(report), true)
-    return report
-  } catch (error) {
-    if (error instanceof LockedOutError) throw error
-    const notice = failureNotice(explained(error, config.dataDir))
-    // A usage error comes before any work and leaves DATA_DIR unchanged.
-    if (!(error instanceof UsageError)) leaveLastRun(config.dataDir, { ...notice, outcome: notice.event })
-    await notify([notice], false)
-    throw error
-  }
 }
 
 /** Removes old snapshots if RETENTION_DAYS is set. The new snapshot is published by then, so an error is only reported. */

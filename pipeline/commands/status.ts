@@ -5,12 +5,9 @@ import { parseCommandLine } from '../program/program.ts'
 import { daysBetween, describeRange, lastCompletedDay, rangesOf } from '../contract/calendar.ts'
 import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
-import { readVerification } from '../contract/verification.ts'
 import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
-import { diskUse } from '../snapshot/disk-use.ts'
-import type { DiskUse } from '../snapshot/disk-use.ts'
 import { withSnapshots } from '../snapshot/reader.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
@@ -29,8 +26,7 @@ const factsRow = z.object({
 
 export const status: Command = {
   usage: 'status [--json]',
-  summary:
-    'shows what is published, times, days missing, partial or restated, disk use, and how the last run ended',
+  summary: 'shows what is published, times, days missing, partial or restated, and how the last run ended',
   prepare(args) {
     const { values } = parseCommandLine({ args, options: JSON_OPTION })
     return (dependencies) => printStatus(dependencies, values.json)
@@ -41,13 +37,9 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   const { dataDir } = dependencies.config
   const snapshots = listSnapshots(dataDir)
   const found = findCurrent(dataDir)
-  const { disk, kept } = diskUse(dataDir, snapshots)
   const rest = {
     snapshots: snapshots.length,
-    bytes: kept,
-    disk,
     retracted: listRetractions(dataDir),
-    ...readVerification(dataDir),
     unreadable: unreadableRecords(dataDir),
     last_run: lastRunOf(dependencies),
   }
@@ -61,7 +53,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   }
   const current = found.id
   const facts = await withSnapshots(dependencies.config, { current }, (connection) =>
-    readRow(connection, 'status.sql', factsRow),
+    readRow(connection, 'commands.sql#status', factsRow),
   )
   const behind = daysBehind(facts.data_through, dependencies.now())
   printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
@@ -71,10 +63,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     `missing       ${listed(facts.days_missing)}`,
     `partial       ${listed(facts.days_partial)}`,
     `restated      ${listed(facts.days_restated)}`,
-    `kept          ${pluralize(rest.snapshots, 'snapshot')}, ${megabytes(rest.bytes)}`,
-    ...onDisk(disk),
-    `verified      ${rest.verified_at ?? 'never: npm run nightly -- verify --all'}`,
-    ...rest.broken.map(({ snapshot, file, fault }) => `broken        ${snapshot}/${file} ${fault}`),
+    `kept          ${pluralize(rest.snapshots, 'snapshot')}`,
     ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
     ...unreadable(rest.unreadable),
     ...ended(rest.last_run),
@@ -88,19 +77,6 @@ function lastRunOf({ config: { dataDir }, progress }: Dependencies): LastRun | n
     progress.note(`${join(dataDir, LAST_RUN_FILE)} cannot be read and is left out; the next run replaces it`)
     return null
   }
-}
-
-function onDisk({ growth, ...parts }: DiskUse): string[] {
-  const list = (bytes: Readonly<Record<string, number>>) =>
-    Object.entries(bytes).map(([name, count]) => `${name} ${megabytes(count)}`)
-  return [
-    `disk          ${list(parts).join(', ')}`,
-    `growth        ${megabytes(growth.raw + growth.snapshots)} a night: ${list(growth).join(', ')}`,
-  ]
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`
 }
 
 function unreadable(paths: readonly string[]): string[] {

@@ -1,68 +1,34 @@
-/** `verify`: compares published files with their checksums, and rebuilds damaged ones. */
+/** `verify`: compares published files with their checksums. */
 import { UsageError, parseCommandLine } from '../program/program.ts'
-import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
-import type { BrokenFile } from '../contract/verification.ts'
-import { openWarehouse } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
-import { sendNotices } from '../notices.ts'
+import { sendNotice } from '../run-end.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
-import { brokenFiles, leaveVerification, measureOnce } from '../snapshot/verify.ts'
+import { brokenFiles, measureOnce } from '../snapshot/verify.ts'
 import { JSON_OPTION, printResult } from './command.ts'
-import { repairSnapshot } from './repair.ts'
 import type { Command, Dependencies } from './command.ts'
 
 export const verify: Command = {
-  usage: 'verify [ID | --all] [--repair] [--json]',
+  usage: 'verify [ID | --all] [--json]',
   summary:
-    'compares the files of a snapshot with their checksums, by default of the current one; if a file is damaged, it is listed and the exit code is 1',
-  options: {
-    '--all': 'verify every retained snapshot',
-    '--repair':
-      'rebuild damaged files from another snapshot, the DuckDB file or raw/, if this gives the published bytes',
-    '--json': 'print the result as JSON',
-  },
+    'compares the files of a snapshot (default: the current one) with their checksums; if a file is damaged, it is listed and the exit code is 1',
+  options: { '--all': 'verify every retained snapshot' },
   prepare(args) {
-    const { values, positionals } = parseCommandLine({
-      args,
-      allowPositionals: true,
-      options: {
-        ...JSON_OPTION,
-        all: { type: 'boolean', default: false },
-        repair: { type: 'boolean', default: false },
-      },
-    })
+    const options = { ...JSON_OPTION, all: { type: 'boolean', default: false } } as const
+    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options })
     const [id, ...rest] = positionals
     if (rest.length > 0 || (id !== undefined && values.all)) {
       throw new UsageError('verify takes one snapshot, or --all')
     }
-    return (dependencies) => verifySnapshots(dependencies, { id, ...values })
+    return async (dependencies) => {
+      const { dataDir } = dependencies.config
+      await verifySnapshots(
+        dependencies,
+        values.all ? listSnapshots(dataDir) : [oneOf(dataDir, id)],
+        values.json,
+      )
+    }
   },
-}
-
-type Request = {
-  readonly id: string | undefined
-  readonly all: boolean
-  readonly repair: boolean
-  readonly json: boolean
-}
-
-async function verifySnapshots(
-  dependencies: Dependencies,
-  { id, all, repair, json }: Request,
-): Promise<void> {
-  const { config, now } = dependencies
-  const ids = all ? listSnapshots(config.dataDir) : [oneOf(config.dataDir, id)]
-  const found = findBroken(dependencies, ids)
-  const broken = repair && found.length > 0 ? await repairAll(dependencies, found) : found
-  leaveVerification(config.dataDir, { ids, broken, at: all ? now() : undefined })
-  const mended = found.filter((file) => !broken.some((left) => describe(left) === describe(file)))
-  printResult(dependencies, json, { verified: ids, broken, mended }, [
-    ...mended.map((file) => `${describe(file)}: mended`),
-    ...broken.map(describe),
-    `${pluralize(ids.length, 'snapshot')} verified: ${pluralize(broken.length, 'broken file')}`,
-  ])
-  if (broken.length > 0) await fail(dependencies, broken)
 }
 
 function oneOf(dataDir: string, id: string | undefined): string {
@@ -72,44 +38,29 @@ function oneOf(dataDir: string, id: string | undefined): string {
   return wanted
 }
 
-/** Returns the files that are still damaged. */
-async function repairAll(
-  { config, progress }: Dependencies,
-  found: readonly BrokenFile[],
-): Promise<BrokenFile[]> {
-  const ids = [...new Set(found.map(({ snapshot }) => snapshot))]
-  const warehouse = await openWarehouse(config.dataDir, config.memory, config.spill)
-  try {
-    for (const id of ids) await repairSnapshot({ connection: warehouse.connection, config, progress }, id)
-  } finally {
-    warehouse.close()
-  }
-  return ids.flatMap((id) => brokenFiles(config.dataDir, id))
-}
-
-/** A snapshot that is pruned or retracted meanwhile is not damaged. */
-function findBroken({ config: { dataDir }, progress }: Dependencies, ids: readonly string[]): BrokenFile[] {
+async function verifySnapshots(
+  dependencies: Dependencies,
+  ids: readonly string[],
+  json: boolean,
+): Promise<void> {
+  const { config, progress } = dependencies
   const measure = measureOnce()
   const broken = ids.flatMap((id, index) => {
-    const found = brokenFiles(dataDir, id, measure)
+    const found = brokenFiles(config.dataDir, id, measure)
     progress.step('verify', index + 1, ids.length)
-    return found
+    // A snapshot that is pruned or retracted meanwhile is not damaged.
+    return listSnapshots(config.dataDir).includes(id) ? found : []
   })
-  const retained = new Set(listSnapshots(dataDir))
-  return broken.filter(({ snapshot }) => retained.has(snapshot))
-}
-
-function describe({ snapshot, file, fault }: BrokenFile): string {
-  return `${SNAPSHOTS_FOLDER}/${snapshot}/${file} ${fault}`
-}
-
-async function fail({ config, send, progress }: Dependencies, broken: readonly BrokenFile[]): Promise<never> {
-  const [first] = broken
-  const message = `${pluralize(broken.length, 'published file')} broken, the first: ${first ? describe(first) : ''}`
-  const notice = { event: 'broken', message, snapshot: first?.snapshot ?? null } as const
-  await sendNotices(config, [notice], { well: false, send, progress })
+  const count = `${pluralize(broken.length, 'published file')} broken`
+  printResult(dependencies, json, { verified: ids, broken }, [
+    ...broken,
+    `${pluralize(ids.length, 'snapshot')} verified: ${count}`,
+  ])
+  if (broken.length === 0) return
+  const notice = { event: 'broken', message: `${count}, the first: ${broken[0]}`, snapshot: null } as const
+  await sendNotice(config, dependencies, notice)
   throw new DataError(
-    `${pluralize(broken.length, 'published file')} broken. The API answers 500 for such a file. Rebuild it with ` +
-      '--repair, restore it from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT',
+    `${count}. Restore them from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT. ` +
+      'The next run publishes correct figures from raw/',
   )
 }

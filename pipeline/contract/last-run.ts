@@ -1,4 +1,4 @@
-/** How the last run ended: DATA_DIR/last-run.json, for `status` and the API; its message is never published. */
+/** How the last run ended: DATA_DIR/last-run.json, its private report. `status` and the API read what is declared here. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -6,20 +6,16 @@ import { z } from 'zod'
 /** Name of the file in DATA_DIR. */
 export const LAST_RUN_FILE = 'last-run.json'
 
-/** How a run ended. */
-const OUTCOMES = ['published', 'unchanged', 'blocked', 'failed'] as const
-export type Outcome = (typeof OUTCOMES)[number]
-
 /** `late`: a scheduled run could not begin or was killed, and the schedule tries again. */
-export const outcomeSchema = z.enum([...OUTCOMES, 'late'])
+export const outcomeSchema = z.enum(['published', 'unchanged', 'blocked', 'failed', 'late'])
 
 const lastRunSchema = z.object({
   /** Clock time, also for a run with --as-of. */
   finished_at: z.string(),
   outcome: outcomeSchema,
-  /** The current snapshot after the run; null if there is none. */
+  /** The snapshot that the run published or found unchanged. */
   snapshot: z.string().nullable(),
-  /** Why it failed, was blocked or is late. */
+  /** Why it failed, was blocked or is late; never published. */
   message: z.string().nullable(),
 })
 export type LastRun = z.infer<typeof lastRunSchema>

@@ -17,6 +17,8 @@ export const snapshotRecordSchema = z.object({
   days_restated: z.int().nonnegative().describe('Days whose published figures it changed.'),
   publisher: z.string(),
   attribution: z.string().describe('The line to print when the data is reused.'),
+  /** Hash of all that decided it; missing in older snapshots. */
+  input_fingerprint: z.string().optional(),
   total_requests: z.string().optional().describe('Requests of all days; missing in older snapshots.'),
   total_tokens: z.string().optional().describe('Tokens of all days; missing in older snapshots.'),
   rows: z

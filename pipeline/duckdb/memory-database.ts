@@ -1,12 +1,20 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import { NO_EXTENSIONS } from './foreign-files.ts'
-import { literal } from './sql-values.ts'
 import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
+import { literal } from './sql-values.ts'
 
 /** Prefix of the temporary folders in DATA_DIR. */
 export const SPILL_PREFIX = '.spilled-'
+
+/**
+ * Stops DuckDB from installing or loading extensions by itself, for a file of another database for instance; all that
+ * are required are built in.
+ */
+export const NO_EXTENSIONS = {
+  autoinstall_known_extensions: 'false',
+  autoload_known_extensions: 'false',
+}
 
 /**
  * Runs `work` with an in-memory DuckDB, which needs no warehouse lock. Beyond its memory limit it spills into DATA_DIR.

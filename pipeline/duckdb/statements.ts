@@ -18,9 +18,19 @@ export function sqlFile(path: string): string {
   const [file = '', name] = path.split('#')
   const text = readFileSync(new URL(file, SQL_FOLDER), 'utf8')
   if (name === undefined) return text
-  const statement = text.split(/^-- name: /m).find((part) => part.startsWith(`${name}\n`))
+  const statement = sections(text).get(name)
   if (statement === undefined) throw new Error(`${file} has no statement ${name}`)
-  return statement.slice(name.length)
+  return statement
+}
+
+/** The statements of a file under sql/, by name, in their order. */
+export function sqlSections(file: string): ReadonlyMap<string, string> {
+  return sections(readFileSync(new URL(file, SQL_FOLDER), 'utf8'))
+}
+
+function sections(text: string): ReadonlyMap<string, string> {
+  const parts = text.split(/^-- name: (.*)\n/m).slice(1)
+  return new Map(parts.flatMap((name, at) => (at % 2 === 0 ? [[name, parts[at + 1] ?? '']] : [])))
 }
 
 /** Runs a SQL file: several statements without parameters, or one statement with `$name` parameters. */

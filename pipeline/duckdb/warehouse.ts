@@ -7,10 +7,9 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { DataError, LockedOutError, firstLineOf, lockHolder, machineFault } from '../errors.ts'
-import { NO_EXTENSIONS, foreignKind } from './foreign-files.ts'
+import { DataError, LockedOutError, firstLineOf, lockHolder } from '../errors.ts'
 import { allowOnly } from './allowed-files.ts'
-import { clearSpilled, limitSpill } from './memory-database.ts'
+import { NO_EXTENSIONS, clearSpilled, limitSpill } from './memory-database.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
@@ -95,13 +94,6 @@ async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {
 }
 
 async function createInstance(path: string, options: Record<string, string>): Promise<DuckDBInstance> {
-  const kind = foreignKind(path)
-  if (kind !== undefined) {
-    throw new DataError(
-      `The warehouse file, ${path}, is ${kind}. Move it away if you need it; ` +
-        'npm run nightly -- rebuild sets it aside and rebuilds the warehouse from raw/',
-    )
-  }
   try {
     return await DuckDBInstance.create(path, { ...options, ...NO_EXTENSIONS })
   } catch (error) {
@@ -118,10 +110,9 @@ function openingError(path: string, error: unknown): Error {
       { cause: error },
     )
   }
-  const refused = machineFault(error, path)
-  if (refused !== undefined) return refused
   return new DataError(
-    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. npm run nightly -- rebuild rebuilds it from raw/`,
+    `Cannot open the warehouse ${path}: ${firstLineOf(error)}. If it is damaged, npm run nightly -- rebuild sets it ` +
+      'aside and rebuilds it from raw/',
     { cause: error },
   )
 }

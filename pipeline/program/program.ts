@@ -1,7 +1,6 @@
 /** Programs with commands, such as `npm run keys -- list`: finds, runs and explains a command. */
 import { parseArgs } from 'node:util'
 import type { ParseArgsConfig } from 'node:util'
-import { COMMAND_REFUSALS, findRefusal } from './refusals.ts'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
 /** A failure with a message that suffices for the operator; the process ends with its exit code. */
@@ -164,12 +163,13 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   }
 }
 
+/** The errors of Node, SQLite and DuckDB about files, rights, memory and locks. */
+const SYSTEM_FAILURE = /^(?:IO|Out of Memory|Permission|Serialization|TransactionContext|FATAL) Error: /
+
 /** The text of a failure: a message if the operator can act on it, otherwise the stack. */
 export function failureText(error: unknown): string {
   if (error instanceof ProgramError) return error.message
   if (!(error instanceof Error)) return `Crashed: ${String(error)}`
-  const refusal = findRefusal(error.message, COMMAND_REFUSALS)
-  return refusal === undefined
-    ? `Crashed: ${error.stack ?? error.message}`
-    : `${refusal.remedy}: ${error.message}`
+  const isOfSystem = 'syscall' in error || 'errcode' in error || SYSTEM_FAILURE.test(error.message)
+  return isOfSystem ? error.message.split('\n', 1).join('') : `Crashed: ${error.stack ?? error.message}`
 }

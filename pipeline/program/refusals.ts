@@ -6,15 +6,15 @@ export type Refusal = {
   readonly remedy: string
 }
 
-export const NO_SPACE: Refusal = {
+const NO_SPACE: Refusal = {
   words: /no space left on device|disk quota exceeded|disk (?:is )?full/i,
   remedy: 'There is no space left; free some and run again',
 }
-export const READ_ONLY: Refusal = {
+const READ_ONLY: Refusal = {
   words: /read-only file system/i,
   remedy: 'The file system is read-only; mount it so that it can be written, and run again',
 }
-export const NO_RIGHT: Refusal = {
+const NO_RIGHT: Refusal = {
   words: /permission denied|operation not permitted|attempt to write a readonly database/i,
   remedy: 'A right is missing; give it to the user of the run, and run again',
 }
@@ -24,7 +24,7 @@ const TOO_MANY_FILES: Refusal = {
 }
 
 /** Faults that every program may meet. */
-export const REFUSALS: readonly Refusal[] = [NO_SPACE, READ_ONLY, NO_RIGHT, TOO_MANY_FILES]
+const REFUSALS: readonly Refusal[] = [NO_SPACE, READ_ONLY, NO_RIGHT, TOO_MANY_FILES]
 
 /** Further faults of a command's store. */
 export const COMMAND_REFUSALS: readonly Refusal[] = [

@@ -1,35 +1,51 @@
-/** Sends notices over HTTP to the URLs of an operator. */
+/** Sends notices over HTTP to the addresses of an operator. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Sends one request; rejects if the receiver did not accept it. */
-export type Send = (url: string, body?: unknown) => Promise<void>
+export type Send = (address: string, body?: unknown) => Promise<void>
 
 const ATTEMPTS = 3
 const TIMEOUT_MS = 10_000
 const FIRST_PAUSE_MS = 1_000
 
-/** POSTs a body as JSON, or sends a GET without a body; tries three times. */
-export const sendOverHttp: Send = async (url, body) => {
+/**
+ * POSTs a body as JSON, or sends a GET without a body; tries three times.
+ * @param address may hold a user and a password, which are sent as a header: fetch refuses such an address.
+ * @throws an error that names the host alone, since an address may hold a secret.
+ */
+export const sendOverHttp: Send = async (address, body) => {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await sendOnce(url, body)
+      return await sendOnce(address, body)
     } catch (error) {
-      if (attempt === ATTEMPTS) throw error
+      if (attempt === ATTEMPTS)
+        throw new Error(`${new URL(address).host}: ${failureReason(error)}`, { cause: error })
       await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1))
     }
   }
 }
 
-async function sendOnce(url: string, body: unknown): Promise<void> {
+async function sendOnce(address: string, body: unknown): Promise<void> {
+  const url = new URL(address)
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  url.username = ''
+  url.password = ''
   const response = await fetch(url, {
     signal: AbortSignal.timeout(TIMEOUT_MS),
-    ...(body !== undefined && {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    }),
+    headers: {
+      ...(credentials !== ':' && { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
   })
   // An unread body would keep the process alive.
   await response.body?.cancel()
   if (!response.ok) throw new Error(`HTTP status ${response.status}`)
+}
+
+/** Why a request failed, with the cause behind a `fetch failed`, such as ` (ECONNREFUSED)`. */
+export function failureReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause, message } = error
+  return cause instanceof Error && 'code' in cause ? `${message} (${String(cause.code)})` : message
 }

@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { DataError, explained, isShortage, messageOf } from '../errors.ts'
+import { DataError, isShortage, messageOf } from '../errors.ts'
 import type { LockedError } from '../errors.ts'
 
 /** SQLite's code for a held lock (SQLITE_BUSY). */
@@ -39,7 +39,7 @@ export async function withFileLock<T>(
   }
 }
 
-export function isBusy(error: unknown): boolean {
+function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === BUSY
 }
 
@@ -53,7 +53,7 @@ function tryToTake(lock: DatabaseSync, path: string): boolean {
     return true
   } catch (error) {
     if (isBusy(error)) return false
-    if (isShortage(error)) throw explained(error, path)
+    if (isShortage(error)) throw error
     throw new DataError(
       `${path} cannot be locked: ${messageOf(error)}. Give the user of the command the right to write it and its ` +
         'folder; if it is not an empty file, remove it',

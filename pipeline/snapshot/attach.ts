@@ -5,7 +5,6 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
-import { foreignKind } from '../duckdb/foreign-files.ts'
 import { attachSnapshot } from './create.ts'
 import { isWhole } from './verify.ts'
 import { identifier } from '../duckdb/sql-values.ts'
@@ -43,8 +42,6 @@ export async function attachPublished(
 ): Promise<void> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   try {
-    const kind = foreignKind(join(folder, SNAPSHOT_FILE))
-    if (kind !== undefined) throw new Error(`It is ${kind}`)
     await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
   } catch (error) {
     throw heldBy(folder, error) ?? damageOf(dataDir, id, error) ?? error

@@ -2,14 +2,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { measureFile } from '../bundle/checksums.ts'
-import { wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { RECORD_FILE, sizeFault } from '../contract/snapshot-record.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
-import { VERIFICATION_FILE, readVerification } from '../contract/verification.ts'
-import type { BrokenFile } from '../contract/verification.ts'
-import { writeInOneStep } from './durable-file.ts'
-import { listSnapshots } from './list.ts'
 import { recordOf } from './records.ts'
 
 /** Returns the SHA-256 of a file in a folder. */
@@ -27,14 +22,14 @@ export function measureOnce(): Measure {
   }
 }
 
-/** The damaged or missing files of a snapshot. */
-export function brokenFiles(dataDir: string, id: string, measure: Measure = measureOnce()): BrokenFile[] {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+/** The damaged or missing files of a snapshot: path in DATA_DIR and fault, as one text each. */
+export function brokenFiles(dataDir: string, id: string, measure: Measure): string[] {
+  const folder = join(SNAPSHOTS_FOLDER, id)
   const record = recordOf(dataDir, id)
-  if (record === undefined) return [{ snapshot: id, file: RECORD_FILE, fault: 'cannot be read' }]
+  if (record === undefined) return [`${join(folder, RECORD_FILE)} cannot be read`]
   return record.files.flatMap((file) => {
-    const fault = faultOf(folder, file, measure)
-    return fault === undefined ? [] : [{ snapshot: id, file: file.name, fault }]
+    const fault = faultOf(join(dataDir, folder), file, measure)
+    return fault === undefined ? [] : [`${join(folder, file.name)} ${fault}`]
   })
 }
 
@@ -57,23 +52,4 @@ export function isWhole(dataDir: string, id: string): boolean {
   const file = recordOf(dataDir, id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   return file !== undefined && faultOf(folder, file, measureOnce()) === undefined
-}
-
-/** The verified snapshots and the faults found. */
-type Found = {
-  readonly ids: readonly string[]
-  readonly broken: readonly BrokenFile[]
-  /** Time of the verification, if it covered all retained snapshots. */
-  readonly at: Date | undefined
-}
-
-/** Records the faults for the API; faults known of other retained snapshots stay recorded. */
-export function leaveVerification(dataDir: string, { ids, broken, at }: Found): void {
-  const { verified_at, broken: former } = readVerification(dataDir)
-  const others = new Set(listSnapshots(dataDir).filter((id) => !ids.includes(id)))
-  const verification = {
-    verified_at: at === undefined ? verified_at : wholeSeconds(at),
-    broken: [...former.filter(({ snapshot }) => others.has(snapshot)), ...broken],
-  }
-  writeInOneStep(join(dataDir, VERIFICATION_FILE), `${JSON.stringify(verification, null, 2)}\n`)
 }

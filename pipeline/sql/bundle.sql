@@ -13,6 +13,7 @@ SELECT
   m.attribution,
   m.sources,
   m.comparability,
+  m.input_fingerprint,
   (SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = m.as_of AND r.cause = 'figures') AS days_restated,
   (SELECT CAST(coalesce(sum(c.total_requests), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_requests,
   (SELECT CAST(coalesce(sum(c.total_tokens), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_tokens

@@ -1,110 +1,145 @@
--- The queries of the gates over the new snapshot and the previous one, which is attached as previous.
+-- The gates: each query returns a reason per finding. They compare the new snapshot with its own history and with the
+-- previous one, which is attached as previous. Thresholds are decimal texts in the variables volume_low, volume_high and
+-- rows_lost; every comparison is exact.
 
--- name: previous
--- The last day of the previous snapshot, and its days without usage before that.
-SELECT
-  CAST(m.data_through AS VARCHAR) AS published_through,
-  coalesce(list(CAST(c.day AS VARCHAR) ORDER BY c.day) FILTER (c.day IS NOT NULL), []) AS gaps
-FROM previous.meta AS m
-LEFT JOIN previous.coverage AS c ON c.status = 'missing' AND c.day >= m.first_day
-GROUP BY m.data_through;
+-- name: macros
+-- A quotient with up to three decimals, rounded down.
+CREATE OR REPLACE TEMP MACRO quotient(numerator, denominator) AS
+  rtrim(
+    rtrim(
+      CAST(1000 * numerator // denominator // 1000 AS VARCHAR)
+      || '.' || lpad(CAST(1000 * numerator // denominator % 1000 AS VARCHAR), 3, '0'),
+      '0'
+    ),
+    '.'
+  );
+-- The first twenty names, so that a message fits on one screen.
+CREATE OR REPLACE TEMP MACRO listed(names) AS
+  array_to_string(names[1:20], ', ') || CASE WHEN len(names) > 20 THEN format(' and {} more', len(names) - 20) ELSE '' END;
+-- A threshold in billionths.
+CREATE OR REPLACE TEMP MACRO billionths(name) AS
+  CAST(CAST(getvariable(name) AS DECIMAL(38, 9)) * 1000000000 AS HUGEINT);
+
+-- name: nothing-published
+CREATE OR REPLACE TEMP TABLE published_days (day DATE);
+
+-- name: published-days
+CREATE OR REPLACE TEMP TABLE published_days AS
+SELECT p.day FROM previous.coverage AS p WHERE p.status <> 'missing';
 
 -- name: volume
--- Volume of each new day, beside the same weekday in the eight weeks before: twice the median (a whole number), and the
--- number of weekdays with data. Days that fill a gap are new; days before the previous history are not. The newest day
--- is compared again if its figures changed.
-WITH new_days AS (
+-- Each new day, and each published day with changed figures, beside the same weekday in the eight weeks before, if at least
+-- four of them have usage. Days before the published history are not compared; of a first snapshot only the last day is.
+WITH judged AS (
   SELECT c.day, c.total_tokens, c.total_requests
   FROM snapshot.coverage AS c, snapshot.meta AS m
   WHERE c.status <> 'missing'
     AND (
-      c.day > coalesce(CAST($published_through AS DATE), m.data_through - 1)
-      OR list_contains(CAST($gaps AS DATE[]), c.day)
-      OR (
-        c.day = m.data_through
-        AND EXISTS (
-          SELECT 1 FROM snapshot.restatements AS r WHERE r.day = c.day AND r.as_of = getvariable('as_of')
-        )
+      (c.day NOT IN (FROM published_days) AND c.day >= (SELECT coalesce(min(p.day), m.data_through) FROM published_days AS p))
+      OR c.day IN (
+        SELECT r.day
+        FROM snapshot.restatements AS r
+        SEMI JOIN published_days AS p ON p.day = r.day
+        WHERE r.as_of = getvariable('as_of') AND r.cause = 'figures'
       )
     )
 ),
-weekdays AS (
-  SELECT
-    b.day,
-    list_sort(list(CAST(e.total_tokens AS HUGEINT))) AS tokens,
-    list_sort(list(CAST(e.total_requests AS HUGEINT))) AS requests
-  FROM new_days AS b
-  JOIN snapshot.coverage AS e
-    ON e.day BETWEEN b.day - 56 AND b.day - 7 AND (b.day - e.day) % 7 = 0 AND e.status <> 'missing'
-  GROUP BY b.day
-),
 measures AS (
-  SELECT b.day, 'tokens' AS measure, CAST(b.total_tokens AS HUGEINT) AS measured, coalesce(w.tokens, []) AS earlier
-  FROM new_days AS b
-  LEFT JOIN weekdays AS w ON w.day = b.day
-  UNION ALL
-  SELECT b.day, 'requests', CAST(b.total_requests AS HUGEINT), coalesce(w.requests, [])
-  FROM new_days AS b
-  LEFT JOIN weekdays AS w ON w.day = b.day
+  UNPIVOT (
+    SELECT c.day, CAST(c.total_tokens AS HUGEINT) AS tokens, CAST(c.total_requests AS HUGEINT) AS requests
+    FROM snapshot.coverage AS c
+    WHERE c.status <> 'missing'
+  ) ON tokens, requests INTO NAME measure VALUE amount
+),
+earlier AS (
+  SELECT j.day, e.measure, list_sort(list(e.amount)) AS amounts
+  FROM judged AS j
+  JOIN measures AS e ON e.day BETWEEN j.day - 56 AND j.day - 7 AND (j.day - e.day) % 7 = 0
+  GROUP BY j.day, e.measure
+  HAVING count(*) >= 4
+),
+-- Twice the median is a whole number.
+compared AS (
+  SELECT
+    m.day,
+    m.measure,
+    m.amount,
+    len(e.amounts) AS weeks,
+    list_extract(e.amounts, (len(e.amounts) + 1) // 2) + list_extract(e.amounts, len(e.amounts) // 2 + 1) AS doubled
+  FROM earlier AS e
+  JOIN measures AS m ON m.day = e.day AND m.measure = e.measure
 )
 SELECT
-  CAST(m.day AS VARCHAR) AS day,
-  strftime(m.day, '%A') AS weekday,
-  m.measure,
-  CAST(m.measured AS VARCHAR) AS measured,
-  len(m.earlier) AS weeks,
-  CAST(coalesce(
-    list_extract(m.earlier, (len(m.earlier) + 1) // 2) + list_extract(m.earlier, len(m.earlier) // 2 + 1), 0
-  ) AS VARCHAR) AS median_doubled
-FROM measures AS m
-ORDER BY m.day, m.measure DESC;
-
--- name: conflicts
--- New days on which more than one row in a thousand contradicts another row of the same request. $published_through is the
--- last day of the previous snapshot, $gaps its missing days.
-SELECT
-  CAST(d.day AS VARCHAR) AS day,
-  CAST(d.rows_conflicting AS VARCHAR) AS rows_conflicting,
-  CAST(d.rows_read AS VARCHAR) AS rows_read
-FROM warehouse.days AS d
-WHERE d.day BETWEEN getvariable('floor') AND getvariable('last_day')
-  AND d.rows_conflicting * 1000 > d.rows_read
+  format(
+    '{} has {} {}, {} times {}, the median of the {} {}s before it; allowed are {} to {} times',
+    CAST(c.day AS VARCHAR), CAST(c.amount AS VARCHAR), c.measure, quotient(2 * c.amount, c.doubled), quotient(c.doubled, 2),
+    c.weeks, strftime(c.day, '%A'), getvariable('volume_low'), getvariable('volume_high')
+  ) AS reason
+FROM compared AS c
+WHERE c.doubled > 0
   AND (
-    CAST($published_through AS DATE) IS NULL
-    OR d.day > CAST($published_through AS DATE)
-    OR list_contains(CAST($gaps AS VARCHAR[]), CAST(d.day AS VARCHAR))
+    2 * c.amount * 1000000000 < billionths('volume_low') * c.doubled
+    OR 2 * c.amount * 1000000000 > billionths('volume_high') * c.doubled
   )
-ORDER BY d.day;
+ORDER BY c.day, c.measure DESC;
 
 -- name: rows
--- App-days of the previous snapshot, and how many of them are gone although their app is still public: removal by the
--- registry is no loss. Only a restated day can have lost any.
-WITH restated AS (
-  SELECT r.day FROM snapshot.restatements AS r WHERE r.as_of = getvariable('as_of')
+-- A correction replaces a day and does not remove it, so every published day that is missing is a finding: a percentage alone
+-- would never reveal one among hundreds. An app-day that is gone although its app is still public is lost; only a
+-- restated day can have lost any.
+WITH missing AS (
+  SELECT list(CAST(p.day AS VARCHAR) ORDER BY p.day) AS days
+  FROM published_days AS p
+  LEFT JOIN snapshot.coverage AS c ON c.day = p.day
+  WHERE coalesce(c.status, 'missing') = 'missing'
 ),
-before AS (
-  SELECT d.day, d.app_id
+lost AS (
+  SELECT count(*) AS app_days
   FROM previous.app_daily AS d
-  SEMI JOIN restated AS r ON r.day = d.day
+  SEMI JOIN (SELECT r.day FROM snapshot.restatements AS r WHERE r.as_of = getvariable('as_of')) AS r ON r.day = d.day
   SEMI JOIN snapshot.apps AS a ON a.app_id = d.app_id
-)
+  ANTI JOIN snapshot.app_daily AS n ON n.day = d.day AND n.app_id = d.app_id
+),
+before AS (SELECT count(*) AS app_days FROM previous.app_daily)
+SELECT format('published days that have no usage any more: {} ({})', len(m.days), listed(m.days)) AS reason
+FROM missing AS m
+WHERE len(m.days) > 0
+UNION ALL
 SELECT
-  (SELECT count(*) FROM previous.app_daily) AS rows_before,
-  (SELECT count(*) FROM before AS b ANTI JOIN snapshot.app_daily AS d ON d.day = b.day AND d.app_id = b.app_id)
-    AS rows_lost;
-
--- name: days
--- Days that the previous snapshot covers and this one does not: their files are gone, or the data ends earlier.
-SELECT CAST(p.day AS VARCHAR) AS day
-FROM previous.coverage AS p
-LEFT JOIN snapshot.coverage AS c ON c.day = p.day
-WHERE p.status <> 'missing' AND coalesce(c.status, 'missing') = 'missing'
-ORDER BY p.day;
+  format(
+    '{} of {} published rows (a day of an app) are gone, {} %; allowed are {} %',
+    l.app_days, b.app_days, quotient(100 * l.app_days, b.app_days), getvariable('rows_lost')
+  )
+FROM lost AS l, before AS b
+WHERE 100 * CAST(l.app_days AS HUGEINT) * 1000000000 > billionths('rows_lost') * b.app_days;
 
 -- name: apps
--- Apps of the previous snapshot without any row in the registry. An app is hidden, or made an alias, by a row of its own; an
--- app without rows was lost.
-SELECT CAST(p.app_id AS VARCHAR) AS app_id, p.app_name
-FROM previous.apps AS p
-ANTI JOIN warehouse.registry AS r ON r.app_id = p.app_id
-ORDER BY p.app_id;
+-- An app is hidden, or made an alias, by a row of its own; an app without rows was lost.
+WITH gone AS (
+  SELECT list(format('{} "{}"', p.app_id, p.app_name) ORDER BY p.app_id) AS names
+  FROM previous.apps AS p
+  ANTI JOIN warehouse.registry AS r ON r.app_id = p.app_id
+)
+SELECT format('published apps that have no row left in the registry: {} ({})', len(g.names), listed(g.names)) AS reason
+FROM gone AS g
+WHERE len(g.names) > 0;
+
+-- name: conflicts
+-- Rows that share a request_id but differ in app or tokens are not redeliveries: one of them is wrong.
+WITH contradicted AS (
+  SELECT
+    list(
+      format('{}: {} of {} rows', CAST(d.day AS VARCHAR), d.rows_conflicting, d.rows_read) ORDER BY d.day
+    ) AS days
+  FROM warehouse.days AS d
+  WHERE d.day BETWEEN getvariable('floor') AND getvariable('last_day')
+    AND d.rows_conflicting * 1000 > d.rows_read
+    AND d.day NOT IN (FROM published_days)
+)
+SELECT
+  format(
+    'rows that share a request_id and differ in app or tokens, more than one in a thousand: {}. Their files contradict each other; correct or remove one',
+    listed(c.days)
+  ) AS reason
+FROM contradicted AS c
+WHERE len(c.days) > 0;

@@ -55,15 +55,6 @@ SELECT
   ) AS days_restated
 FROM newest.meta AS m;
 
--- name: retracted
--- The newest retracted snapshot with this input, if the warehouse recorded its run.
-SELECT r.snapshot AS id
-FROM warehouse.runs AS r
-WHERE list_contains($retracted, r.snapshot)
-  AND list_contains(json_extract_string(r.report, '$.stages[*].input_fingerprint'), $fingerprint)
-ORDER BY r.snapshot DESC
-LIMIT 1;
-
 -- name: apps
 -- The public apps. Aliases, hidden and private apps do not enter the snapshot.
 INSERT INTO snapshot.apps

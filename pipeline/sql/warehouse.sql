@@ -89,14 +89,6 @@ CREATE TABLE IF NOT EXISTS resolved (
   published BOOLEAN NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS runs (
-  started_at TIMESTAMPTZ NOT NULL,
-  finished_at TIMESTAMPTZ NOT NULL,
-  outcome VARCHAR NOT NULL,
-  snapshot VARCHAR,
-  report JSON NOT NULL
-);
-
 -- The same for the newest published snapshot: it explains why the next one differs.
 CREATE TABLE IF NOT EXISTS published_apps (
   snapshot VARCHAR NOT NULL,

@@ -6,7 +6,7 @@ import { FLOOR_DATE } from '../contract/calendar.ts'
 import { MOST_TOKENS } from '../contract/dataset.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
-import { DataError, machineFault, messageOf } from '../errors.ts'
+import { DataError, isShortage, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { openDropFolder } from '../sources/files.ts'
 import type { SourceDay, UsageSource } from '../sources/usage-source.ts'
@@ -222,8 +222,7 @@ async function countBatch(run: Run, source: UsageSource, batch: readonly SourceD
     return await replaceDays(run, source, batch)
   } catch (error) {
     // A full disk would stop the other days too.
-    const refused = error instanceof ProgramError ? undefined : machineFault(error, run.config.dataDir)
-    if (refused !== undefined) throw refused
+    if (isShortage(error)) throw error
     const [first, ...others] = batch
     if (first === undefined) return []
     if (others.length === 0) {

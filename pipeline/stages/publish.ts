@@ -2,24 +2,32 @@
  * The stage publish: makes the checked snapshot current. Until the rename of its folder everything can be discarded;
  * afterwards it is complete. The pointer is switched last.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync, statfsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
 import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
 import { transaction } from '../duckdb/statements.ts'
 import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
+import { pluralize } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
+
+/** With room for fewer further snapshots the run warns. */
+const NIGHTS_THAT_FIT = 14
 
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
-  for (const name of readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' })) {
-    syncToDisk(join(run.buildFolder, name))
-  }
+  const paths = readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' }).map((name) =>
+    join(run.buildFolder, name),
+  )
+  for (const path of paths) syncToDisk(path)
+  // A month that several snapshots share takes its space once.
+  const added = paths.map((path) => statSync(path)).filter((file) => file.isFile() && file.nlink === 1)
   await rememberApps(run, id)
   putInPlace(run.buildFolder, join(run.snapshotsFolder, id))
   recordPublished(run.config.dataDir, id)
   pointAt(run.config.dataDir, id)
+  warnOfSpace(run, added)
   return {
     summary: `${basename(run.snapshotsFolder)}/${id} is current`,
     facts: { snapshot: id },
@@ -37,4 +45,15 @@ async function rememberApps({ connection, config }: Run, snapshot: string): Prom
       [snapshot],
     )
   })
+}
+
+function warnOfSpace({ config, dependencies }: Run, added: readonly { readonly size: number }[]): void {
+  const { bavail, bsize } = statfsSync(config.dataDir)
+  const bytes = added.reduce((sum, { size }) => sum + size, 0)
+  const nights = Math.floor((bavail * bsize) / bytes)
+  if (nights >= NIGHTS_THAT_FIT) return
+  dependencies.progress.note(
+    `The disk has room for ${pluralize(nights, 'more snapshot')} of ${(bytes / 1e6).toFixed(1)} MB: set RETENTION_DAYS, so that each ` +
+      'run removes old ones, or lower it, or free space',
+  )
 }

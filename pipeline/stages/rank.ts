@@ -16,7 +16,7 @@ import type { Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { WINDOWS, fillRankings } from '../ranking/precomputed.ts'
 import { currentSnapshot, listSnapshots, pointAt } from '../snapshot/list.ts'
-import { listRetractions } from '../snapshot/records.ts'
+import { recordOf, recordedIds } from '../snapshot/records.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, sqlFile } from '../duckdb/statements.ts'
@@ -36,7 +36,6 @@ const extentRow = z.object({
 const tooLargeRow = z.object({ day: z.string(), tokens: z.string() })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
-const twinRow = z.object({ id: z.string() })
 const totalsRow = z.object({
   apps: countSchema,
   app_days: countSchema,
@@ -60,7 +59,7 @@ export async function rank(run: Run): Promise<StageResult> {
     const { input_fingerprint, days_restated } = await readNewest(run, newest)
     if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
   }
-  await reportRetracted(run, fingerprint)
+  reportRetracted(run, fingerprint)
   await createSnapshot(run, extent)
   await createMacros(run.connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
@@ -140,18 +139,14 @@ async function readNewest(run: Run, id: string): Promise<z.infer<typeof newestRo
 }
 
 /** The same input as a retracted snapshot gives the same figures again. That is no error, but the operator should know. */
-async function reportRetracted(run: Run, fingerprint: string): Promise<void> {
-  const retractions = listRetractions(run.config.dataDir)
-  if (retractions.length === 0) return
-  const retracted = listValue(retractions.map(({ id }) => id))
-  const [twin] = await readRows(run.connection, 'rank.sql#retracted', twinRow, {
-    retracted,
-    fingerprint,
-  })
+function reportRetracted({ config, dependencies }: Run, fingerprint: string): void {
+  const twin = recordedIds(config.dataDir)
+    .toReversed()
+    .map((id) => recordOf(config.dataDir, id))
+    .find((record) => record?.retracted !== undefined && record.input_fingerprint === fingerprint)
   if (twin === undefined) return
-  const reason = retractions.find(({ id }) => id === twin.id)?.reason
-  run.dependencies.progress.note(
-    `The input is what ${twin.id} was made from, which was retracted (${reason}): the same figures come again`,
+  dependencies.progress.note(
+    `The input is what ${twin.id} was made from, which was retracted (${twin.retracted?.reason}): the same figures come again`,
   )
 }
 

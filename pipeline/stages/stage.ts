@@ -1,7 +1,6 @@
 /** Input and output of every stage of a run. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import type { Outcome } from '../contract/last-run.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { RunOptions } from '../run-options.ts'
 
@@ -30,7 +29,7 @@ export type StageResult = {
   /** Facts about unpublished traffic, for the operator and the warehouse only. */
   readonly privateFacts?: Readonly<Record<string, unknown>>
   /** Set if the run ends with this stage. */
-  readonly finished?: { readonly outcome: Outcome; readonly snapshot: string }
+  readonly finished?: { readonly outcome: 'published' | 'unchanged'; readonly snapshot: string }
 }
 
 export type Stage = {

@@ -1,5 +1,6 @@
-/** Notices reach a real server, are retried, and never fail a run. */
+/** CONTRACT 9, notices of the nightly run: they reach a real server, are retried, and never fail a run. */
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -16,7 +17,7 @@ import { TemporaryFolders, currentSnapshot, writeRaw } from '../support/pipeline
 import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 
 const folders = new TemporaryFolders()
-let requests: { path: string; method: string; body: string }[] = []
+let requests: { path: string; method: string; body: string; authorization: string | undefined }[] = []
 /** Status codes of the next replies; 200 when there is none. */
 let replies: number[] = []
 
@@ -24,7 +25,8 @@ const server = createServer((request, response) => {
   let body = ''
   request.on('data', (chunk: Buffer) => (body += chunk.toString()))
   request.on('end', () => {
-    requests.push({ path: request.url ?? '', method: request.method ?? '', body })
+    const { url = '', method = '', headers } = request
+    requests.push({ path: url, method, body, authorization: headers.authorization })
     response.writeHead(replies.shift() ?? 200).end()
   })
 })
@@ -80,7 +82,7 @@ function events(): unknown[] {
 describe('notices', () => {
   it('a successful run sends the ping and nothing else', async () => {
     await runAt('2026-01-07T02:00:00Z')
-    expect(requests).toEqual([{ path: '/ping', method: 'GET', body: '' }])
+    expect(requests).toMatchObject([{ path: '/ping', method: 'GET', body: '' }])
   })
 
   it('a run with restated history or late data sends notices and the ping', async () => {
@@ -133,18 +135,12 @@ describe('notices', () => {
   })
 
   it('a run that published but could not be recorded has not failed, and notes this', async () => {
+    mkdirSync(join(dataDir, 'last-run.json'))
     await runAt('2026-01-07T02:00:00Z')
-    const warehouse = await openWarehouse(dataDir, '1GB')
-    await warehouse.connection.run('ALTER TABLE runs ADD COLUMN more INTEGER')
-    warehouse.close()
-    deliver('2026-01-07', 1)
-    await runAt('2026-01-08T02:00:00Z')
-    expect(currentSnapshot(dataDir)).toContain('20260108T020000Z')
-    expect(events()).toEqual(['/ping', '/ping'])
+    expect(currentSnapshot(dataDir)).toContain('20260107T020000Z')
+    expect(events()).toEqual(['/ping'])
     expect(notes).toEqual([
-      expect.stringMatching(
-        /^The run came to its end \(published\), but could not be recorded in the warehouse's table runs: /,
-      ),
+      expect.stringMatching(/^The end of the run \(published\) could not be recorded: EISDIR/),
     ])
   })
 
@@ -183,7 +179,7 @@ describe('notices', () => {
     expect(readLastRun(dataDir)).toMatchObject({ outcome: 'failed', snapshot: null })
   })
 
-  it('a run that lacks a right before its first stage sends a notice', async () => {
+  it('a run that lacks a right sends a notice that names the path', async () => {
     const locked = join(dataDir, 'snapshots', '.building-20260106T020000Z')
     mkdirSync(join(locked, 'folder'), { recursive: true })
     chmodSync(locked, 0o000)
@@ -193,9 +189,10 @@ describe('notices', () => {
       NOTICE_WEBHOOK: `${origin}/hook`,
     })
     const { code, stderr } = await ended
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^A right is missing; /)])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(new RegExp(`^EACCES.*'${locked}'\n$`))
     expect(requests).toHaveLength(1)
-    expect(readLastRun(dataDir)?.message).toBe(stderr.trimEnd())
+    expect(readLastRun(dataDir)?.message).toBe(`The run crashed: ${stderr.trimEnd()}`)
     chmodSync(locked, 0o700)
   })
 
@@ -212,19 +209,29 @@ describe('notices', () => {
     replies = [500, 503, 500]
     await runAt('2026-01-07T02:00:00Z')
     expect(requests).toHaveLength(3)
-    expect(notes).toEqual(['The success ping could not be sent: HTTP status 500'])
+    const { host } = new URL(await listening)
+    expect(notes).toEqual([`The success ping could not be sent: ${host}: HTTP status 500`])
   })
 
-  it('the message about an unsent notice has the cause, but not the address', async () => {
-    const cause = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
-    await run.prepare([])({
-      config: readConfig({ DATA_DIR: dataDir, SUCCESS_PING: 'https://monitor.example/secret' }),
-      progress: { ...SILENT, note: (text) => void notes.push(text) },
-      now: () => new Date('2026-01-07T02:00:00Z'),
-      print: () => undefined,
-      send: () => Promise.reject(new TypeError('fetch failed', { cause })),
-    })
-    expect(notes).toEqual(['The success ping could not be sent: fetch failed (ECONNREFUSED)'])
+  it('an address with user and password gets them as a header, and no message shows them', async () => {
+    const address = new URL(await listening)
+    address.username = 'me'
+    address.password = 'p@ss'
+    replies = [200, 401, 401, 401]
+    await sendOverHttp(String(address), { event: 'late' })
+    const credentials = `Basic ${Buffer.from('me:p@ss').toString('base64')}`
+    expect(requests).toMatchObject([{ authorization: credentials, body: '{"event":"late"}' }])
+    await expect(sendOverHttp(String(address))).rejects.toThrow(new Error(`${address.host}: HTTP status 401`))
+  })
+
+  it('the message about an unsent notice has the cause and the host, but not the path', async () => {
+    const nobody = createServer().listen(0, '127.0.0.1')
+    await once(nobody, 'listening')
+    const { port } = z.object({ port: z.number() }).parse(nobody.address())
+    nobody.close()
+    await expect(sendOverHttp(`http://127.0.0.1:${port}/secret`)).rejects.toThrow(
+      new Error(`127.0.0.1:${port}: fetch failed (ECONNREFUSED)`),
+    )
   })
 
   it('a notice is sent again if the receiver rejects it', async () => {

@@ -31,14 +31,16 @@ export function isMonth({ name }: SnapshotFile): boolean {
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
 /** An entry of the list of snapshots. */
-export const snapshotEntrySchema = snapshotRecordSchema.omit({ retracted: true }).extend({
-  url: z.string().describe('Path at the origin.'),
-  files: z.array(fileSchema),
-  state: z.enum(SNAPSHOT_STATES),
-  retracted_at: z.iso.datetime({ precision: 0 }).optional(),
-  reason: z.string().optional().describe('Why it was retracted.'),
-  current: z.boolean().describe('Whether the rankings answer from it.'),
-})
+export const snapshotEntrySchema = snapshotRecordSchema
+  .omit({ retracted: true, input_fingerprint: true })
+  .extend({
+    url: z.string().describe('Path at the origin.'),
+    files: z.array(fileSchema),
+    state: z.enum(SNAPSHOT_STATES),
+    retracted_at: z.iso.datetime({ precision: 0 }).optional(),
+    reason: z.string().optional().describe('Why it was retracted.'),
+    current: z.boolean().describe('Whether the rankings answer from it.'),
+  })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
 export interface SnapshotCatalogue {
@@ -126,7 +128,7 @@ function readMetadata(folder: string): SnapshotMetadata | undefined {
 }
 
 function entryOf(
-  { retracted: _retracted, ...record }: SnapshotRecord,
+  { retracted: _retracted, input_fingerprint: _fingerprint, ...record }: SnapshotRecord,
   state: SnapshotEntry['state'],
 ): SnapshotEntry {
   const url = `${SNAPSHOTS_PATH}/${record.id}`

@@ -64,7 +64,7 @@ function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFil
   const fault = retained.faultOf(id, file)
   if (fault === undefined) return
   throw new Error(
-    `The published file ${id}/${file.name} ${fault}. Repair it: npm run nightly -- verify ${id} --repair`,
+    `The published file ${id}/${file.name} ${fault}. npm run nightly -- verify ${id} lists all that are damaged`,
   )
 }
 

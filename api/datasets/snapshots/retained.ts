@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import type { PublishedFile } from '../../../pipeline/contract/snapshot-record.ts'
-import type { Verification } from '../../../pipeline/contract/verification.ts'
 import type { Log } from '../../process/log.ts'
 import { brokenFilesOf } from './broken-files.ts'
 import { createFaults, type Fault, type Faults } from './faults.ts'
@@ -19,8 +18,6 @@ export interface RetainedSnapshots extends SnapshotRecords {
   listFaults(): readonly Fault[]
   /** Why a published file must not be served, as words after its name; undefined if it is intact. */
   faultOf(id: string, file: PublishedFile): string | undefined
-  /** The result of the last verification of all published files. */
-  verification(): Verification
   /** Path of a snapshot's folder. */
   folder(id: string): string
   /**
@@ -60,19 +57,11 @@ export function retainSnapshots(dataDir: string, log: Log): RetainedSnapshots {
     ...records,
     dataDir,
     faults,
-    listFaults() {
-      for (const { snapshot, file } of broken.verification().broken) {
-        const found = filesOf(snapshot).find(({ name }) => name === file)
-        if (found !== undefined) broken.faultOf(snapshot, found)
-      }
-      return faults.list()
-    },
+    listFaults: () => faults.list(),
     faultOf: (id, file) => broken.faultOf(id, file),
-    verification: () => broken.verification(),
     folder,
     open,
     use(id, work) {
-      if (broken.wasFound(id)) handles.drop(id)
       return handles.take(id).then((held) => held.use(work))
     },
     close: () => handles.close(),

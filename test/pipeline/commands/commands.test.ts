@@ -1,18 +1,8 @@
 /** The commands of `npm run nightly` beside the run itself. */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts'
 import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
@@ -27,14 +17,6 @@ const dataDir = folders.make()
 
 beforeAll(() => publishTwice(dataDir))
 afterAll(() => folders.removeAll())
-
-function fileSizes(id: string): number[] {
-  const folder = join(dataDir, 'snapshots', id)
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => statSync(join(folder, name)))
-    .filter((file) => file.isFile())
-    .map(({ size }) => size)
-}
 
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
 
@@ -52,30 +34,8 @@ describe('status', () => {
       // The registry changed, not the figures.
       days_restated: [],
       snapshots: 2,
-      bytes: [FIRST, SECOND].flatMap(fileSizes).reduce((sum, size) => sum + size),
       retracted: [],
     })
-  })
-
-  it('shows the disk use of each part, and the growth per night', async () => {
-    const { disk } = z
-      .object({
-        disk: z.record(z.string(), z.unknown()).and(z.object({ growth: z.record(z.string(), z.number()) })),
-      })
-      .parse(await json('status'))
-    const added = fileSizes(SECOND).reduce((sum, size) => sum + size)
-    expect(disk).toMatchObject({ store: 0, growth: { snapshots: added } })
-    expect(Object.keys(disk).toSorted()).toEqual([
-      'growth',
-      'other',
-      'raw',
-      'snapshots',
-      'store',
-      'warehouse',
-    ])
-    const { stdout } = await runCommand(dataDir, 'status')
-    expect(stdout).toMatch(/^disk {10}raw [\d.]+ MB, snapshots [\d.]+ MB, warehouse /m)
-    expect(stdout).toMatch(/^growth {8}[\d.]+ MB a night: raw /m)
   })
 
   it('shows how old the data is, and joins consecutive days', async () => {
@@ -217,7 +177,6 @@ describe('run --as-of', () => {
       progress: { ...SILENT, note: (text) => void notes.push(text) },
       now: () => now,
       print: () => undefined,
-      send: async () => undefined,
     })
     return notes
   }
@@ -318,7 +277,6 @@ describe('prune', () => {
       progress: SILENT,
       now: () => new Date(at),
       print: () => undefined,
-      send: async () => undefined,
     })
     expect(readdirSync(join(environment.DATA_DIR, 'snapshots')).toSorted()).toEqual(left)
   })
@@ -351,7 +309,6 @@ describe('prune', () => {
         progress: SILENT,
         now: () => new Date(now),
         print: (text) => void printed.push(text),
-        send: async () => undefined,
       })
       expect(JSON.parse(printed.join(''))).toEqual({ removed, dry_run: true })
     },
@@ -381,11 +338,10 @@ describe('wrong usage', () => {
   const cases: readonly (readonly [string[], string])[] = [
     [
       ['publish'],
-      'Unknown command "publish": expected run, plan, import, status, quarantine, diff, retract, prune, verify, rebuild. See --help',
+      'Unknown command "publish": expected run, plan, import, status, quarantine, retract, prune, verify, rebuild. See --help',
     ],
     // Every object has a property with this name.
     [['constructor'], 'Unknown command "constructor": expected run'],
-    [['diff', 'A'], 'diff takes two snapshots'],
     [['status', 'now'], 'does not take positional arguments'],
     [['plan', '--all'], "Unknown option '--all'"],
   ]
@@ -399,7 +355,7 @@ describe('wrong usage', () => {
   it('--help lists every command and setting on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
-    for (const name of ['run', 'plan', 'import', 'status', 'diff', 'retract', 'prune', 'rebuild'])
+    for (const name of ['run', 'plan', 'import', 'status', 'retract', 'prune', 'rebuild'])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
     for (const name of Object.keys(pipelineSettings.shape))
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))

@@ -94,12 +94,12 @@ it('retract keeps the pointer if another snapshot is retracted', async () => {
 
 it('withdraws a snapshot that was pruned, so that its citations get the reason', async () => {
   await runCommand(dataDir, 'prune', '--keep-days', '0')
-  expect((await runCommand(dataDir, 'diff', FIRST, SECOND)).stderr).toMatch(
+  expect((await runCommand(dataDir, 'verify', FIRST)).stderr).toMatch(
     new RegExp(`^Snapshot ${FIRST} was pruned at 20.*Z. The newest are: ${SECOND}\n$`),
   )
   expect(await retract(FIRST, '--reason', 'Wrong names')).toMatchObject({ code: 0, stderr: '' })
   expect(currentSnapshot(dataDir)).toContain(SECOND)
-  expect((await runCommand(dataDir, 'diff', FIRST, SECOND)).stderr).toMatch(
+  expect((await runCommand(dataDir, 'verify', FIRST)).stderr).toMatch(
     new RegExp(`^Snapshot ${FIRST} was retracted at 20.*Z: Wrong names. The newest are: ${SECOND}\n$`),
   )
   expect((await retract(FIRST, '--reason', 'x')).stderr).toContain('was retracted already')
@@ -130,7 +130,7 @@ describe('a retraction that was interrupted after writing its record', () => {
     writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
     await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
     expect(readdirSync(dataDir)).not.toContain('current')
-    expect((await runCommand(dataDir, 'status')).stdout).toBe('Nothing is published yet\n')
+    expect((await runCommand(dataDir, 'status')).stdout).toMatch(/^Nothing is published yet\n/)
   })
 
   it('is completed by a second retract, with the first reason', async () => {

@@ -2,11 +2,9 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { diff } from '../../../pipeline/commands/diff.ts'
-import { readConfig } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
-import { runAt, SILENT } from '../../support/pipeline/in-process.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
@@ -127,20 +125,4 @@ it('a warehouse without apps of the previous snapshot derives hidden ones from i
   decide('7,Seven,hidden,,,2026-01-07')
   await run()
   expect(await causes()).toEqual([`${DAY} visibility 1`])
-})
-
-it('diff names the causes', async () => {
-  deliver(OTHER_DAY, 'late.csv', 1)
-  decide('7,Seven,hidden,,,2026-01-07')
-  await run()
-  const printed: string[] = []
-  await diff.prepare(['20260107T020000Z', '20260108T020000Z'])({
-    config: readConfig({ DATA_DIR: dataDir }),
-    progress: SILENT,
-    now: () => new Date(),
-    print: (text) => void printed.push(text),
-    send: async () => undefined,
-  })
-  expect(printed.join('\n')).toMatch(new RegExp(`${OTHER_DAY}: .* \\(figures\\)`))
-  expect(printed.join('\n')).toMatch(new RegExp(`${DAY}: .* \\(visibility\\)`))
 })

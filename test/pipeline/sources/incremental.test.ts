@@ -8,13 +8,14 @@ import {
   symlinkSync,
   utimesSync,
   writeFileSync,
+  readFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly, chooseAsOf } from '../../../pipeline/run.ts'
-import { fact, queryWarehouse, runAt, SILENT } from '../../support/pipeline/in-process.ts'
+import { fact, runAt, SILENT } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -218,21 +219,22 @@ describe('publish', () => {
     expect(left.filter((folder) => existsSync(folder))).toEqual([])
   })
 
-  it('stores the report of every run in the warehouse, with unregistered apps', async () => {
+  it('records the report of the last run whole, with unregistered apps', async () => {
     writeRaw(
       dataDir,
       'usage/date=2026-01-07/rows.csv',
       'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,76,1,1\n2026-01-07,77,5,6\n',
     )
     await runAt(dataDir, '2026-01-08T02:00:00Z')
-    const runs = await queryWarehouse(
-      dataDir,
-      "SELECT outcome, report->>'$.not_published.unregistered[*].app_id' AS apps, report->>'$.not_published.unregistered[*].tokens' AS tokens FROM runs ORDER BY finished_at",
-    )
-    expect(runs).toEqual([
-      { outcome: 'published', apps: '[]', tokens: '[]' },
-      { outcome: 'published', apps: '[77, 76]', tokens: '[11, 2]' },
-    ])
+    expect(JSON.parse(readFileSync(join(dataDir, 'last-run.json'), 'utf8'))).toMatchObject({
+      outcome: 'published',
+      not_published: {
+        unregistered: [
+          { app_id: '77', tokens: '11' },
+          { app_id: '76', tokens: '2' },
+        ],
+      },
+    })
   })
 })
 

@@ -1,15 +1,14 @@
-/** Every check runs before publishing, and finds and names planted violations. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** CONTRACT 8: every check runs before publishing, and finds and names planted violations. */
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sqlFile } from '../../../pipeline/duckdb/statements.ts'
+import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
+import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, currentSnapshot, writeRaw } from '../../support/pipeline/nightly.ts'
-import { REPOSITORY } from '../../support/processes.ts'
 
-const CHECKS = join(REPOSITORY, 'pipeline', 'sql', 'checks')
+const { 'day-totals': totals = '', ...CHECKS } = Object.fromEntries(sqlSections('checks.sql'))
 
 /** Statements that violate each check, and a part of the offending row. */
 const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
@@ -159,20 +158,33 @@ async function copies(): Promise<void> {
 
 async function offendingRows(check: string): Promise<string> {
   await connection.run(sqlFile('resolve.sql#usage'))
-  await connection.run(sqlFile('day-totals.sql'))
-  const reader = await connection.runAndReadAll(readFileSync(join(CHECKS, `${check}.sql`), 'utf8'))
+  await connection.run(totals)
+  const reader = await connection.runAndReadAll(CHECKS[check] ?? '')
   return JSON.stringify(reader.getRowObjectsJson())
 }
 
-it('every check has a planted violation', () => {
-  const checks = readdirSync(CHECKS).map((name) => name.replace(/\.sql$/, ''))
-  expect(Object.keys(VIOLATIONS).toSorted()).toEqual(checks.toSorted())
+it('every check has a planted violation, and states its rule in complete sentences on its first line', () => {
+  expect(Object.keys(VIOLATIONS).toSorted()).toEqual(Object.keys(CHECKS).toSorted())
+  for (const sql of Object.values(CHECKS)) expect(sql).toMatch(/^-- [A-Z].*[.)]\n/)
 })
 
-it.each(readdirSync(CHECKS))('%s states its rule in complete sentences on its first line', (name) => {
-  const [first = ''] = readFileSync(join(CHECKS, name), 'utf8').split('\n', 1)
-  expect(first).toMatch(/^-- [A-Z].*[.)]$/)
-  expect(first.split('(').length).toBe(first.split(')').length)
+it('a failed check names the day, and the next run counts that day again', async () => {
+  const dataDir = folders.make()
+  const registry = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n'
+  writeRaw(dataDir, 'apps/registry.csv', registry)
+  const rows = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,5,1\n'
+  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', rows)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  const warehouse = await openWarehouse(dataDir, '1GB')
+  // As if the count had been wrong, under the fingerprint of the files.
+  await warehouse.connection.run('UPDATE usage_daily SET prompt_tokens = -5')
+  warehouse.close()
+  writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n1,Other,public,2025-02-01\n')
+  await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(
+    /no-negative-number: .*\n.*"day":"2026-01-06"/,
+  )
+  const { outcome } = await runAt(dataDir, '2026-01-07T04:00:00Z')
+  expect(outcome).toBe('published')
 })
 
 describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {

@@ -1,7 +1,7 @@
 /** Runs of the pipeline in the test's process, for tests with many runs or a look at the warehouse. */
 import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
-import type { Report } from '../../../pipeline/run.ts'
+import type { Report } from '../../../pipeline/run-end.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { USUAL_RUN } from '../../../pipeline/run-options.ts'
 import type { RunOptions } from '../../../pipeline/run-options.ts'

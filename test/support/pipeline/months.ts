@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
-import type { Report } from '../../../pipeline/run.ts'
+import type { Report } from '../../../pipeline/run-end.ts'
 import { runAt } from './in-process.ts'
 import { copyRaw, currentSnapshot, queryCurrent, writeRaw, type TemporaryFolders } from './nightly.ts'
 

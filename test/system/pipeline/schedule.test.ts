@@ -11,20 +11,14 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { readLastRun } from '../../../pipeline/contract/last-run.ts'
-import { readVerification } from '../../../pipeline/contract/verification.ts'
 import { until } from '../../support/api.ts'
 import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
 const NEVER = '0 0 29 2 *'
-const FOUR_YEARS_MS = 4 * 366 * 86_400_000
 const EVERY_SECOND = '* * * * * *'
 
 const folders = new TemporaryFolders()
@@ -40,22 +34,6 @@ function folder(): string {
   )
   return dataDir
 }
-
-/** A clock that a message moves without any timer, as when the machine has slept. */
-const MOVED_CLOCK = `
-  const Clock = Date
-  let moved = 0
-  globalThis.Date = class extends Clock {
-    constructor(...given) { given.length > 0 ? super(...given) : super(Clock.now() + moved) }
-    static now() { return Clock.now() + moved }
-  }
-  process.once('message', (ms) => { moved = ms })
-`
-const WITH_MOVED_CLOCK = [
-  process.execPath,
-  '--import',
-  `data:text/javascript,${encodeURIComponent(MOVED_CLOCK)}`,
-]
 
 function start(dataDir: string, expression: string, ...args: readonly string[]) {
   return startWith([process.execPath], { dataDir, expression }, ...args)
@@ -101,70 +79,12 @@ describe('npm run schedule', () => {
     await ended
   })
 
-  it('runs as soon as the machine wakes after it slept through the time of a run', async () => {
-    const dataDir = folder()
-    const { child, output, ended } = startWith(
-      WITH_MOVED_CLOCK,
-      { dataDir, expression: NEVER },
-      '--no-catch-up',
-    )
-    await until(() => output.stderr.includes('the next nightly run'))
-    child.send(FOUR_YEARS_MS)
-    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
-    child.kill('SIGTERM')
-    await ended
-  })
-
-  it('continues on time after a clock that was ahead is set right', async () => {
-    const { child, output, ended } = startWith(
-      WITH_MOVED_CLOCK,
-      { dataDir: folders.make(), expression: EVERY_SECOND },
-      '--no-catch-up',
-    )
-    const endedRuns = () => output.stderr.split('schedule: the run ended').length - 1
-    await until(() => endedRuns() > 0)
-    child.send(-FOUR_YEARS_MS)
-    // One run may be under way, and one more due.
-    const before = endedRuns()
-    await until(() => endedRuns() > before + 2)
-    child.kill('SIGTERM')
-    await ended
-  })
-
-  it('tries again a minute after another process held the lock, and names it', async () => {
-    const dataDir = folder()
-    const notices: string[] = []
-    const server = createServer((request, response) => {
-      request.setEncoding('utf8').on('data', (text: string) => void notices.push(text))
-      response.end()
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = z.object({ port: z.number() }).parse(server.address())
-    const warehouse = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
-    const environment = { NOTICE_WEBHOOK: `http://127.0.0.1:${port}/` }
-    const { child, output, ended } = startWith(WITH_MOVED_CLOCK, { dataDir, expression: NEVER, environment })
-    await until(() => notices.length > 0)
-    expect(output.stderr).toContain('the run ended with exit code 75')
-    const holder = `Process ${process.pid} (${process.execPath}`
-    const message: unknown = expect.stringMatching(/another run is under way.*tries again at/s)
-    expect(JSON.parse(notices.join(''))).toMatchObject({ event: 'late', snapshot: null, message })
-    expect(readLastRun(dataDir)).toMatchObject({ outcome: 'late', message: expect.stringContaining(holder) })
-    warehouse.closeSync()
-    child.send(61_000)
-    await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
-    await until(() => readLastRun(dataDir)?.outcome === 'published')
-    child.kill('SIGTERM')
-    await ended
-    server.close()
-  })
-
   it('verifies the published files once a day, after the run', async () => {
     const dataDir = folder()
     await publish(dataDir, '2026-01-07T02:00:00Z')
     appendFileSync(join(currentSnapshot(dataDir), 'apps.csv'), 'x')
     const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
     await until(() => output.stderr.includes('the verification ended with exit code 1'))
-    expect(readVerification(dataDir).broken).toMatchObject([{ file: 'apps.csv' }])
     const runs = () => output.stderr.split('nothing new is published').length
     const before = runs()
     await until(() => runs() > before)

@@ -1,0 +1,235 @@
+-- The checks of a snapshot before it is published: each query must return no rows. The first line below a name states the
+-- check. They read the snapshot beside the warehouse, and the totals of its days.
+
+-- name: day-totals
+-- The totals of each day of app_daily, shared by several checks.
+CREATE OR REPLACE TEMP TABLE day_totals AS
+SELECT
+  d.day,
+  sum(d.requests) AS requests,
+  sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
+FROM snapshot.app_daily AS d
+GROUP BY d.day;
+
+-- name: apps-described
+-- Every app with usage or a rank is described in the table apps, under the same name.
+SELECT DISTINCT r.app_id, r.app_name
+FROM snapshot.rankings AS r
+LEFT JOIN snapshot.apps AS a ON a.app_id = r.app_id
+WHERE a.app_id IS NULL OR a.app_name <> r.app_name
+UNION
+SELECT DISTINCT d.app_id, NULL
+FROM snapshot.app_daily AS d
+ANTI JOIN snapshot.apps AS a ON a.app_id = d.app_id
+ORDER BY ALL;
+
+-- name: apps-ranked-once
+-- Each app appears once in a list, even with several tags of a group.
+SELECT r.window_days, r.sort, r.category, r.subcategory, r.app_id, count(*) AS times
+FROM snapshot.rankings AS r
+GROUP BY r.window_days, r.sort, r.category, r.subcategory, r.app_id
+HAVING count(*) > 1
+ORDER BY ALL;
+
+-- name: coverage-complete
+-- Coverage has one row for every day from the floor to the last day, with the totals of app_daily.
+WITH calendar AS (
+  SELECT CAST(unnest(range(getvariable('floor'), m.data_through + 1, INTERVAL 1 DAY)) AS DATE) AS day
+  FROM snapshot.meta AS m
+)
+SELECT coalesce(k.day, c.day) AS day, c.status, c.total_requests, d.requests, c.total_tokens, d.tokens
+FROM calendar AS k
+FULL JOIN snapshot.coverage AS c ON c.day = k.day
+LEFT JOIN day_totals AS d ON d.day = k.day
+WHERE k.day IS NULL
+  OR c.day IS NULL
+  OR c.total_requests <> coalesce(d.requests, 0)
+  OR c.total_tokens <> coalesce(d.tokens, 0)
+  OR (c.status = 'missing' AND d.day IS NOT NULL)
+ORDER BY 1;
+
+-- name: days-in-range
+-- Every day lies between the floor of the dataset and the last completed day.
+SELECT d.day, d.requests, d.tokens
+FROM day_totals AS d, snapshot.meta AS m
+WHERE d.day < getvariable('floor') OR d.day > m.data_through OR m.data_through >= CAST(m.as_of AS DATE)
+ORDER BY d.day;
+
+-- name: known-subcategories
+-- Every tag of an app and every filter of a list is in the taxonomy.
+SELECT a.app_id, NULL AS category, a.tag AS subcategory
+FROM (SELECT p.app_id, unnest(p.subcategories) AS tag FROM snapshot.apps AS p) AS a
+ANTI JOIN snapshot.categories AS c ON c.subcategory = a.tag
+UNION ALL
+SELECT DISTINCT NULL, r.category, r.subcategory
+FROM snapshot.rankings AS r
+WHERE r.category NOT IN (SELECT c.category FROM snapshot.categories AS c)
+  OR (
+    r.subcategory IS NOT NULL
+    AND NOT EXISTS (
+      SELECT 1 FROM snapshot.categories AS c WHERE c.subcategory = r.subcategory AND c.category = r.category
+    )
+  )
+ORDER BY ALL;
+
+-- name: models-conserved
+-- The models of each day, other included, add up exactly to the requests and tokens of the public apps.
+WITH models AS (
+  SELECT m.day, sum(m.requests) AS requests, sum(m.prompt_tokens) + sum(m.completion_tokens) AS tokens
+  FROM snapshot.model_daily AS m
+  GROUP BY m.day
+)
+SELECT coalesce(d.day, m.day) AS day, d.requests, m.requests AS of_models, d.tokens, m.tokens AS tokens_of_models
+FROM day_totals AS d
+FULL JOIN models AS m ON m.day = d.day
+WHERE coalesce(d.requests, 0) <> coalesce(m.requests, 0) OR coalesce(d.tokens, 0) <> coalesce(m.tokens, 0)
+ORDER BY 1;
+
+-- name: no-lossy-types
+-- No public column is of a type that loses digits outside DuckDB (HUGEINT, DOUBLE, FLOAT).
+SELECT c.table_name, c.column_name, c.data_type
+FROM duckdb_columns() AS c
+WHERE c.database_name = 'snapshot' AND c.data_type IN ('HUGEINT', 'UHUGEINT', 'DOUBLE', 'FLOAT')
+ORDER BY ALL;
+
+-- name: no-negative-number
+-- No request or token count is negative. Column by column, so that DuckDB answers from the minimum of each block.
+SELECT 'app_daily' AS place, d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
+FROM snapshot.app_daily AS d
+WHERE d.requests < 0 OR d.prompt_tokens < 0 OR d.completion_tokens < 0
+UNION ALL
+SELECT 'model_daily', m.day, NULL, m.requests, m.prompt_tokens, m.completion_tokens
+FROM snapshot.model_daily AS m
+WHERE m.requests < 0 OR m.prompt_tokens < 0 OR m.completion_tokens < 0
+UNION ALL
+SELECT 'rankings', r.end_date, r.app_id, r.total_requests, r.total_tokens, NULL
+FROM snapshot.rankings AS r
+WHERE r.total_requests < 0 OR r.total_tokens < 0
+ORDER BY ALL;
+
+-- name: one-row-per-app-day
+-- An app has at most one row per day, and the rows are sorted by day and app, so that readers can skip days.
+-- In this order duplicates are neighbours; grouping the whole history would cost far more than this one pass.
+WITH neighbours AS (
+  SELECT d.day, d.app_id, lag(d.day) OVER () AS day_above, lag(d.app_id) OVER () AS app_above
+  FROM snapshot.app_daily AS d
+)
+SELECT n.day, n.app_id, n.day_above, n.app_above
+FROM neighbours AS n
+WHERE n.day < n.day_above OR (n.day = n.day_above AND n.app_id <= n.app_above)
+ORDER BY ALL;
+
+-- name: only-public-apps
+-- Every app in the snapshot is public in the registry and no alias of another.
+-- (No other app has usage or a rank: see apps-described.)
+SELECT a.app_id, g.visibility, g.alias_of
+FROM snapshot.apps AS a
+LEFT JOIN warehouse.registry AS g ON g.app_id = a.app_id
+WHERE g.visibility IS DISTINCT FROM 'public' OR g.alias_of IS NOT NULL
+ORDER BY a.app_id;
+
+-- name: popular-in-order
+-- In a popular list no app has more tokens than the app above, and ties are in order of app_id.
+WITH neighbours AS (
+  SELECT
+    r.*,
+    lag(r.total_tokens) OVER list AS tokens_above,
+    lag(r.app_id) OVER list AS app_above
+  FROM snapshot.rankings AS r
+  WHERE r.sort = 'popular'
+  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+)
+SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.total_tokens, n.app_above, n.tokens_above
+FROM neighbours AS n
+WHERE (n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.tokens_above, -CAST(n.app_above AS HUGEINT))
+ORDER BY ALL;
+
+-- name: ranks-without-gaps
+-- The ranks of every list are 1 to N, each once.
+SELECT r.window_days, r.sort, r.category, r.subcategory, count(*) AS rows, min(r.rank) AS first_rank, max(r.rank) AS last_rank
+FROM snapshot.rankings AS r
+GROUP BY r.window_days, r.sort, r.category, r.subcategory
+HAVING min(r.rank) <> 1 OR max(r.rank) <> count(*) OR count(DISTINCT r.rank) <> count(*)
+ORDER BY ALL;
+
+-- name: requests-conserved
+-- Requests published + hidden + unregistered = requests counted, to the last one.
+WITH counted AS (
+  SELECT
+    coalesce(sum(u.requests), 0) AS requests,
+    coalesce(sum(u.requests) FILTER (g.app_id IS NULL), 0) AS unregistered,
+    coalesce(sum(u.requests) FILTER (NOT g.published), 0) AS hidden
+  FROM app_usage AS u
+  LEFT JOIN warehouse.resolved AS g ON g.app_id = u.app_id
+),
+published AS (
+  SELECT coalesce(sum(d.requests), 0) AS requests
+  FROM day_totals AS d
+)
+SELECT c.requests AS counted, p.requests AS published, c.hidden, c.unregistered
+FROM counted AS c, published AS p
+WHERE c.requests <> p.requests + c.hidden + c.unregistered;
+
+-- name: tokens-conserved
+-- Tokens published + hidden + unregistered + rejected + duplicate = tokens read, to the last digit.
+WITH read AS (
+  SELECT
+    coalesce(sum(d.tokens_read), 0) AS tokens,
+    coalesce(sum(d.tokens_rejected), 0) AS rejected,
+    coalesce(sum(d.tokens_duplicate), 0) AS duplicate
+  FROM warehouse.days AS d
+  WHERE d.day <= (SELECT m.data_through FROM snapshot.meta AS m)
+),
+unpublished AS (
+  SELECT
+    coalesce(sum(u.tokens) FILTER (g.app_id IS NULL), 0) AS unregistered,
+    coalesce(sum(u.tokens) FILTER (NOT g.published), 0) AS hidden
+  FROM app_usage AS u
+  LEFT JOIN warehouse.resolved AS g ON g.app_id = u.app_id
+),
+published AS (
+  SELECT coalesce(sum(d.tokens), 0) AS tokens
+  FROM day_totals AS d
+)
+SELECT r.tokens AS read, p.tokens AS published, u.hidden, u.unregistered, r.rejected, r.duplicate
+FROM read AS r, published AS p, unpublished AS u
+WHERE r.tokens <> p.tokens + u.hidden + u.unregistered + r.rejected + r.duplicate;
+
+-- name: trending-in-order
+-- In a trending list every app grows, and none grew more than the app above; computed without the macro.
+WITH listed AS (
+  SELECT DISTINCT r.window_days, r.start_date, r.end_date, r.app_id
+  FROM snapshot.rankings AS r
+  WHERE r.sort = 'trending'
+),
+growth AS (
+  SELECT
+    l.window_days,
+    l.app_id,
+    sum(
+      (CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT))
+      * CASE WHEN d.day >= l.start_date THEN 3 ELSE -1 END
+    ) AS triple_excess
+  FROM listed AS l
+  JOIN snapshot.app_daily AS d
+    ON d.app_id = l.app_id
+    AND d.day BETWEEN l.start_date - CAST(3 * (l.end_date - l.start_date + 1) AS INTEGER) AND l.end_date
+  GROUP BY l.window_days, l.app_id
+),
+neighbours AS (
+  SELECT
+    r.*,
+    g.triple_excess,
+    lag(g.triple_excess) OVER list AS excess_above,
+    lag(r.total_tokens) OVER list AS tokens_above,
+    lag(r.app_id) OVER list AS app_above
+  FROM snapshot.rankings AS r
+  LEFT JOIN growth AS g ON g.window_days = r.window_days AND g.app_id = r.app_id
+  WHERE r.sort = 'trending'
+  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+)
+SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.triple_excess, n.excess_above
+FROM neighbours AS n
+WHERE coalesce(n.triple_excess <= 0, true)
+  OR (n.triple_excess, n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.excess_above, n.tokens_above, -CAST(n.app_above AS HUGEINT))
+ORDER BY ALL;

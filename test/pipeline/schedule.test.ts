@@ -1,0 +1,49 @@
+/** CONTRACT 9, the nightly schedule: a run that met a held lock is repeated, and the operator hears of it. */
+import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { readConfig } from '../../pipeline/config.ts'
+import { readLastRun } from '../../pipeline/contract/last-run.ts'
+import { EXIT_LOCKED } from '../../pipeline/errors.ts'
+import { createRun } from '../../pipeline/schedule.ts'
+import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+
+const folders = new TemporaryFolders()
+const MINUTE = 60_000
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => vi.useRealTimers())
+afterAll(() => folders.removeAll())
+
+/** A schedule of which each run ends as the next of `ends`, and what it started. */
+function scheduled(ends: readonly (number | string)[]) {
+  const dataDir = folders.make()
+  const started: string[] = []
+  const left = [...ends]
+  const run = createRun(readConfig({ DATA_DIR: dataDir }), async (...args) => {
+    started.push(args.join(' '))
+    return args[0] === 'run' ? (left.shift() ?? 0) : 0
+  })
+  return { dataDir, started, run }
+}
+
+it.each([
+  [EXIT_LOCKED, 'Another process held the lock when the run was due'],
+  ['SIGKILL', 'The run ended with SIGKILL'],
+])('a run that ends with %s is repeated every five minutes until it begins', async (end, reason) => {
+  const { dataDir, started, run } = scheduled([end, end, 0])
+  await run()
+  const message = `${reason}. The schedule tries again in 5 minutes`
+  expect(readLastRun(dataDir)).toMatchObject({ outcome: 'late', snapshot: null, message })
+  await vi.advanceTimersByTimeAsync(5 * MINUTE - 1)
+  expect(started).toEqual(['run', 'verify --all'])
+  await vi.advanceTimersByTimeAsync(1)
+  await vi.advanceTimersByTimeAsync(5 * MINUTE)
+  await vi.advanceTimersByTimeAsync(60 * MINUTE)
+  expect(started).toEqual(['run', 'verify --all', 'run', 'run'])
+})
+
+it.each([1, 2])('a run that ends with exit code %s waits for its next time', async (code) => {
+  const { started, run } = scheduled([code])
+  await run()
+  await vi.advanceTimersByTimeAsync(60 * MINUTE)
+  expect(started).toEqual(['run', 'verify --all'])
+})
