@@ -28,7 +28,8 @@ import { SYNC_LIMITS } from './scim/limits.ts'
 import { LEASE_MS, type JobDependencies } from './scim/run-job.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
-import { FIRST_LOOKS, rankingView } from './web/ranking/view.ts'
+import { listView } from './web/list-page.ts'
+import { parseList } from './web/parameters.ts'
 import { createViews, type Views } from './web/views.ts'
 
 export interface Service {
@@ -147,8 +148,10 @@ async function openSnapshots(
     log,
     async prepare(snapshot) {
       await answers.warm(snapshot, usualRankings(snapshot))
-      const page = rankingView(catalogue)
-      for (const asked of FIRST_LOOKS) await views.warm(snapshot, page, asked)
+      // The most frequent views.
+      for (const query of ['', 'sort=trending']) {
+        await views.warm(snapshot, listView('apps'), parseList('apps', query))
+      }
     },
     onOpen: () => dataset.snapshotOpened(),
   })

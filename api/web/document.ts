@@ -1,7 +1,8 @@
-/** The common parts of all pages: head, foot, and content security policy. */
+/** The common parts of all pages: head, first line, foot, and content security policy. */
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
-import { PICTURE } from './charts/picture.ts'
+import { assetAddress } from './assets.ts'
 import { html, raw, type Html } from './html.ts'
 
 export const HTML = 'text/html; charset=utf-8'
@@ -12,44 +13,42 @@ export const CONTENT_SECURITY_POLICY = [
   "style-src 'self'",
   "script-src 'self'",
   "img-src 'self'",
-  // Audits of a page ask for robots.txt in its name.
   "connect-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
-export interface PageDocument {
+interface PageDocument {
   /** Title of the window; the name of the service follows. */
   readonly title: string
   readonly description: string
-  /** Target of the skip link. */
-  readonly skipTo: { readonly id: string; readonly label: string }
   readonly header: Html
   readonly main: Html
-  /** The attribution line, if the page shows data. */
-  readonly attribution?: string
+  /** Links and notes of this page alone. */
+  readonly foot?: Html
+  /** Address of the JSON or CSV that the chart is drawn from. */
+  readonly source?: string
   /** The schema.org description of the dataset. */
-  readonly structuredData?: object | undefined
-  /** Address of the picture for link previews. */
-  readonly picture?: string
+  readonly structuredData?: object
 }
 
-/** The whole document, open to everybody and complete without a script. */
+/** The whole document, complete without a script except for the chart. */
 export function renderDocument(page: PageDocument): string {
-  const { skipTo, header, main, attribution } = page
   return `<!doctype html>\n${
     html`<html lang="en">
       ${head(page)}
       <body>
-        <a class="skip" href="#${skipTo.id}">${skipTo.label}</a>
-        ${header}
-        <main>${main}</main>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header>${page.header}</header>
+        <main id="main">${page.main}</main>
         <footer>
+          ${page.foot}
           <p>
-            ${attribution === undefined ? null : html`${attribution} · `}<a href="/">rankings</a> ·
-            <a href="${METHOD_PATH}">method</a> · <a href="${REFERENCE_PATH}">API reference</a> ·
-            <a href="${STATUS_PATH}">status</a> · <a href="${FEED_PATH}">feed</a>
+            <a href="/">Rankings</a> · <a href="${SNAPSHOTS_PATH}">All files</a> ·
+            <a href="${METHOD_PATH}">Method</a> · <a href="${REFERENCE_PATH}">API</a> ·
+            <a href="${STATUS_PATH}">Status</a> · <a href="${FEED_PATH}">Feed</a> ·
+            <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>
           </p>
         </footer>
       </body>
@@ -57,33 +56,28 @@ export function renderDocument(page: PageDocument): string {
   }`
 }
 
-function head({ title, description, structuredData, picture }: PageDocument): Html {
+function head({ title, description, source, structuredData }: PageDocument): Html {
   return html`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <meta name="color-scheme" content="light dark" />
     <title>${title} · App rankings</title>
     <meta name="description" content="${description}" />
-    <link rel="stylesheet" href="/assets/page.css" />
+    <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
     <meta property="og:type" content="website" />
-    <meta property="og:site_name" content="App rankings" />
     <meta property="og:title" content="${title}" />
     <meta property="og:description" content="${description}" />
-    ${picture === undefined ? null : pictureTags(picture)}
-    <link rel="license" href="${LICENCE.url}" />
-    <script type="module" src="/assets/page.js"></script>
+    ${
+      source === undefined
+        ? null
+        : html`<link rel="preload" as="fetch" crossorigin href="${source}" />
+            <script defer src="${assetAddress('/assets/chart.js')}"></script>
+            <script defer src="${assetAddress('/assets/page.js')}"></script>`
+    }
+    <script defer src="${assetAddress('/assets/search.js')}"></script>
     ${structuredData === undefined ? null : jsonLd(structuredData)}
   </head>`
-}
-
-function pictureTags(picture: string): Html {
-  return html`<meta property="og:image" content="${picture}" />
-    <meta property="og:image:type" content="image/png" />
-    <meta property="og:image:width" content="${PICTURE.width}" />
-    <meta property="og:image:height" content="${PICTURE.height}" />
-    <meta name="twitter:card" content="summary_large_image" />`
 }
 
 /** `<` could end the script early, so it is escaped in the JSON text. */
@@ -91,4 +85,14 @@ function jsonLd(data: object): Html {
   return raw(
     `<script type="application/ld+json">${JSON.stringify(data).replaceAll('<', String.raw`\u003c`)}</script>`,
   )
+}
+
+/** The canvas of a chart, drawn by the script from `source`, and where it is read out. */
+export function chartFigure(source: string, kind: 'stacked' | 'lines', label: string): Html {
+  return html`<figure id="plot" data-source="${source}" data-kind="${kind}" data-label="${label}">
+    <div><canvas tabindex="0" role="img" aria-label="${label}"></canvas></div>
+    <ul class="legend"></ul>
+    <p class="reading" aria-live="polite"></p>
+    <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
+  </figure>`
 }

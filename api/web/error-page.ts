@@ -5,14 +5,19 @@ import type { Reply } from '../http/call.ts'
 import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
 import { CONTENT_SECURITY_POLICY, HTML, renderDocument } from './document.ts'
-import { html, type Html } from './html.ts'
-import { tabs } from './tabs.ts'
+import { html } from './html.ts'
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'This address cannot be shown',
   404: 'Not found',
   410: 'This snapshot is gone',
   503: 'Not available yet',
+}
+
+const RANKINGS = html`<a href="/">The rankings</a> have every choice as a link.`
+const REMEDIES: Readonly<Record<number, typeof RANKINGS>> = {
+  410: html`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
+  503: html`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
 }
 
 /** Whether the request prefers HTML, as browsers do. */
@@ -26,26 +31,11 @@ export function sendErrorPage(reply: Reply, fault: ApiError): void {
   const page = renderDocument({
     title,
     description: fault.message,
-    skipTo: { id: 'reason', label: 'Skip to the reason' },
-    header: html`<header><h1>${title}</h1></header>`,
-    main: html`${tabs(undefined, undefined)}
-      <p id="reason">${fault.message.replace(/\.?$/, '.')}</p>
-      ${remedy(fault)}`,
+    header: html`<h1>${title}</h1>`,
+    main: html`<p>${fault.message.replace(/\.?$/, '.')}</p>
+      <p>${REMEDIES[fault.status] ?? RANKINGS}</p>`,
   })
   beginError(reply, fault)
   reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
   sendBody(reply, fault.status, HTML, page)
-}
-
-function remedy({ status }: ApiError): Html {
-  switch (status) {
-    case 503:
-      return html`<p>
-        The first snapshot is made by <code>npm run nightly</code>; try again when it is done.
-      </p>`
-    case 410:
-      return html`<p><a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.</p>`
-    default:
-      return html`<p><a href="/">The rankings</a> have every choice as a link.</p>`
-  }
 }

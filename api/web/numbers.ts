@@ -44,3 +44,8 @@ export function share(part: bigint, whole: bigint): string {
   const thousandths = Number((part * 10_000n) / whole) / 10
   return part > 0n && thousandths < 1 ? '<0.1%' : PERCENT.format(thousandths / 1000)
 }
+
+/** `part` as a whole number of `steps` of `whole`, for drawings. */
+export function scaled(part: bigint, whole: bigint, steps: number): number {
+  return whole === 0n ? 0 : Number((part * BigInt(steps)) / whole)
+}

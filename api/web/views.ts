@@ -1,12 +1,12 @@
 /** Views of a snapshot for people, as bytes: rendered once for concurrent requests, then cached (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
-import { wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import type { Retraction } from '../../pipeline/contract/snapshot-record.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
-import type { ReadableSnapshot, Snapshot } from '../datasets/snapshots/open-snapshot.ts'
-import type { Clock, Handler, Headers } from '../http/call.ts'
+import type { ReadableSnapshot, Snapshot, SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import { isOverdue, isStale } from '../datasets/status.ts'
+import type { Clock, Handler } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { createBodyCache } from '../http/protocol/body-cache.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
@@ -14,9 +14,13 @@ import { encodedTag, encodingHeader, ENCODINGS, preferredEncoding } from '../htt
 import type { Encoding } from '../http/protocol/encodings.ts'
 import { sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { createSerialQueue } from '../process/serial-queue.ts'
-import { ageOf, type Age } from './age.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './document.ts'
+
+/**
+ * The age of the data: all due days are present (`current`); days are missing although it was published after the last
+ * due run (`ended`: no later usage was delivered); or no snapshot was published since (`overdue`).
+ */
+type Age = 'current' | 'ended' | 'overdue'
 
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {
@@ -28,17 +32,18 @@ export interface ViewContext {
   readonly retractions: readonly Retraction[]
   /** Public origin of the service, as far as it is known. */
   readonly origin: string
-  readonly freshness: { readonly age: Age; readonly nextRun: string | undefined }
+  readonly publisher: string
+  readonly age: Age
 }
 
-/** A page, table or drawing. `Asked` has the parameters of a request, without defaults. */
+/** A page or a file. `Asked` has the parameters of a request, without defaults. */
 export interface View<Asked extends ViewRequest> {
   readonly name: string
   readonly contentType: string
   /** @throws {ApiError} for an invalid request. */
   readonly read: (request: Request) => Asked
   /** @throws {ApiError} if the snapshot lacks the requested thing. */
-  readonly make: (context: ViewContext, asked: Asked) => Promise<string | Buffer>
+  readonly make: (context: ViewContext, asked: Asked) => Promise<string>
 }
 
 /** The parameters of every view. */
@@ -49,129 +54,98 @@ export interface ViewRequest {
   }
 }
 
-/** A view with its parameters. */
-interface Question<Asked extends ViewRequest> {
-  readonly view: View<Asked>
-  readonly asked: Asked
-  readonly isCurrent: boolean
-  readonly encoding: Encoding
-}
-
-export interface Views {
-  /** The bytes of a view of this snapshot, which must stay open meanwhile. */
-  get<Asked extends ViewRequest>(snapshot: Snapshot, question: Question<Asked>): Promise<Made>
-  /** Renders a view before its snapshot is served. */
-  warm<Asked extends ViewRequest>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
-}
-
-export interface ViewDependencies {
-  readonly catalogue: SnapshotCatalogue
-  readonly schedule: CronSchedule
-  readonly clock: Clock
-  readonly origin: string
-}
-
 interface Made {
   readonly body: Buffer
   /** Checksum of the body before compression. */
   readonly checksum: string
 }
 
+export interface Views {
+  /** The handler that answers with a view. */
+  serve<Asked extends ViewRequest>(snapshots: Snapshots, view: View<Asked>): Handler
+  /** Renders a view before its snapshot is served; over the connections of clients, so that no visitor delays it. */
+  warm<Asked extends ViewRequest>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
+}
+
+interface ViewDependencies {
+  readonly catalogue: SnapshotCatalogue
+  readonly schedule: CronSchedule
+  readonly clock: Clock
+  readonly origin: string
+}
+
 /** Bytes of all cached views together. */
 const CACHE_BYTES = 32 * 1024 * 1024
 
-export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
+export function createViews(dependencies: ViewDependencies): Views {
   const keep = createBodyCache<Made>(CACHE_BYTES)
-  // One at a time: an uncached view waits instead of failing with too many queries.
-  const inLine = createSerialQueue()
+  const contextOf = createContexts(dependencies)
 
+  // The newest snapshot and their number stand for the lists of snapshots.
+  async function get<Asked extends ViewRequest>(
+    context: ViewContext,
+    {
+      view,
+      asked,
+      encoding,
+    }: { readonly view: View<Asked>; readonly asked: Asked; readonly encoding: Encoding },
+  ): Promise<Made> {
+    const { snapshot, isCurrent, entries, retractions, age } = context
+    const list = [entries[0]?.id, entries.length, retractions.length]
+    const key = JSON.stringify([view.name, snapshot.id, asked, isCurrent, list, age])
+    return await keep(key, encoding, async () => {
+      const body = Buffer.from(await view.make(context, asked))
+      return { body, checksum: createHash('sha256').update(body).digest('hex') }
+    })
+  }
+
+  return {
+    serve: (snapshots, view) => async (request, reply) => {
+      const asked = view.read(request)
+      await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
+        if (snapshot instanceof ApiError) throw snapshot
+        const context = contextOf(snapshot.forPages, snapshots.current.facts()?.id === snapshot.id)
+        const encoding = preferredEncoding(request)
+        const { body, checksum } = await get(context, { view, asked, encoding })
+        const etag = encodedTag(checksum, encoding)
+        reply.set({
+          'Content-Type': view.contentType,
+          'Cache-Control': 'public, max-age=60, must-revalidate',
+          Vary: 'Accept-Encoding',
+          ETag: etag,
+          ...(view.contentType === HTML ? { 'Content-Security-Policy': CONTENT_SECURITY_POLICY } : {}),
+        })
+        if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+        sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
+      })
+    },
+    async warm(snapshot, view, asked) {
+      for (const encoding of ENCODINGS) await get(contextOf(snapshot, true), { view, asked, encoding })
+    },
+  }
+}
+
+function createContexts({ catalogue, schedule, clock, origin }: ViewDependencies) {
   const contexts = new Map<string, ViewContext>()
 
+  function readContext(snapshot: ReadableSnapshot, isCurrent: boolean): ViewContext {
+    const entries = catalogue.list()
+    const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
+    const age = ageOf(snapshot, schedule, clock())
+    return { snapshot, isCurrent, entries, retractions: catalogue.retractions(), origin, publisher, age }
+  }
+
   // Reads folders, so concurrent requests of one turn of the event loop share the result.
-  function contextOf(snapshot: Snapshot, isCurrent: boolean): ViewContext {
+  return function contextOf(snapshot: ReadableSnapshot, isCurrent: boolean): ViewContext {
     const key = `${snapshot.id} ${isCurrent}`
     const context = contexts.get(key) ?? readContext(snapshot, isCurrent)
     if (contexts.size === 0) setImmediate(() => contexts.clear())
     contexts.set(key, context)
     return context
   }
-
-  function readContext(snapshot: Snapshot, isCurrent: boolean): ViewContext {
-    const now = clock()
-    const nextRun = schedule.next(now)
-    return {
-      snapshot: snapshot.forPages,
-      isCurrent,
-      entries: catalogue.list(),
-      retractions: catalogue.retractions(),
-      origin,
-      freshness: {
-        age: ageOf(snapshot, schedule, now),
-        nextRun: nextRun === undefined ? undefined : wholeSeconds(nextRun),
-      },
-    }
-  }
-
-  async function get<Asked extends ViewRequest>(
-    snapshot: Snapshot,
-    question: Question<Asked>,
-  ): Promise<Made> {
-    const { view, asked, isCurrent, encoding } = question
-    const context = contextOf(snapshot, isCurrent)
-    return await keep(keyOf(context, question), encoding, async () => {
-      const body = Buffer.from(await inLine(async () => await view.make(context, asked)))
-      return { body, checksum: createHash('sha256').update(body).digest('hex') }
-    })
-  }
-
-  return {
-    get,
-    async warm(snapshot, view, asked) {
-      for (const encoding of ENCODINGS) await get(snapshot, { view, asked, isCurrent: true, encoding })
-    },
-  }
 }
 
-/** Answers requests with a view. */
-export function serveView<Asked extends ViewRequest>(
-  views: Views,
-  snapshots: Snapshots,
-  view: View<Asked>,
-): Handler {
-  const headers = headersOf(view.contentType)
-
-  return async (request, reply) => {
-    const asked = view.read(request)
-    await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
-      if (snapshot instanceof ApiError) throw snapshot
-      reply.set(headers)
-      const isCurrent = snapshots.current.facts()?.id === snapshot.id
-      // A PNG is compressed already.
-      const encoding = view.contentType === 'image/png' ? 'identity' : preferredEncoding(request)
-      const { body, checksum } = await views.get(snapshot, { view, asked, isCurrent, encoding })
-      const etag = encodedTag(checksum, encoding)
-      reply.set('ETag', etag)
-      if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
-      reply.set(encodingHeader(encoding))
-      sendBody(reply, 200, view.contentType, body)
-    })
-  }
-}
-
-/** Everything that determines the bytes. The newest snapshot and their number stand for the lists of snapshots. */
-function keyOf<Asked extends ViewRequest>(
-  { snapshot, entries, retractions, freshness }: ViewContext,
-  { view, asked, isCurrent }: Question<Asked>,
-): string {
-  const list = [entries[0]?.id, entries.length, retractions.length]
-  return JSON.stringify([view.name, snapshot.id, asked, isCurrent, list, freshness])
-}
-
-function headersOf(contentType: string): Headers {
-  return {
-    'Content-Type': contentType,
-    'Cache-Control': 'public, max-age=60, must-revalidate',
-    ...(contentType === HTML ? { 'Content-Security-Policy': CONTENT_SECURITY_POLICY } : {}),
-    Vary: 'Accept-Encoding',
-  }
+function ageOf({ asOf, dataThrough }: SnapshotFacts, schedule: CronSchedule, now: Date): Age {
+  if (!isStale(dataThrough, schedule, now)) return 'current'
+  return isOverdue(asOf, schedule, now) ? 'overdue' : 'ended'
 }

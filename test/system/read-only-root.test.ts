@@ -80,13 +80,11 @@ describe.runIf(isAllowed)('with a read-only root', () => {
         .filter((name) => name.includes('.') && name !== 'report.json')
         .map((name) => `${ranking}/snapshots/${id}/${name}`),
       ...['status', 'openapi.json', 'models', 'models/a/b'].map((name) => `/api/v1/${name}`),
-      ...['', 'rankings.csv', 'rankings.json', 'chart.svg', 'chart.png', 'card.png', 'method', 'docs'].map(
-        (name) => `/${name}`,
-      ),
-      ...['', '/history.csv', '/chart.svg', '/badge.svg'].map((end) => `/apps/2299688${end}`),
+      ...['', 'rankings.csv', 'rankings.json', 'models', 'method', 'docs'].map((name) => `/${name}`),
+      ...['', '/history.csv'].map((end) => `/apps/2299688${end}`),
       '/apps?q=a',
       '/compare?apps=2299688,2262242',
-      ...['feed.xml', '.well-known/api-catalog', 'healthz', 'readyz', 'metrics'].map((name) => `/${name}`),
+      ...['feed.xml', 'healthz', 'readyz', 'metrics'].map((name) => `/${name}`),
     ]
     for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])
     for (const path of ['sync-jobs', 'groups'])

@@ -1,0 +1,465 @@
+/** CONTRACT 4.6: the pages at the origin and their files, as a browser without a script gets them. */
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { request } from 'undici'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { recordSnapshot } from '../../support/pipeline/snapshot.ts'
+
+const EVIL = '<script>alert(1)</script> & "co"'
+const BACKWARDS = 'App\u0007 \u202e59'
+const FORMULA = '=1+1'
+const NAMES = new Map([
+  [56, FORMULA],
+  [58, BACKWARDS],
+  [59, EVIL],
+])
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+let api: Api
+
+/** 60 apps; app n uses n times `tokens`, with the model acme/large or, for odd ids, acme/small. */
+function deliver(day: string, tokens: number): void {
+  const rows = Array.from(
+    { length: 60 },
+    (_, app) =>
+      `${day}T12:00:00Z,${app + 1},${tokens * (app + 1)},0,acme/${app % 2 === 0 ? 'small' : 'large'}`,
+  )
+  const header = 'ts,app_id,prompt_tokens,completion_tokens,model'
+  writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${header}\n${rows.join('\n')}\n`)
+}
+
+beforeAll(async () => {
+  const apps = Array.from({ length: 60 }, (_, app) =>
+    JSON.stringify({
+      app_id: app + 1,
+      app_name: NAMES.get(app) ?? `App ${app + 1}`,
+      visibility: 'public',
+      subcategories: app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game'],
+      updated_at: '2025-01-01',
+    }),
+  )
+  writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
+  deliver('2026-01-03', 1)
+  deliver('2026-01-05', 1)
+  deliver('2026-01-06', 1_000_000)
+  await runAt(dataDir, '2026-01-07T02:00:00Z')
+  deliver('2026-01-05', 2)
+  deliver('2026-01-07', 5)
+  await runAt(dataDir, '2026-01-08T02:00:00Z')
+  api = await startApi(dataDir, { clock: () => new Date('2026-01-08T12:00:00Z') })
+})
+
+afterAll(async () => {
+  await api.close()
+  folders.removeAll()
+})
+
+/** A page, with white space as a browser shows it. */
+async function page(path: string, origin = api.origin): Promise<string> {
+  const response = await fetch(`${origin}${path}`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
+  return (await response.text()).replaceAll(/\s+/g, ' ')
+}
+
+async function json(path: string): Promise<unknown> {
+  const response = await fetch(`${api.origin}${path}`)
+  expect(response.status).toBe(200)
+  return await response.json()
+}
+
+const decoded = (text: string) => text.replaceAll('&amp;', '&')
+const textOf = (cell: string) => cell.replaceAll(/<[^>]*>/g, '').trim()
+
+/** The rows of the table, each as the texts of its cells without the tick. */
+function rowsOf(text: string): string[][] {
+  const [, body = ''] = /<tbody>(.*?)<\/tbody>/.exec(text) ?? []
+  return [...body.matchAll(/<tr>(.*?)<\/tr>/g)].map(([, row = '']) =>
+    [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/g)].slice(1).map(([, cell = '']) => textOf(cell)),
+  )
+}
+
+const names = (text: string) =>
+  [...text.matchAll(/<th scope="row"[^>]*>(.*?)<\/th>/g)].map(([, cell = '']) => textOf(cell))
+
+function target(text: string, label: string): string {
+  const [, href = ''] = new RegExp(`href="([^"]+)"[^>]*>\\s*${label}\\s*<`).exec(text) ?? []
+  return decoded(href)
+}
+
+describe('the ranking', () => {
+  it('has rank, name, subcategory, tokens, share and requests, with every digit on hover', async () => {
+    const text = await page('/')
+    const rows = rowsOf(text)
+    expect(rows).toHaveLength(50)
+    expect(rows[2]?.slice(0, 6)).toEqual(['3', 'App 58', 'game, roleplay', '58.0M', '3.2%', '4'])
+    expect(text).toContain('title="58,000,464 tokens"')
+    expect(text).toContain('<title>Popular apps, 2025-12-09 to 2026-01-07 · App rankings</title>')
+  })
+
+  it('shows an untrusted name as text, in its own direction and without control characters', async () => {
+    const text = await page('/')
+    expect(text).not.toContain('<script>alert')
+    expect(text).toContain('<bdi>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;</bdi>')
+    expect(text).toContain('<bdi>App\ufffd \u202e59</bdi>')
+    expect(text).not.toContain('\u0007')
+  })
+
+  it('ticks the first seven, or what the address names, in the colours of the chart', async () => {
+    const ticked = (text: string) =>
+      [...text.matchAll(/value="(\d+)" aria-label="Draw [^"]*" checked class="(c\d)"/g)].map(
+        ([, id, mark]) => [id, mark],
+      )
+    expect(ticked(await page('/')).map(([, mark]) => mark)).toEqual([
+      'c0',
+      'c1',
+      'c2',
+      'c3',
+      'c4',
+      'c5',
+      'c6',
+    ])
+    expect(ticked(await page('/?apps=55,58'))).toEqual([
+      ['58', 'c1'],
+      ['55', 'c0'],
+    ])
+    expect(ticked(await page('/?apps=none'))).toEqual([])
+  })
+
+  it('links to the further ranks and back, and no further than they go', async () => {
+    const text = await page('/?limit=20&offset=10')
+    expect(target(text, 'Next')).toBe('/?limit=20&offset=30')
+    expect(target(text, 'Previous')).toBe('/?limit=10&offset=0')
+    const last = await page('/?limit=20&offset=40')
+    expect(last).not.toContain('rel="next"')
+    expect(names(last).at(-1)).toBe('App 1')
+    const beyond = await page('/?offset=100')
+    expect(beyond).toContain('The list ends before rank 101.')
+    expect(target(beyond, 'To the first rank')).toBe('/')
+  })
+
+  it('has every choice as a link that keeps the others', async () => {
+    const text = await page('/?category=coding&days=7&chart=lines')
+    expect(target(text, 'Trending')).toBe('/?days=7&chart=lines&category=coding&sort=trending')
+    expect(target(text, '1 d')).toBe('/?days=1&chart=lines&category=coding')
+    expect(target(text, 'Models')).toBe('/models?days=7&chart=lines')
+    expect(text).toMatch(/aria-current="true" ?>7 d</)
+    expect(text).toMatch(/<option value="coding" selected ?>/)
+  })
+
+  it('takes a category or a subcategory from one field, and ignores empty fields of a form', async () => {
+    expect(names(await page('/?category=cli-agent'))).toEqual(names(await page('/?subcategory=cli-agent')))
+    expect(
+      rowsOf(await page('/?category=entertainment')).every(([, , tags]) => tags === 'game, roleplay'),
+    ).toBe(true)
+    expect(await page('/?category=&days=&sort=')).toBe(await page('/'))
+  })
+
+  it('compares ranks with the window before only if the data has most of it', async () => {
+    const compared = await page('/?days=1')
+    expect(compared).toContain('title="rank unchanged"')
+    const lacking = await page('/?start_date=2026-01-05&end_date=2026-01-05')
+    expect(lacking).not.toContain('rank unchanged')
+    expect(lacking).toContain(
+      'The change of rank is not shown: the data lacks 1 of the 1 day before (2026-01-04).',
+    )
+  })
+
+  it('names the days that are missing or restated, and links to their tables', async () => {
+    const text = await page('/?start_date=2026-01-03&end_date=2026-01-07')
+    expect(text).toContain('title="2026-01-04">1 day missing</a>')
+    expect(text).toContain('title="2026-01-05">1 day restated</a>')
+    expect((await fetch(`${api.origin}${target(text, '1 day missing')}`)).status).toBe(200)
+    expect(await page('/?start_date=2026-01-06&end_date=2026-01-07')).not.toMatch(/missing<|restated</)
+    expect(await page('/?start_date=2026-01-04&end_date=2026-01-04')).toContain(
+      'There is no data of any day of this window.',
+    )
+    expect(await page('/?category=legal')).toContain('Nothing has made this list')
+  })
+
+  it('shows growth in tokens and in percent in trending, and what its baseline lacks', async () => {
+    // App 60 used 60 + 120 tokens in the three days before the 6th, and 60 million on it.
+    const text = await page('/?sort=trending&start_date=2026-01-06&end_date=2026-01-06')
+    expect(text).toContain('title="59,999,940 tokens more than')
+    expect(text).toContain('+99,999,900.0%')
+    expect(text).toContain('The data lacks 1 of these 3 days')
+    // By default the longest usual window with a whole baseline, here none.
+    expect(await page('/?sort=trending')).toMatch(/aria-current="true" ?>1 d</)
+  })
+
+  it('ranks by requests, with the requests first', async () => {
+    const rows = rowsOf(await page('/?by=requests&limit=3'))
+    expect(rows.map(([, name, , requests]) => [name, requests])).toEqual([
+      ['App 1', '4'],
+      ['App 2', '4'],
+      ['App 3', '4'],
+    ])
+  })
+
+  it('shows an earlier snapshot, marked as such, from the foot of the page', async () => {
+    expect(await page('/')).toMatch(/<option ?>2026-01-07T02:00:00Z</)
+    const text = await page('/?as_of=2026-01-07T02:00:00Z')
+    expect(text).toContain('an earlier snapshot')
+    expect(text).toContain('Data through <time>2026-01-06</time>')
+    expect(target(text, 'newest')).toBe('/')
+    expect(text).toContain('href="/apps/60?as_of=2026-01-07T02%3A00%3A00Z"')
+  })
+
+  it('has title, description, citation, comparability and its description for search engines', async () => {
+    const text = await page('/')
+    expect(text).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)')
+    expect(text).toContain('not strictly comparable')
+    expect(text).toContain('<noscript><p>The chart needs a script')
+    expect(text).toMatch(/<meta name="description" content="Popular apps by their use of [^"]{20,}"/)
+    const [, description = ''] = /<script type="application\/ld\+json">(.*?)<\/script>/.exec(text) ?? []
+    expect(JSON.parse(description)).toMatchObject({
+      '@type': 'Dataset',
+      description: expect.stringMatching(/^.{50,}/),
+      distribution: expect.arrayContaining([expect.objectContaining({ name: 'app-rankings.duckdb' })]),
+      license: 'https://creativecommons.org/licenses/by/4.0/',
+      temporalCoverage: '2026-01-03/2026-01-07',
+    })
+  })
+})
+
+describe('the models', () => {
+  it('are the same page over models: rank, name, tokens, share, requests', async () => {
+    const rows = rowsOf(await page('/models?days=1'))
+    expect(rows.map((row) => row.filter((_, index) => index !== 1).slice(0, 5))).toEqual([
+      ['1', 'acme/large', '4.65K', '50.8%', '30'],
+      ['2', 'acme/small', '4.50K', '49.2%', '30'],
+    ])
+    expect(names(await page('/models?by=requests&limit=1&offset=1'))).toEqual(['acme/small'])
+    expect(await json('/models.json?days=1&limit=1')).toMatchObject({
+      data: [{ model_permaslug: 'acme/large', rank: 1, total_requests: 30, total_tokens: '4650' }],
+    })
+    expect((await fetch(`${api.origin}/models?models=acme/none`)).status).toBe(400)
+  })
+})
+
+const seriesSchema = z.object({
+  series: z.object({
+    days: z.array(z.string()),
+    coverage: z.array(z.string()),
+    total: z.array(z.string().nullable()),
+    apps: z.array(
+      z.object({ app_id: z.int(), in_list: z.boolean(), values: z.array(z.string().nullable()) }),
+    ),
+  }),
+})
+
+describe('the files of the ranking', () => {
+  it('rankings.json has the rows of the API, without a key', async () => {
+    const rows = rankingsSchema.parse(await json('/rankings.json?category=coding&days=1&limit=3&offset=1'))
+    const query = 'category=coding&start_date=2026-01-07&end_date=2026-01-07&limit=3&offset=1'
+    const reply = await api.getAsNewAccount(`/datasets/app-rankings?${query}`)
+    expect(rows).toEqual(await reply.json())
+  })
+
+  it('with series=1 it has the days of its apps and of those named, null where there is no data', async () => {
+    const path =
+      '/rankings.json?start_date=2026-01-03&end_date=2026-01-05&category=coding&limit=1&apps=2&series=1'
+    const { series } = seriesSchema.parse(await json(path))
+    expect(series).toEqual({
+      days: ['2026-01-03', '2026-01-04', '2026-01-05'],
+      coverage: ['complete', 'missing', 'restated'],
+      // The odd ids up to 59, once and twice.
+      total: ['900', null, '1800'],
+      apps: [
+        { app_id: 59, in_list: true, values: ['59', null, '118'] },
+        { app_id: 2, in_list: false, values: ['2', null, '4'] },
+      ],
+    })
+  })
+
+  it('rankings.csv is made for spreadsheets: a byte order mark, and no name is a formula', async () => {
+    const response = await fetch(`${api.origin}/rankings.csv?limit=4&days=1`)
+    const text = Buffer.from(await response.arrayBuffer()).toString()
+    expect(text.startsWith('\u{feff}app_id,app_name,rank,total_requests,total_tokens\n')).toBe(true)
+    expect(text).toContain("\n57,'=1+1,4,1,285\n")
+  })
+})
+
+const BROWSER = { headers: { Accept: 'text/html,*/*;q=0.8' } }
+
+describe('what cannot be shown', () => {
+  it.each([
+    ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
+    ['/?days=7&days=7', 400, 'given more than once'],
+    ['/?days=7&start_date=2026-01-05', 400, 'instead of start_date'],
+    ['/?sort=best', 400, 'popular, trending'],
+    ['/?sort=trending&by=requests', 400, 'tokens, where sort is trending'],
+    ['/?colour=red', 400, 'is unknown'],
+    ['/?series=1', 400, 'is unknown'],
+    ['/?apps=999', 400, 'public apps of this snapshot'],
+    ['/?apps=1,2,3,4,5,6,7,8', 400, 'up to 7'],
+    ['/?apps=x', 400, 'up to 7'],
+    ['/models?sort=trending', 400, 'is unknown'],
+    ['/models?end_date=2020-01-01', 400, 'on or after 2025-01-01'],
+    ['/?as_of=2020-01-01T00:00:00Z', 400, 'retained snapshot'],
+    ['/apps/99', 404, 'not registered or not public'],
+    ['/apps/nobody', 404, 'ids are numbers'],
+    ['/apps/9999999999999999999', 404, 'is listed'],
+    ['/nowhere', 404, 'No such path: /nowhere'],
+  ])('%s is a page for browsers and the error envelope for programs', async (path, status, words) => {
+    const forPeople = await fetch(`${api.origin}${path}`, BROWSER)
+    expect([forPeople.status, forPeople.headers.get('Content-Type')]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ])
+    expect(await forPeople.text()).toContain(words)
+    const forPrograms = await fetch(`${api.origin}${path}`)
+    expect(forPrograms.status).toBe(status)
+    expect(envelopeSchema.parse(await forPrograms.json()).error.message).toContain(words)
+  })
+
+  it.each(['/api/v1/nowhere', '/api/v1/datasets/app-rankings'])(
+    '%s stays JSON in a browser',
+    async (path) => {
+      envelopeSchema.parse(await (await fetch(`${api.origin}${path}`, BROWSER)).json())
+    },
+  )
+
+  it('before the first snapshot a page says what to run', async () => {
+    await using empty = await startApi(folders.make())
+    const response = await fetch(`${empty.origin}/`, BROWSER)
+    expect(response.status).toBe(503)
+    expect(await response.text()).toContain('<code>npm run nightly</code>')
+  })
+
+  it('the page of a withdrawn snapshot says why it was withdrawn', async () => {
+    const data = folders.make()
+    const retracted = { at: '2026-01-07T09:00:00Z', reason: 'Counted twice' }
+    recordSnapshot(data, '20260107T020000Z', { retracted })
+    await using later = await startApi(data)
+    const gone = await fetch(`${later.origin}/?as_of=2026-01-07T02:00:00Z`, BROWSER)
+    expect([gone.status, gone.headers.get('Content-Type')]).toEqual([410, 'text/html; charset=utf-8'])
+    expect(await gone.text()).toContain('Counted twice')
+  })
+})
+
+describe('every page', () => {
+  const PAGES = ['/', '/models', '/apps/60', '/apps?q=app', '/method', '/?sort=trending&days=1']
+
+  it.each(PAGES)('%s has only links that open without a key', async (path) => {
+    const text = await page(path)
+    const hrefs = new Set(
+      [...text.matchAll(/(?:href|src|data-source)="([^"]+)"/g)].map(([, href = '']) => decoded(href)),
+    )
+    for (const href of hrefs) {
+      if (href.startsWith('#') || !href.startsWith('/')) continue
+      expect((await fetch(`${api.origin}${href}`, { method: 'HEAD' })).status, href).toBe(200)
+    }
+  })
+
+  it('allows nothing inline and nothing from elsewhere, and loads versioned files that are cached for ever', async () => {
+    const response = await fetch(`${api.origin}/`)
+    const policy = response.headers.get('Content-Security-Policy') ?? ''
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toMatch(/unsafe|https?:/)
+    const text = await response.text()
+    expect(text).not.toMatch(/\sstyle=|\son[a-z]+=|<style/)
+    const files = [...text.matchAll(/(?:src|rel="stylesheet" href)="([^"]+)"/g)].map(([, url = '']) => url)
+    expect(files).toHaveLength(4)
+    for (const file of files) {
+      const versioned = await fetch(`${api.origin}${file}`)
+      expect(versioned.headers.get('Cache-Control')).toBe('public, max-age=31536000, immutable')
+      const other = await fetch(`${api.origin}${file.replace(/\?.*/, '?another')}`)
+      expect(other.headers.get('Cache-Control')).toBe('public, max-age=3600')
+    }
+  })
+
+  it('is not sent again while it is unchanged', async () => {
+    const tag = (await fetch(`${api.origin}/`)).headers.get('ETag') ?? ''
+    expect((await fetch(`${api.origin}/`, { headers: { 'If-None-Match': tag } })).status).toBe(304)
+  })
+
+  it.each(['/', '/docs', '/assets/chart.js', '/api/v1/openapi.json'])(
+    '%s is sent in the preferred coding',
+    async (path) => {
+      const ask = (coding: string) =>
+        request(`${api.origin}${path}`, { headers: { 'accept-encoding': coding } })
+      const whole = Buffer.from(await (await ask('identity')).body.arrayBuffer())
+      for (const [coding, decode] of [
+        ['gzip', gunzipSync],
+        ['br', brotliDecompressSync],
+      ] as const) {
+        const reply = await ask(coding)
+        expect(reply.headers).toMatchObject({ 'content-encoding': coding, vary: 'Accept-Encoding' })
+        expect(decode(Buffer.from(await reply.body.arrayBuffer())).equals(whole)).toBe(true)
+      }
+    },
+  )
+
+  it('is served to two hundred visitors of twenty views at once', async () => {
+    const visits = Array.from({ length: 200 }, async (_, visitor) => {
+      const response = await fetch(`${api.origin}/?limit=${1 + (visitor % 20)}&offset=7`)
+      await response.arrayBuffer()
+      return response.status
+    })
+    expect(new Set(await Promise.all(visits))).toEqual(new Set([200]))
+  })
+})
+
+describe('the page of an app', () => {
+  it('has its tags, first day, tokens, requests and ranks by week', async () => {
+    const text = await page('/apps/60')
+    expect(textOf(/<p class="caption">(.*?)<\/p>/.exec(text)?.[1] ?? '')).toBe(
+      'game · roleplay · first day 2026-01-03 · 60M tokens and 4 requests on 4 days',
+    )
+    expect(target(text, 'game')).toBe('/?category=game')
+    expect(target(text, 'Compare it in the rankings')).toBe('/?apps=60')
+  })
+
+  it('has its history as CSV, in which a missing day is a row that says so', async () => {
+    const csv = await (await fetch(`${api.origin}/apps/60/history.csv`)).text()
+    expect(csv.split('\n').slice(0, 4)).toEqual([
+      'day,requests,prompt_tokens,completion_tokens,total_tokens,coverage',
+      '2026-01-03,1,60,0,60,complete',
+      '2026-01-04,0,0,0,0,missing',
+      '2026-01-05,1,120,0,120,restated',
+    ])
+  })
+
+  it('is found by a part of its name in any case', async () => {
+    const found = (text: string) => [...text.matchAll(/data-id="(\d+)"/g)].map(([, id]) => id)
+    expect(found(await page('/apps?q=aPP%205&as_of=2026-01-08T02:00:00Z'))).toEqual([
+      '58',
+      '56',
+      '55',
+      '54',
+      '53',
+      '52',
+      '51',
+      '50',
+      '5',
+    ])
+    expect(await page('/apps?q=%25')).toContain('0 apps with')
+  })
+
+  it('is compared by ticking: the former page of comparisons leads to the rankings', async () => {
+    const response = await fetch(`${api.origin}/compare?apps=1,2`, { redirect: 'manual' })
+    expect(response.status).toBe(301)
+    expect(response.headers.get('Location')).toBe('/?apps=1%2C2&chart=lines')
+    expect((await fetch(`${api.origin}/compare?apps=1`)).status).toBe(200)
+  })
+})
+
+it('/robots.txt keeps crawlers to pages with one address', async () => {
+  const text = await (await fetch(`${api.origin}/robots.txt`)).text()
+  for (const pattern of [
+    '/api/',
+    '/compare',
+    '/*q=',
+    '/*as_of=',
+    '/*start_date=',
+    '/*end_date=',
+    '/*apps=',
+  ]) {
+    expect(text).toContain(`Disallow: ${pattern}\n`)
+  }
+})
