@@ -3,8 +3,7 @@ import './program/runtime.js'
 import { readConfig } from './config.ts'
 import { runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { alias, hide, rename, show, tag } from './registry/decisions.ts'
-import { history, list } from './registry/show-registry.ts'
-import { unattributed } from './registry/unattributed.ts'
+import { history, list, unattributed } from './registry/show-registry.ts'
 
 const PROGRAM = {
   call: 'npm run -s apps',

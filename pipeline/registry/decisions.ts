@@ -1,7 +1,6 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
 import { UsageError, parseCommandLine } from '../program/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
-import { readId } from './app-id.ts'
 import { decide } from './decide.ts'
 import type { AppState } from './decide.ts'
 import type { RegistryCommand, RegistryDependencies } from './dependencies.ts'
@@ -90,6 +89,17 @@ export const alias: RegistryCommand = {
     const target = of === undefined ? null : readId(of)
     return decision('alias', positionals, values.reason, (app) => ({ ...app, alias_of: target }))
   },
+}
+
+const APP_ID = /^-?\d{1,19}$/
+
+/**
+ * Normalises an id: `01` is `1`.
+ * @throws UsageError if the text is not an id.
+ */
+export function readId(text: string): string {
+  if (!APP_ID.test(text)) throw new UsageError(`"${text}" is not the id of an app: list shows the ids`)
+  return BigInt(text).toString()
 }
 
 /** Parses the arguments that all decisions share. */
