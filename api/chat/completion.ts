@@ -6,7 +6,7 @@ import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted
 import { failureOf, isError } from './provider-error.ts'
 import { finishMembers, isFailure, isFilter, nativeFinish, withoutFinish } from './finish.ts'
 import { plainMessage } from './message.ts'
-import { indexOf, repairFunctionCall, repairToolCalls } from './tool-calls.ts'
+import { indexOf, wholeFunctionCall, wholeCalls } from './tool-calls.ts'
 import { readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
@@ -92,7 +92,7 @@ export function identityOf({ id, created }: JsonObject, otherwise: ReplyIdentity
 function repairChoice(choice: JsonObject, position: number): JsonObject {
   const { message: whole, ...rest } = withoutFinish(choice)
   const { tool_calls: sent, function_call: old, ...message } = plainMessage(isObject(whole) ? whole : {})
-  const calls = repairToolCalls(sent)
+  const calls = wholeCalls(sent)
   return {
     ...rest,
     index: indexOf(choice) ?? position,
@@ -101,7 +101,7 @@ function repairChoice(choice: JsonObject, position: number): JsonObject {
       role: 'assistant',
       content: message['content'] ?? null,
       ...(calls.length > 0 && { tool_calls: calls }),
-      ...(isObject(old) && { function_call: repairFunctionCall(old) }),
+      ...(isObject(old) && { function_call: wholeFunctionCall(old) }),
     },
     ...finishMembers(
       nativeFinish(choice),

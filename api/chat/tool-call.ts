@@ -1,8 +1,8 @@
 /** One tool call while its parts arrive. */
 import { randomUUID } from 'node:crypto'
 import { isObject, withoutNulls, type JsonObject } from '../untrusted/json.ts'
-import { JsonScan } from './json-scan.ts'
 
+/** Some providers send `{}` before the arguments. */
 const PLACEHOLDER = /^\s*\{\s*\}\s*$/
 const PLACEHOLDER_FIRST = /^\s*\{\s*\}\s*(?=\{)/
 
@@ -14,10 +14,10 @@ export class OpenCall {
   #id: string | undefined
   #type = ''
   #text = ''
+  #scan = new JsonScan()
   /** Members that wait for the first part to be sent. */
   #more: Record<string, unknown> = {}
   #moreOfFunction: Record<string, unknown> = {}
-  #scan = new JsonScan()
 
   constructor(index: number, id: string | undefined) {
     this.index = index
@@ -38,24 +38,19 @@ export class OpenCall {
     return this.#scan.isWhole && !this.#isPlaceholder
   }
 
-  /** Some providers send `{}` before the arguments. */
-  get #isPlaceholder(): boolean {
-    return !this.isSent && PLACEHOLDER.test(this.#text)
-  }
-
   /** Whether its arguments have begun and not ended. */
   get isHalf(): boolean {
     return this.#scan.isOpen
   }
 
-  /** Whether `text` repeats its whole arguments. */
-  isRepeated(text: string): boolean {
-    return this.isWhole && text.trim() === this.#text.trim()
+  /** Whether `text` repeats its whole arguments, or adds none to them. */
+  repeats(text: string): boolean {
+    return this.isWhole && (text.trim() === this.#text.trim() || PLACEHOLDER.test(text))
   }
 
-  /** The position in `text` where another object or list begins after a whole one; undefined if none does. */
+  /** The position in `text` where another object or list begins after a whole one. */
   secondValue(text: string): number | undefined {
-    return this.#isPlaceholder ? undefined : this.#scan.secondValue(text)
+    return this.#isPlaceholder ? undefined : this.#scan.ahead().read(text)
   }
 
   /**
@@ -68,14 +63,16 @@ export class OpenCall {
     const added = { ...more, ...this.#takeFunction(inner, text) }
     if (this.isSent) return Object.keys(added).length > 0 ? [{ ...added, index: this.index }] : []
     Object.assign(this.#more, more)
-    const mustWait = this.#isFunction && (this.name === '' || this.#text.trim() === '' || this.#isPlaceholder)
+    const mustWait = this.#isFunction && (this.name === '' || this.#isEmpty)
     return mustWait ? [] : this.flush()
   }
 
   /** Takes the function of a part; returns its new members. */
   #takeFunction(inner: unknown, text: string): JsonObject {
     const { name, arguments: _arguments, ...more } = isObject(inner) ? withoutNulls(inner) : {}
-    const addedName = typeof name === 'string' ? this.#newOf(name) : ''
+    // Some providers repeat the name, or its beginning, in every part; others spread it over several.
+    const sent = typeof name === 'string' ? name : ''
+    const addedName = sent.startsWith(this.name) ? sent.slice(this.name.length) : sent
     this.name += addedName
     if (this.#isPlaceholder && text.trim() !== '') {
       this.#text = ''
@@ -88,40 +85,38 @@ export class OpenCall {
     return Object.keys(added).length > 0 ? { function: added } : {}
   }
 
-  /** Some providers repeat the name, or its beginning, in every part; others spread it over several. */
-  #newOf(name: string): string {
-    return name.startsWith(this.name) ? name.slice(this.name.length) : name
-  }
-
   /** Its first part, if it was not sent yet. */
   flush(): JsonObject[] {
-    return this.isSent ? [] : [this.first(false)]
-  }
-
-  /** The rest of it: without a part, the arguments are empty. */
-  finish(): JsonObject[] {
-    if (!this.isSent) return [this.first(true)]
-    if (!this.#isFunction || this.#text.trim() !== '') return []
-    this.#text = '{}'
-    return [{ index: this.index, function: { arguments: '{}' } }]
-  }
-
-  /** Its first part; `isOver`: no more arguments follow. */
-  first(isOver: boolean): JsonObject {
+    if (this.isSent) return []
     this.isSent = true
-    if (isOver && this.#text.trim() === '') this.#text = '{}'
     const head = {
       ...this.#more,
       index: this.index,
-      id: this.#id ?? makeId(),
+      id: this.#id ?? `call_${randomUUID().replaceAll('-', '')}`,
       type: this.#type || 'function',
     }
-    if (!this.#isFunction) return head
-    return { ...head, function: { ...this.#moreOfFunction, name: this.name, arguments: this.#text } }
+    if (!this.#isFunction) return [head]
+    return [{ ...head, function: { ...this.#moreOfFunction, name: this.name, arguments: this.#text } }]
+  }
+
+  /** The rest of it: no more arguments follow. */
+  finish(): JsonObject[] {
+    const isMissing = this.#isFunction && this.#text.trim() === ''
+    if (isMissing) this.#text = '{}'
+    if (!this.isSent) return this.flush()
+    return isMissing ? [{ index: this.index, function: { arguments: '{}' } }] : []
   }
 
   get #isFunction(): boolean {
     return this.#type === '' || this.#type === 'function'
+  }
+
+  get #isPlaceholder(): boolean {
+    return !this.isSent && PLACEHOLDER.test(this.#text)
+  }
+
+  get #isEmpty(): boolean {
+    return this.#text.trim() === '' || this.#isPlaceholder
   }
 }
 
@@ -137,6 +132,51 @@ export function textIn({ function: inner }: JsonObject): string {
   return typeof text === 'string' ? text.replace(PLACEHOLDER_FIRST, '') : JSON.stringify(text)
 }
 
-function makeId(): string {
-  return `call_${randomUUID().replaceAll('-', '')}`
+/** Scans JSON text that arrives in pieces for the end of an object or list. */
+class JsonScan {
+  #depth = 0
+  #isInText = false
+  #isEscaped = false
+  isWhole = false
+
+  /** Whether an object or list has begun and not ended. */
+  get isOpen(): boolean {
+    return this.#depth > 0
+  }
+
+  /** A scan that goes on from here and leaves this one as it is. */
+  ahead(): JsonScan {
+    const copy = new JsonScan()
+    copy.#depth = this.#depth
+    copy.#isInText = this.#isInText
+    copy.#isEscaped = this.#isEscaped
+    copy.isWhole = this.isWhole
+    return copy
+  }
+
+  /** Reads on; the position of the first object or list that follows a whole one. */
+  read(text: string): number | undefined {
+    let second: number | undefined
+    for (let place = 0; place < text.length; place += 1) {
+      const character = text[place]
+      const begins = character === '{' || character === '['
+      if (begins && this.isWhole && !this.#isInText) second ??= place
+      if (this.#isInText) this.#readInText(character)
+      else if (character === '"') this.#isInText = true
+      else if (begins) this.#move(1)
+      else if (character === '}' || character === ']') this.#move(-1)
+    }
+    return second
+  }
+
+  #readInText(character: string | undefined): void {
+    if (this.#isEscaped) this.#isEscaped = false
+    else if (character === '\\') this.#isEscaped = true
+    else if (character === '"') this.#isInText = false
+  }
+
+  #move(levels: number): void {
+    this.#depth += levels
+    this.isWhole = this.#depth === 0
+  }
 }

@@ -1,26 +1,39 @@
 /** Repairs tool calls, so that clients can assemble the calls of any provider. */
-import { objectsIn, type JsonObject } from '../untrusted/json.ts'
+import { isObject, objectsIn, type JsonObject } from '../untrusted/json.ts'
 import { nameIn, OpenCall, textIn } from './tool-call.ts'
 
 /** The tool calls of a whole message, each with type, name, arguments as text, and a unique id. */
-export function repairToolCalls(calls: unknown): JsonObject[] {
-  const known = new Set<string>()
-  return objectsIn(calls).map((call) => {
-    const id = idOf(call)
-    const open = new OpenCall(0, id === undefined || known.has(id) ? undefined : id)
-    if (id !== undefined) known.add(id)
-    open.take(call, textIn(call))
-    const { index: _index, ...whole } = open.first(true)
-    return whole
-  })
+export function wholeCalls(calls: unknown): readonly JsonObject[] {
+  const stream = new ToolCallStream()
+  const parts = objectsIn(calls).flatMap((call, index) => stream.read([{ ...call, index }]))
+  const { tool_calls: rest } = stream.finish()
+  return joinedCalls([], [...parts, ...objectsIn(rest)]).map(({ index: _index, ...call }) => call)
 }
 
-/** The deprecated `function_call` of a message, with arguments as text. */
-export function repairFunctionCall(call: JsonObject): unknown {
-  const open = new OpenCall(0, undefined)
-  const part = { function: call }
-  open.take(part, textIn(part))
-  return open.first(true)['function']
+/** The deprecated `function_call` of a whole message, with arguments as text. */
+export function wholeFunctionCall(call: JsonObject): unknown {
+  const stream = new ToolCallStream()
+  return stream.readFunctionCall(call) ?? stream.finish()['function_call']
+}
+
+/** Calls with the parts that follow: names and arguments are appended, other members replaced. */
+export function joinedCalls(
+  known: readonly JsonObject[],
+  added: readonly JsonObject[],
+): readonly JsonObject[] {
+  const calls = new Map(known.map((call) => [call['index'], call]))
+  for (const part of added) {
+    const before = calls.get(part['index']) ?? {}
+    const [inner, more] = [before['function'], part['function']].map((one) => (isObject(one) ? one : {}))
+    const both: Record<string, unknown> = { ...inner, ...more }
+    for (const key of ['name', 'arguments']) {
+      const text = `${String(inner?.[key] ?? '')}${String(more?.[key] ?? '')}`
+      if (text !== '') both[key] = text
+    }
+    const hasFunction = Object.keys(both).length > 0
+    calls.set(part['index'], { ...before, ...part, ...(hasFunction && { function: both }) })
+  }
+  return [...calls.values()]
 }
 
 /**
@@ -30,6 +43,7 @@ export function repairFunctionCall(call: JsonObject): unknown {
  *   call, since some providers make up an id for each part.
  * - A known id begins a call if a whole call is followed by a name and other arguments, or by a name at another index:
  *   some providers give all calls one id.
+ * - Whatever the id, a second object or list after a whole one is another call; `{}` before or after them is none.
  * - A part without an index belongs to the last call. Without an id too, a call begins with a different name, or when a
  *   whole value of arguments is followed by another.
  */
@@ -83,8 +97,8 @@ export class ToolCallStream {
     const { call, before } = known === undefined ? this.#begin(id) : { call: known, before: [] }
     if (sentIndex !== undefined) this.#bySentIndex.set(sentIndex, call)
     const sent = textIn(part)
-    const text = id !== undefined && call.isRepeated(sent) ? '' : sent
-    const second = id === undefined ? call.secondValue(text) : undefined
+    const text = (id !== undefined || nameIn(part) === '') && call.repeats(sent) ? '' : sent
+    const second = call.secondValue(text)
     if (second === undefined) return [...before, ...call.take(part, text)]
     const whole = call.take(part, text.slice(0, second))
     const rest = { function: { name: call.name, arguments: text.slice(second) } }
@@ -130,7 +144,7 @@ export class ToolCallStream {
 /** Whether a part with the id of a whole call begins another one; `isElsewhere`: it has an index of its own. */
 function isOther(known: OpenCall, part: JsonObject, isElsewhere: boolean): boolean {
   const text = textIn(part)
-  return nameIn(part) !== '' && (isElsewhere || (text !== '' && !known.isRepeated(text)))
+  return nameIn(part) !== '' && (isElsewhere || (text !== '' && !known.repeats(text)))
 }
 
 /** Where a part belongs by its index: the open call there. */

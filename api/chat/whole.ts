@@ -7,6 +7,7 @@ import { eventsOfText, type ProviderEvent } from './events.ts'
 import { AttemptFailure } from './failure.ts'
 import { readText, REPLY_BYTES, type ProviderClient } from './provider.ts'
 import { failureOf } from './provider-error.ts'
+import { joinedCalls } from './tool-calls.ts'
 import type { ProviderRequest } from './upstream-request.ts'
 
 /**
@@ -68,19 +69,4 @@ function joined(message: JsonObject, delta: JsonObject): JsonObject {
     else both[key] = added
   }
   return both
-}
-
-function joinedCalls(known: readonly JsonObject[], added: readonly JsonObject[]): readonly JsonObject[] {
-  const calls = [...known]
-  for (const part of added) {
-    const place = calls.findIndex(({ index }) => index === part['index'])
-    const call = calls[place]
-    if (call === undefined) calls.push(part)
-    else {
-      const [inner, more] = [call['function'], part['function']]
-      const both = joined(isObject(inner) ? inner : {}, isObject(more) ? more : {})
-      calls[place] = { ...call, ...part, function: both }
-    }
-  }
-  return calls
 }

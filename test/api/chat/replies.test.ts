@@ -1,4 +1,4 @@
-/** Replies of providers, each behaviour whole and streamed, alone and with a backup. */
+/** CONTRACT 6: replies of providers, each behaviour whole and streamed, alone and with a backup. */
 import { describeCases, sends, type ProviderCase } from '../../support/chat/provider-case.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
@@ -89,6 +89,85 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     [call(named('read_file', '{"a":1}'))],
     [call(named('read_file', '{"a":1}')), call(named('read_file', '{"a":1}'))],
     [READ],
+  ),
+  'the name after the id': calls(
+    [call(named('read_file', '{"a":1}'))],
+    [call(named(undefined, '')), rest(named('read_file')), rest(named(undefined, '{"a":1}'))],
+    [READ],
+  ),
+  'the id after the name': calls(
+    [call(named('read_file', '{"a":1}'))],
+    [rest(named('read_file', '')), call(named(undefined, '{"a":1}'))],
+    [READ],
+  ),
+  'empty arguments before the real ones': calls(
+    [call(named('read_file', '{}{"a":1}'))],
+    [call(named('read_file', '{}')), rest(named(undefined, '{"a')), rest(named(undefined, '":1}'))],
+    [READ],
+  ),
+  'empty arguments after the real ones': calls(
+    [call(named('read_file', '{"a":1}'))],
+    [call(named('read_file', '{"a":1}')), rest(named(undefined, '{}'))],
+    [READ],
+  ),
+  'an empty part amid the arguments': calls(
+    [call(named('read_file', '{"a":1}'))],
+    [call(named('read_file', '{"a"')), rest(named(undefined, '')), rest({}), rest(named(undefined, ':1}'))],
+    [READ],
+  ),
+  'arguments of two calls in one piece': calls(
+    [call(named('glob', '{"p":"}{"} {"q":2}'))],
+    [call(named('glob', '{"p":"}{"} {"q":2}'))],
+    [
+      ['glob', '{"p":"}{"} '],
+      ['glob', '{"q":2}'],
+    ],
+  ),
+  'calls in turns': calls(
+    TWO,
+    [
+      call(named('a', '{"x"')),
+      call(named('b', '{"y"'), { index: 1, id: 'c2' }),
+      rest(named(undefined, ':1}')),
+      rest(named(undefined, ':2}'), { index: 1 }),
+    ],
+    AB,
+  ),
+  'calls without id and index, in one delta': sends(
+    whole({
+      content: null,
+      tool_calls: [{ function: named('a', '{"x":1}') }, { function: named('b', '{"y":2}') }],
+    }),
+    [
+      part({ tool_calls: [{ function: named('a', '{"x":1}') }, { function: named('b', '{"y":2}') }] }),
+      part({}, 'tool_calls'),
+      counted,
+    ],
+    { calls: AB, finish: 'tool_calls', native: 'stop' },
+    { calls: AB, finish: 'tool_calls' },
+  ),
+  'calls without id and index, one after another': calls(
+    TWO,
+    [{ function: named('a', '{"x"') }, { function: named('', ':1}') }, { function: named('b', '{"y":2}') }],
+    AB,
+  ),
+  'a call without arguments before another': calls(
+    [call(named('now')), call(named('b', '{"y":2}'), { id: 'c2' })],
+    [call(named('now')), call(named('b', '{"y":2}'), { index: 1, id: 'c2' })],
+    [
+      ['now', '{}'],
+      ['b', '{"y":2}'],
+    ],
+  ),
+  'a call with a finish in every part': sends(
+    whole({ content: null, tool_calls: [call(named('read_file', '{"a":1}'))] }, 'tool_calls'),
+    [
+      part({ tool_calls: [call(named('read_file', ''))] }, 'stop'),
+      part({ tool_calls: [rest(named(undefined, '{"a":1}'))] }, 'stop'),
+      counted,
+    ],
+    { calls: [READ], finish: 'tool_calls' },
+    { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
   'null arguments': calls([call(named('now', null))], [call(named('now', null))], [['now', '{}']]),
   'empty arguments': calls([call(named('now', ''))], [call(named('now', ''))], [['now', '{}']]),
@@ -200,6 +279,12 @@ const FINISHES: Readonly<Record<string, ProviderCase>> = {
   'no finish': finishes(null, 'stop'),
   'the finish of Gemini at its limit': finishes('MAX_TOKENS', 'length', 'MAX_TOKENS'),
   'the finish of Anthropic': finishes('end_turn', 'stop', 'end_turn'),
+  'a finish named as Gemini does': sends(
+    { ...whole(HELLO), choices: [{ index: 0, message: HELLO, finishReason: 'MAX_TOKENS' }] },
+    [part(HELLO), { choices: [{ index: 0, delta: {}, finishReason: 'MAX_TOKENS' }] }, counted],
+    { content: 'Hello', finish: 'length', native: 'MAX_TOKENS' },
+  ),
+  'a filter amid the content': finishes('SAFETY', 'content_filter', 'SAFETY'),
   'a finish with a hyphen': finishes('content-filter', 'content_filter', 'content-filter'),
   'a finish that nobody knows': finishes('MALFORMED_FUNCTION_CALL', 'stop', 'MALFORMED_FUNCTION_CALL'),
   'a text null while the choice goes on': sends(
