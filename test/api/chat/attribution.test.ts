@@ -1,4 +1,7 @@
 /** CONTRACT 6: each reply names the app of its request, and the record has what the request said about it. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
@@ -193,4 +196,18 @@ it.each([
 ])('router metadata says that %s named the app', async (_name, headers, foundBy, id) => {
   const { text } = await ask({ ...headers, 'X-Router-Metadata': 'enabled' })
   expect(text).toContain(`"app":{"app_id":${id},"found_by":"${foundBy}"}`)
+})
+
+it('a request of a new app waits for no store, and makes no other request wait', async () => {
+  // Another process that writes, as a backup or a sync does.
+  const other = new DatabaseSync(join(chat.api.dataDir, 'service.sqlite'))
+  other.exec('BEGIN IMMEDIATE')
+  const apps = Array.from({ length: 20 }, (_, index) => `https://new-${index}.example`)
+  const all = apps.map(async (address) => await ask({ 'HTTP-Referer': address }))
+  for (const [index, { appId }] of (await Promise.all(all)).entries()) {
+    expect(appId).toBe(String(appIdOf(`new-${index}.example`)))
+  }
+  other.exec('ROLLBACK')
+  other.close()
+  expect(existsSync(join(chat.api.dataDir, 'raw', 'apps'))).toBe(false)
 })

@@ -1,5 +1,6 @@
-/** Odd HTTP on bare sockets, each behaviour whole and streamed. */
+/** CONTRACT 6: odd HTTP on bare sockets, each behaviour whole and streamed. */
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
@@ -120,3 +121,86 @@ describe.each([{ streams: false }, { streams: true }])(
     })
   },
 )
+
+describe('a proxy that the environment names', () => {
+  /** Answers plain requests itself, and rejects tunnels; `asked` holds the requests. */
+  async function askThrough(
+    baseUrl: (plain: string) => string,
+    environment: (proxy: string) => Record<string, string>,
+  ) {
+    const asked: string[] = []
+    const proxy = createHttpServer((request, response) => {
+      asked.push(request.url ?? '')
+      response.end(JSON.stringify(completion('from the proxy')))
+    })
+    proxy.on('connect', ({ url }, socket) => {
+      asked.push(`CONNECT ${url}`)
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    })
+    proxy.listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    await using service = await startScriptedChat({
+      environment: environment(`http://127.0.0.1:${portOf(proxy)}`),
+      wire: (provider) => ({ 'a/one': [{ ...provider, base_url: baseUrl(provider.base_url) }] }),
+    })
+    service.script((response) => void response.end(JSON.stringify(completion('straight'))))
+    const response = await service.api.post({ model: 'a/one', messages: MESSAGES })
+    proxy.close()
+    return { asked, status: response.status, text: await response.text() }
+  }
+
+  it.each([
+    [
+      'gets plain requests whole',
+      'http://models.example/v1',
+      'http_proxy',
+      'http://models.example/v1/chat/completions',
+    ],
+    [
+      'gets tunnel requests for https addresses',
+      'https://models.example/v1',
+      'HTTPS_PROXY',
+      'CONNECT models.example:443',
+    ],
+  ])('%s', async (_name, url, variable, wanted) => {
+    const { asked } = await askThrough(
+      () => url,
+      (proxy) => ({ [variable]: proxy }),
+    )
+    expect(asked).toEqual([wanted])
+  })
+
+  it('is bypassed for the hosts of NO_PROXY', async () => {
+    const { asked, text } = await askThrough(
+      (url) => url,
+      (proxy) => ({ HTTP_PROXY: proxy, NO_PROXY: 'localhost,127.0.0.1' }),
+    )
+    expect(text).toContain('straight')
+    expect(asked).toEqual([])
+  })
+})
+
+it.each([
+  ['is reset', (socket: Socket) => void socket.resetAndDestroy()],
+  ['is closed', (socket: Socket) => void socket.destroy()],
+])('a kept connection that %s as it is used again is replaced, a new one is not', async (_name, breaking) => {
+  let requests = 0
+  const serve: Speak = (socket, body) => void socket.write(reply(body))
+  speak = (socket, body) => ([serve, breaking, serve, breaking][requests++] ?? breaking)(socket, body)
+  // A connection of an earlier test must not be in the way.
+  await using fresh = await startScriptedChat({
+    wire: (provider) => ({
+      'a/one': [{ ...provider, base_url: `http://127.0.0.1:${portOf(server)}/v1` }],
+    }),
+  })
+  const post = async () => (await fresh.api.post({ model: 'a/one', messages: MESSAGES })).status
+  expect([await post(), await post()]).toEqual([200, 200])
+  expect(requests).toBe(3)
+  await using other = await startScriptedChat({
+    wire: (provider) => ({
+      'a/one': [{ ...provider, base_url: `http://127.0.0.1:${portOf(server)}/v1` }],
+    }),
+  })
+  expect((await other.api.post({ model: 'a/one', messages: MESSAGES })).status).toBe(502)
+  expect(requests).toBe(4)
+})
