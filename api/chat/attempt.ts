@@ -20,7 +20,7 @@ export class Attempt {
   /** Begins the attempt; `leftMs` is the remaining time of the request. */
   constructor(candidate: Candidate, leftMs: number) {
     this.candidate = candidate
-    const { totalMs } = candidate.provider.timeouts
+    const { total_ms: totalMs } = candidate.provider.timeouts
     this.#total = setTimeout(() => this.abort(this.#outOfTime(leftMs < totalMs)), Math.min(totalMs, leftMs))
   }
 

@@ -65,7 +65,7 @@ export class ChatCall {
 
   /** Whether the reply of the attempt in progress is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
-    return this.#current?.candidate.provider.onLeave === 'finish'
+    return this.#current?.candidate.provider.on_leave === 'finish'
   }
 
   disconnected(): void {

@@ -26,9 +26,9 @@ export function candidatesFor(
   if (configuration === undefined) {
     throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
   }
-  const { models, modelsPerRequest } = configuration
-  if (fallbacks > modelsPerRequest) {
-    throw invalidRequest(`models: ${fallbacks} were sent, at most ${modelsPerRequest} are allowed`)
+  const { models, limits } = configuration
+  if (fallbacks > limits.models_per_request) {
+    throw invalidRequest(`models: ${fallbacks} were sent, at most ${limits.models_per_request} are allowed`)
   }
   const known = names.filter((name) => models.has(name))
   if (known.length === 0) {

@@ -4,47 +4,11 @@ import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
 import { Breaker } from './breaker.ts'
 
-/** How long a provider may take, in milliseconds. */
-interface Timeouts {
-  /** To the first meaningful token of a stream. */
-  readonly firstTokenMs: number
-  /** To the same, while the stream sends keep-alives: comments or empty chunks. */
-  readonly keepAliveMs: number
-  /** Between two later parts of a stream. */
-  readonly idleMs: number
-  /** For one whole reply. */
-  readonly totalMs: number
-}
-
-/** One provider of one model. */
-export interface Provider {
-  readonly name: string
-  /** Where completions are posted. */
-  readonly url: URL
-  /** The provider's name for the model. */
-  readonly model: string
-  /** Headers of each request, including the key: for this provider alone. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly timeouts: Timeouts
-  /** Whether to request the usage of a stream: some providers reject the option. */
-  readonly includeUsage: boolean
-  /** Fields of a request that are dropped, since the provider rejects them. */
-  readonly drop: readonly string[]
-  /** Whether a reply is cancelled or read to its end when its client disconnects. */
-  readonly onLeave: OnLeave
-  readonly breaker: Breaker
-}
-
-type OnLeave = 'cancel' | 'finish'
-
 export interface Configuration {
   /** Available providers by model, in the order of the file. */
   readonly models: ReadonlyMap<string, readonly Provider[]>
   readonly details: ReadonlyMap<string, ModelDetails>
-  /** Maximum time of one request with all its attempts, in milliseconds. */
-  readonly totalMs: number
-  /** Maximum number of models in `models`. */
-  readonly modelsPerRequest: number
+  readonly limits: z.infer<typeof limitsSchema>
   /** Last change of the file, in seconds of Unix time. */
   readonly writtenAt: number
   /** A sentence for each configured provider that cannot be used. */
@@ -52,20 +16,9 @@ export interface Configuration {
 }
 
 /** Headers that the router or the connection sets. */
-const RESERVED_HEADERS = [
-  'accept',
-  'accept-encoding',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
+const RESERVED_HEADERS =
+  'accept accept-encoding connection content-length content-type expect host keep-alive te trailer ' +
+  'transfer-encoding upgrade'
 
 const milliseconds = z.int().min(1).max(86_400_000)
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
@@ -82,7 +35,10 @@ const headersSchema = z.record(
   z
     .string()
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
-    .refine((name) => !RESERVED_HEADERS.includes(name.toLowerCase()), 'is set by the service itself'),
+    .refine(
+      (name) => !RESERVED_HEADERS.split(' ').includes(name.toLowerCase()),
+      'is set by the service itself',
+    ),
   z.union([headerValue, z.strictObject({ env: variable })]),
 )
 
@@ -96,7 +52,7 @@ const CANCELLING = [
   'api.friendli.ai api.cloudflare.com llm.chutes.ai',
 ].flatMap((hosts) => hosts.split(' '))
 
-function onLeaveOf({ hostname }: URL): OnLeave {
+function onLeaveOf({ hostname }: URL): 'cancel' | 'finish' {
   const isKnown = CANCELLING.some((host) => hostname === host || hostname.endsWith(`.${host}`))
   return isKnown ? 'cancel' : 'finish'
 }
@@ -126,23 +82,50 @@ const modelDetailsSchema = z.strictObject({
 
 export type ModelDetails = z.infer<typeof modelDetailsSchema>
 
+/** How long a provider may take, in milliseconds. */
+const timeoutsSchema = z.strictObject({
+  /** To the first meaningful token of a stream. */
+  first_token_ms: milliseconds.default(60_000),
+  /** To the same, while the stream sends keep-alives: comments or empty chunks. */
+  keep_alive_ms: milliseconds.default(180_000),
+  /** Between two later parts of a stream. */
+  idle_ms: milliseconds.default(60_000),
+  /** For one whole reply. */
+  total_ms: milliseconds.default(300_000),
+})
+
 const providerSchema = z.strictObject({
   name: z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, underscores or dashes'),
   base_url: baseUrl,
+  /** The provider's name for the model. */
   model: z.string().min(1),
   api_key_env: variable.optional(),
-  headers: headersSchema.optional(),
-  timeouts: z
-    .strictObject({
-      first_token_ms: milliseconds.optional(),
-      keep_alive_ms: milliseconds.optional(),
-      idle_ms: milliseconds.optional(),
-      total_ms: milliseconds.optional(),
-    })
-    .optional(),
+  headers: headersSchema.default({}),
+  timeouts: timeoutsSchema.prefault({}),
+  /** Whether to request the usage of a stream: some providers reject the option. */
   include_usage: z.boolean().default(true),
+  /** Fields of a request that are dropped, since the provider rejects them. */
   drop: z.array(z.string().min(1)).default([]),
+  /** Whether a reply is cancelled or read to its end when its client disconnects. */
   on_leave: z.enum(['cancel', 'finish']).optional(),
+})
+type ProviderEntry = z.infer<typeof providerSchema>
+
+/** One provider of one model. */
+export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'> {
+  /** Where completions are posted. */
+  readonly url: URL
+  /** Headers of each request, including the key: for this provider alone. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly on_leave: 'cancel' | 'finish'
+  readonly breaker: Breaker
+}
+
+const limitsSchema = z.strictObject({
+  /** Maximum time of one request with all its attempts, in milliseconds. */
+  total_ms: milliseconds.default(600_000),
+  /** Maximum number of models in `models`. */
+  models_per_request: z.int().min(1).max(100).default(10),
 })
 
 const fileSchema = z.strictObject({
@@ -157,22 +140,8 @@ const fileSchema = z.strictObject({
         }),
     }),
   ),
-  limits: z
-    .strictObject({
-      total_ms: milliseconds.optional(),
-      models_per_request: z.int().min(1).max(100).optional(),
-    })
-    .optional(),
+  limits: limitsSchema.prefault({}),
 })
-
-const DEFAULT_TIMEOUTS: Timeouts = {
-  firstTokenMs: 60_000,
-  keepAliveMs: 180_000,
-  idleMs: 60_000,
-  totalMs: 300_000,
-}
-const DEFAULT_TOTAL_MS = 600_000
-const DEFAULT_MODELS_PER_REQUEST = 10
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.
@@ -194,8 +163,7 @@ export async function readConfiguration(
   return {
     models: new Map(usable),
     details: new Map(Object.entries(models)),
-    totalMs: limits?.total_ms ?? DEFAULT_TOTAL_MS,
-    modelsPerRequest: limits?.models_per_request ?? DEFAULT_MODELS_PER_REQUEST,
+    limits,
     writtenAt,
     warnings,
   }
@@ -229,56 +197,26 @@ function faulty(path: string, reason: string, cause?: unknown): OperatorError {
 /** The provider as it is called; undefined, with a warning, if a secret is missing. */
 function toProvider(
   model: string,
-  {
-    name,
-    base_url,
-    model: upstreamModel,
-    api_key_env,
-    headers = {},
-    timeouts,
-    include_usage,
-    drop,
-    on_leave,
-  }: z.infer<typeof providerSchema>,
+  { base_url, api_key_env, ...entry }: ProviderEntry,
   environment: NodeJS.ProcessEnv,
   warnings: string[],
 ): Provider | undefined {
   const missing: string[] = []
-  const secret = (variableName: string) => {
-    const value = environment[variableName]?.trim()
-    if (!value || !headerValue.safeParse(value).success) missing.push(variableName)
+  const secret = (name: string) => {
+    const value = environment[name]?.trim()
+    if (!value || !headerValue.safeParse(value).success) missing.push(name)
     return value ?? ''
   }
-  const all: Record<string, string> = {}
-  if (api_key_env !== undefined) all['authorization'] = `Bearer ${secret(api_key_env)}`
-  for (const [header, value] of Object.entries(headers)) {
-    all[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
-  }
-  if (missing.length > 0) {
-    warnings.push(
-      `${name} of ${model} is left out: ${missing.join(', ')} is not set, or is no text for a header`,
-    )
-    return undefined
+  const headers: Record<string, string> = {}
+  if (api_key_env !== undefined) headers['authorization'] = `Bearer ${secret(api_key_env)}`
+  for (const [header, value] of Object.entries(entry.headers)) {
+    headers[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
   }
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
-  return {
-    name,
-    url,
-    model: upstreamModel,
-    headers: all,
-    timeouts: timeoutsOf(timeouts),
-    includeUsage: include_usage,
-    drop,
-    onLeave: on_leave ?? onLeaveOf(url),
-    breaker: new Breaker(),
+  if (missing.length === 0) {
+    return { ...entry, url, headers, on_leave: entry.on_leave ?? onLeaveOf(url), breaker: new Breaker() }
   }
-}
-
-function timeoutsOf(configured: z.infer<typeof providerSchema>['timeouts'] = {}): Timeouts {
-  return {
-    firstTokenMs: configured.first_token_ms ?? DEFAULT_TIMEOUTS.firstTokenMs,
-    keepAliveMs: configured.keep_alive_ms ?? DEFAULT_TIMEOUTS.keepAliveMs,
-    idleMs: configured.idle_ms ?? DEFAULT_TIMEOUTS.idleMs,
-    totalMs: configured.total_ms ?? DEFAULT_TIMEOUTS.totalMs,
-  }
+  const reason = `${missing.join(', ')} is not set, or is no text for a header`
+  warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
+  return undefined
 }

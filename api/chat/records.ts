@@ -9,7 +9,6 @@ import { statSync } from 'node:fs'
 import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import { codeOf } from '../process/system-errors.ts'
 import type { Log } from '../process/log.ts'
 
 /** One attempt at a provider. */
@@ -256,7 +255,8 @@ class HourFiles {
     }
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
-    const handle = await openInFolder(folder, path)
+    await mkdir(folder, { recursive: true })
+    const handle = await open(path, 'a')
     const { ino: inode, size } = await handle.stat()
     const file = { path, handle, inode, size, dirty: false }
     this.#files.set(hour, file)
@@ -292,17 +292,5 @@ async function closeFile(file: HourFile): Promise<void> {
     await syncFile(file)
   } finally {
     await file.handle.close()
-  }
-}
-
-// Another process may remove an empty day folder between the two steps, or within the first.
-async function openInFolder(folder: string, path: string): Promise<FileHandle> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await mkdir(folder, { recursive: true })
-      return await open(path, 'a')
-    } catch (error) {
-      if (tries === TRIES || codeOf(error) !== 'ENOENT') throw error
-    }
   }
 }

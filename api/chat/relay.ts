@@ -34,8 +34,7 @@ export async function openStream(
   request: ProviderRequest,
 ): Promise<ProviderStream> {
   const { provider } = attempt.candidate
-  const { firstTokenMs, keepAliveMs } = provider.timeouts
-  attempt.expectWithin(firstTokenMs, keepAliveMs)
+  attempt.expectWithin(provider.timeouts.first_token_ms, provider.timeouts.keep_alive_ms)
   const { status, body } = await client.post(provider, request.body, attempt.signal)
   attempt.status = status
   const reader = new ChunkReader(request.identity, request.choices)
@@ -73,7 +72,7 @@ async function readToFirstToken(
 
 /** Sets how long the provider may be silent. */
 function expectMore(reader: ChunkReader, attempt: Attempt): void {
-  attempt.expectWithin(reader.restMs ?? attempt.candidate.provider.timeouts.idleMs)
+  attempt.expectWithin(reader.restMs ?? attempt.candidate.provider.timeouts.idle_ms)
 }
 
 /**

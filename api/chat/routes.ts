@@ -59,7 +59,7 @@ function chatCompletions(chat: Chat): Handler {
       call.isStream = chatRequest.stream
       const configuration = chat.models.current()
       const candidates = candidatesFor(chatRequest, configuration)
-      const routed = { call, candidates, totalMs: configuration?.totalMs ?? 0 }
+      const routed = { call, candidates, totalMs: configuration?.limits.total_ms ?? 0 }
       await (chatRequest.stream ? chat.stream : chat.whole)(routed, chatRequest, reply)
     } catch (error) {
       const refused = { outcome: 'failed', status: statusOf(error) } as const

@@ -24,12 +24,11 @@ export function joinedCalls(
   const calls = new Map(known.map((call) => [call['index'], call]))
   for (const part of added) {
     const before = calls.get(part['index']) ?? {}
-    const [inner, more] = [before['function'], part['function']].map((one) => (isObject(one) ? one : {}))
-    const both: Record<string, unknown> = { ...inner, ...more }
-    for (const key of ['name', 'arguments']) {
-      const text = `${String(inner?.[key] ?? '')}${String(more?.[key] ?? '')}`
-      if (text !== '') both[key] = text
-    }
+    const [inner, more] = [before['function'], part['function']]
+    const both: Record<string, unknown> = { ...(isObject(inner) && inner), ...(isObject(more) && more) }
+    const [name, text] = [nameIn(before) + nameIn(part), textIn(before) + textIn(part)]
+    if (name !== '') both['name'] = name
+    if (text !== '') both['arguments'] = text
     const hasFunction = Object.keys(both).length > 0
     calls.set(part['index'], { ...before, ...part, ...(hasFunction && { function: both }) })
   }

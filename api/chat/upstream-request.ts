@@ -33,7 +33,7 @@ export function providerBody({ body, stream }: ChatRequest, provider: Provider):
   const passedOn: Record<string, unknown> = { ...body }
   for (const field of [...NOT_PASSED_ON, ...provider.drop]) delete passedOn[field]
   const sent = { ...passedOn, model: provider.model, stream }
-  const options = streamOptions(body['stream_options'], provider.includeUsage)
+  const options = streamOptions(body['stream_options'], provider.include_usage)
   return stream && options !== undefined ? { ...sent, stream_options: options } : sent
 }
 

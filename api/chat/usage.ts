@@ -1,27 +1,20 @@
 /** Tokens as a provider counted them. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
+const names = (text: string): readonly string[] => text.split(' ')
+
 // As OpenAI names them, then Anthropic, Bedrock and Gemini.
-const PROMPT = ['prompt_tokens', 'promptTokens', 'promptTokenCount', 'prompt_token_count'] as const
-const INPUT = ['input_tokens', 'inputTokens'] as const
-const COMPLETION = [
-  'completion_tokens',
-  'output_tokens',
-  'completionTokens',
-  'outputTokens',
-  'candidatesTokenCount',
-  'candidates_token_count',
-] as const
-const TOTAL = ['total_tokens', 'totalTokens', 'totalTokenCount', 'total_token_count'] as const
-const REASONING = ['reasoning_tokens', 'thoughtsTokenCount', 'thoughts_token_count'] as const
+const PROMPT = names('prompt_tokens promptTokens promptTokenCount prompt_token_count')
+const INPUT = names('input_tokens inputTokens')
+const COMPLETION = names(
+  'completion_tokens output_tokens completionTokens outputTokens candidatesTokenCount candidates_token_count',
+)
+const TOTAL = names('total_tokens totalTokens totalTokenCount total_token_count')
+const REASONING = names('reasoning_tokens thoughtsTokenCount thoughts_token_count')
 // Moonshot, DeepSeek, Anthropic, Gemini.
-const CACHED = [
-  'cached_tokens',
-  'prompt_cache_hit_tokens',
-  'cache_read_input_tokens',
-  'cachedContentTokenCount',
-  'cached_content_token_count',
-] as const
+const CACHED = names(
+  'cached_tokens prompt_cache_hit_tokens cache_read_input_tokens cachedContentTokenCount cached_content_token_count',
+)
 
 /** The usage of a reply; `reported` holds what the provider reported beyond the totals. */
 export interface Usage {

@@ -120,30 +120,6 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
     expect(text).toContain('"prompt_tokens":7,"completion_tokens":3')
     if (streams) expect(isWhole(text)).toBe(true)
   })
-
-  const ERRORS: readonly (readonly [string, unknown])[] = [
-    ['as an object', { error: { message: 'secret' } }],
-    ['as a text', { error: 'secret' }],
-    ['in a list', [{ error: { message: 'secret' } }]],
-    ['without a wrapper', { object: 'error', message: 'secret', code: 400 }],
-    ['with nothing but a message', { message: 'secret' }],
-    ['as a detail', { detail: 'secret' }],
-    ['with nothing but a code', { code: 'secret' }],
-    ['of MiniMax', { choices: null, base_resp: { status_code: 1008, status_msg: 'secret' } }],
-  ]
-
-  it.each(ERRORS)('an error in a 200 %s is a failure, and the next provider serves', async (_name, error) => {
-    const failing = always(
-      streams ? 'text/event-stream' : 'application/json',
-      streams ? sse([error]) : JSON.stringify(error),
-    )
-    const alone = await ask(failing, 'a/one', streams)
-    expect(alone.status).toBeGreaterThanOrEqual(400)
-    expect(alone.text).not.toContain('secret')
-    // An error in our words may blame the request itself, which ends the model.
-    const backed = await ask(failing, 'a/backed', streams)
-    if (alone.status !== 400) expect(backed.text).toContain('backup')
-  })
 })
 
 describe('an error after the first token of a stream', () => {

@@ -1,6 +1,5 @@
 /** CONTRACT 6: what the errors of providers mean, after public reports and documentation. */
 import { describeCases, does, type Outcome } from '../../support/chat/provider-case.ts'
-import { anthropic, google, openai, vllm } from '../../support/chat/provider-errors.ts'
 import { status } from '../../support/chat/upstream.ts'
 
 const BROKEN: Outcome = { status: 502, type: 'provider_unavailable', retryAfter: '5', backup: true }
@@ -20,483 +19,127 @@ const MEANINGS = {
   tooLarge: refusal('payload_too_large'),
   filtered: refusal('content_policy_violation'),
 } as const satisfies Readonly<Record<string, Outcome>>
-type Meaning = keyof typeof MEANINGS
 
-const ERRORS: readonly (readonly [string, number, unknown, Meaning])[] = [
-  [
-    'Gemini: no billing',
-    400,
-    google({ status: 'FAILED_PRECONDITION', message: 'Please enable billing on your project.' }),
-    'operator',
-  ],
-  [
-    'xAI: a prompt too long',
-    400,
-    { error: "This model's maximum prompt length is 131072 but the request contains 200000 tokens." },
-    'tooLong',
-  ],
-  [
-    'Anthropic: a limit of use',
-    400,
-    anthropic('invalid_request_error', 'You have reached your specified API usage limits.'),
-    'quota',
-  ],
-  [
-    'Anthropic: too many tokens asked for',
-    400,
-    anthropic(
-      'invalid_request_error',
-      'max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens',
-    ),
-    'malformed',
-  ],
-  [
-    'OpenAI: images',
-    400,
-    openai('Invalid content type. image_url is only supported by certain models.'),
-    'malformed',
-  ],
-  [
-    'Azure: a volume used up',
-    403,
-    { error: { code: 'QuotaExceeded', message: 'Out of call volume quota.' } },
-    'quota',
-  ],
-  ['DeepSeek: content', 400, openai('Content Exists Risk'), 'filtered'],
-  ['Volcengine: content', 400, openai('the input text may contain sensitive information'), 'filtered'],
-  [
-    'Volcengine: a context',
-    400,
-    openai('Total tokens of image and text exceed max message tokens.'),
-    'tooLong',
-  ],
-  [
-    'LM Studio: a context',
-    400,
-    { error: 'The number of tokens to keep from the initial prompt is greater than the context length.' },
-    'tooLong',
-  ],
-  ['older llama.cpp: a context', 500, openai('Input prompt is too big compared to KV size.'), 'tooLong'],
-  ['Bedrock: a context', 400, { message: 'Number of input tokens exceeds maximum length.' }, 'tooLong'],
-  [
-    'watsonx: a context',
-    400,
-    { errors: [{ message: 'the number of input tokens 5000 cannot exceed the total tokens limit 4096' }] },
-    'tooLong',
-  ],
-  [
-    'watsonx: a quota',
-    403,
-    { errors: [{ code: 'token_quota_reached', message: 'The usage token quota has been reached' }] },
-    'quota',
-  ],
-  [
-    'Novita: a balance',
-    403,
-    { code: 403, reason: 'NOT_ENOUGH_BALANCE', message: 'not enough balance' },
-    'operator',
-  ],
-  ['DeepInfra: a balance', 403, { detail: 'Please top up your account' }, 'operator'],
-  ['LiteLLM: a budget', 400, openai('Budget has been exceeded!', { type: 'budget_exceeded' }), 'operator'],
-  [
-    'Mistral: a field, inside the message',
-    422,
-    { message: { detail: [{ type: 'extra_forbidden', msg: 'Extra inputs are not permitted' }] } },
-    'malformed',
-  ],
-  [
-    'MiniMax: parameters',
-    200,
-    { base_resp: { status_code: 2013, status_msg: 'invalid params' } },
-    'malformed',
-  ],
-  [
-    'Baidu: a limit of the day',
-    200,
-    { error_code: 17, error_msg: 'Open api daily request limit reached' },
-    'quota',
-  ],
-  [
-    'OpenAI: a wrong key',
-    401,
-    openai('Incorrect API key provided: sk-x', { code: 'invalid_api_key' }),
-    'operator',
-  ],
-  [
-    'Gemini: a key that is not valid',
-    400,
-    google({ code: 400, message: 'API key not valid. Please pass one.' }),
-    'operator',
-  ],
-  [
-    'Gemini: a reason in the details',
-    400,
-    google({ code: 400, message: 'x', details: [{ reason: 'API_KEY_INVALID' }] }),
-    'operator',
-  ],
-  [
-    'Gemini: an expired key',
-    400,
-    google({ code: 400, message: 'API key expired. Please renew the API key.' }),
-    'operator',
-  ],
-  [
-    'Gemini: a country',
-    400,
-    google({ status: 'FAILED_PRECONDITION', message: 'User location is not supported for the API use.' }),
-    'operator',
-  ],
-  [
-    'xAI: a wrong key',
-    400,
-    { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***Zz.' },
-    'operator',
-  ],
-  [
-    'Groq: a restricted organisation',
-    400,
-    openai('Organization has been restricted.', { code: 'organization_restricted' }),
-    'operator',
-  ],
-  ['Mistral: no key', 401, { message: 'Unauthorized', request_id: 'x' }, 'operator'],
-  ['a proxy that forbids', 403, '<html><h1>403 Forbidden</h1></html>', 'operator'],
-  [
-    'Anthropic: an empty balance',
-    400,
-    anthropic('invalid_request_error', 'Your credit balance is too low to access the Claude API.'),
-    'operator',
-  ],
-  [
-    'OpenAI: the hard limit',
-    400,
-    openai('Billing hard limit has been reached', { code: 'billing_hard_limit_reached' }),
-    'operator',
-  ],
-  [
-    'DeepSeek: no balance',
-    402,
-    openai('Insufficient Balance', { type: 'unknown_error', code: 'invalid_request_error' }),
-    'operator',
-  ],
-  [
-    'xAI: no credits',
-    403,
-    { code: 'The caller does not have permission', error: "Your team doesn't have any credits yet." },
-    'operator',
-  ],
-  [
-    'Alibaba: arrears',
-    400,
-    openai('Access denied, please make sure your account is in good standing.', { code: 'Arrearage' }),
-    'operator',
-  ],
-  ['Zhipu: arrears with 429', 429, { error: { code: '1113', message: 'x' } }, 'operator'],
-  [
-    'SiliconFlow: no balance',
-    403,
-    { code: 30001, message: 'Sorry, your account balance is insufficient', data: null },
-    'operator',
-  ],
-  [
-    'MiniMax: no balance in a 200',
-    200,
-    { choices: null, base_resp: { status_code: 1008, status_msg: 'insufficient balance' } },
-    'operator',
-  ],
-  [
-    'OpenAI: a quota',
-    429,
-    openai('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
-    'quota',
-  ],
-  [
-    'Moonshot: a quota',
-    429,
-    { error: { type: 'exceeded_current_quota_error', message: 'suspended' } },
-    'quota',
-  ],
-  [
-    'Gemini: a limit of a minute, called a quota',
-    429,
-    google({
-      code: 429,
-      status: 'RESOURCE_EXHAUSTED',
-      message: 'You exceeded your current quota, please check your plan and billing details.',
-    }),
-    'rateLimited',
-  ],
-  ['DeepSeek: an unknown model', 400, openai('Model Not Exist'), 'operator'],
-  [
-    'Mistral: an unknown model',
-    400,
-    { object: 'error', message: 'Invalid model: x', type: 'invalid_model', code: '1500' },
-    'operator',
-  ],
-  [
-    'Groq: a retired model',
-    400,
-    openai('The model `x-3.1` has been decommissioned', { code: 'model_decommissioned' }),
-    'operator',
-  ],
-  [
-    'OpenAI: a retired model by its words',
-    400,
-    openai('The model `gpt-3.5-turbo-0301` has been deprecated, learn more here'),
-    'operator',
-  ],
-  [
-    'OpenRouter: an unknown model',
-    400,
-    { error: { message: 'a/b is not a valid model ID', code: 400 } },
-    'operator',
-  ],
-  [
-    'Bedrock: an unknown model',
-    400,
-    { __type: 'ValidationException', message: 'The provided model identifier is invalid.' },
-    'operator',
-  ],
-  [
-    'vLLM: an unknown model',
-    404,
-    { object: 'error', message: 'The model `x` does not exist.', type: 'NotFoundError', code: 404 },
-    'operator',
-  ],
-  ['a wrong path', 404, '404 page not found', 'operator'],
-  ['OpenAI: too long', 400, openai('too long', { code: 'context_length_exceeded' }), 'tooLong'],
-  [
-    'vLLM: too long',
-    400,
-    vllm("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
-    'tooLong',
-  ],
-  [
-    'llama.cpp: too long',
-    400,
-    {
-      error: {
-        code: 400,
-        message: 'the request exceeds the available context size',
-        type: 'exceed_context_size_error',
-      },
-    },
-    'tooLong',
-  ],
-  [
-    'llama.cpp: too long, with 500',
-    500,
-    {
-      error: {
-        code: 500,
-        message: 'the request exceeds the available context size, try increasing it',
-        type: 'server_error',
-      },
-    },
-    'tooLong',
-  ],
-  [
-    'Anthropic: too long',
-    400,
-    anthropic('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum'),
-    'tooLong',
-  ],
-  [
-    'Anthropic: too long with its answer',
-    400,
-    anthropic(
-      'invalid_request_error',
-      'input length and `max_tokens` exceed context limit: 199000 + 21333 > 200000',
-    ),
-    'tooLong',
-  ],
-  [
-    'Gemini: too long',
-    400,
-    google({
-      code: 400,
-      status: 'INVALID_ARGUMENT',
-      message: 'The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).',
-    }),
-    'tooLong',
-  ],
-  ['Bedrock: too long', 400, { message: 'Input is too long for requested model.' }, 'tooLong'],
-  [
-    'Mistral: too long',
-    400,
-    {
-      object: 'error',
-      message:
-        'Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length',
-      code: '3051',
-    },
-    'tooLong',
-  ],
-  [
-    'TGI: too long',
-    422,
-    {
-      error: 'Input validation error: `inputs` must have less than 4096 tokens. Given: 5000',
-      error_type: 'validation',
-    },
-    'tooLong',
-  ],
-  [
-    'LM Studio: too long',
-    400,
-    { error: 'The model is loaded with context length of only 4096 tokens, which is not enough' },
-    'tooLong',
-  ],
-  [
-    'Groq: more than the tokens of a minute',
-    413,
-    openai('Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 7500', {
-      type: 'tokens',
-      code: 'rate_limit_exceeded',
-    }),
-    'tooLong',
-  ],
-  [
-    'Bedrock: too many tokens for now',
-    429,
-    { __type: 'ThrottlingException', message: 'Too many tokens, please wait before trying again.' },
-    'rateLimited',
-  ],
-  ['a proxy with a limit of its own', 413, '<html>413 Request Entity Too Large</html>', 'tooLarge'],
-  [
-    'Azure: a filter',
-    400,
-    { error: { message: 'x', code: 'content_filter', innererror: { code: 'ResponsibleAIPolicyViolation' } } },
-    'filtered',
-  ],
-  [
-    'Anthropic: a filter',
-    400,
-    anthropic('invalid_request_error', 'Output blocked by content filtering policy'),
-    'filtered',
-  ],
-  [
-    'OpenRouter: a moderated request',
-    403,
-    { error: { code: 403, message: 'Your input was flagged', metadata: { reasons: ['x'] } } },
-    'filtered',
-  ],
-  [
-    'Alibaba: a filter',
-    400,
-    openai('Input data may contain inappropriate content.', { code: 'data_inspection_failed' }),
-    'filtered',
-  ],
-  [
-    'OpenAI: a parameter',
-    400,
-    openai("Unsupported parameter: 'max_tokens' is not supported with this model.", {
-      code: 'unsupported_parameter',
-    }),
-    'malformed',
-  ],
-  ['OpenAI: an unknown argument', 400, openai('Unrecognized request argument supplied: top_k'), 'malformed'],
-  ['Ollama: no tools', 400, openai('library/x does not support tools', { type: 'api_error' }), 'malformed'],
-  [
-    'vLLM: no tools',
-    400,
-    vllm('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
-    'malformed',
-  ],
-  [
-    'Mistral: an extra field',
-    422,
-    { detail: [{ type: 'extra_forbidden', loc: ['body', 'top_k'], msg: 'Extra inputs are not permitted' }] },
-    'malformed',
-  ],
-  [
-    'vLLM: roles of a template',
-    400,
-    vllm('Conversation roles must alternate user/assistant/user/assistant/...'),
-    'malformed',
-  ],
-  [
-    'OpenRouter: no host with tools',
-    404,
-    { error: { message: 'No endpoints found that support tool use.', code: 404 } },
-    'malformed',
-  ],
-  ['OpenAI: malformed messages', 400, openai("Invalid type for 'messages[0].content'"), 'malformed'],
-  ['a 422 without a word', 422, undefined, 'malformed'],
-  [
-    'Groq: a tool call of the model that does not parse',
-    400,
-    openai('Failed to call a function.', { code: 'tool_use_failed' }),
-    'failed',
-  ],
-  ['Anthropic: overloaded', 529, anthropic('overloaded_error', 'Overloaded'), 'overloaded'],
-  ['Moonshot: overloaded', 429, { error: { type: 'engine_overloaded_error', message: 'x' } }, 'overloaded'],
-  [
-    'llama.cpp: loading',
-    503,
-    { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },
-    'overloaded',
-  ],
-  [
-    'Groq: no room for flex',
-    498,
-    openai('Flex tier capacity exceeded', { code: 'capacity_exceeded' }),
-    'overloaded',
-  ],
-  ['OpenAI: a rate limit', 429, openai('Rate limit reached', { code: 'rate_limit_exceeded' }), 'rateLimited'],
-  ['a rate limit in a 200', 200, { error: { code: 429, message: 'x' } }, 'rateLimited'],
-  ['a fault in a 200', 200, { error: { code: 502, message: 'x' } }, 'failed'],
-  ['a timeout in a 200', 200, { error: { type: 'GatewayTimeout', code: 504 } }, 'timeout'],
-  ['a page in a 200', 200, '<html><title>Checking your browser</title></html>', 'invalidReply'],
-  ['a word that nobody knows, in a 200', 200, { error: { code: 'server_error' } }, 'invalidReply'],
-  ['a number beyond all statuses, in a 200', 200, { error: { code: 600 } }, 'invalidReply'],
-  ...(
-    [
-      [204, 'invalidReply'],
-      [307, 'invalidReply'],
-      [400, 'malformed'],
-      [401, 'operator'],
-      [402, 'operator'],
-      [404, 'operator'],
-      [408, 'timeout'],
-      [422, 'malformed'],
-      [429, 'rateLimited'],
-      [499, 'operator'],
-      [500, 'failed'],
-      [503, 'overloaded'],
-      [504, 'timeout'],
-      [524, 'timeout'],
-    ] as const
-  ).map(([code, kind]) => [`a bare ${code}`, code, '', kind] as const),
-  [
-    'DeepSeek: a role that it does not know',
-    400,
-    openai(
-      'messages[0].role: unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`',
-    ),
-    'malformed',
-  ],
-  ['a schema of Rust', 400, openai('data did not match any variant of untagged enum Messages'), 'malformed'],
-  [
-    'Mistral: ids of tools',
-    400,
-    vllm('Tool call id was call_x but must be a-z, A-Z, 0-9, with a length of 9.'),
-    'malformed',
-  ],
-  [
-    'xAI: content, in words that name a key',
-    403,
-    {
-      code: 'The caller does not have permission to execute the specified operation',
-      error:
-        'Content violates usage guidelines. Team: 1, API key ID: 2, Failed check: SAFETY_CHECK_TYPE_CSAM',
-    },
-    'filtered',
-  ],
-]
+function meaningOf(name: string): Outcome {
+  const [, outcome] = Object.entries(MEANINGS).find(([key]) => key === name) ?? []
+  if (outcome === undefined) throw new TypeError(`There is no meaning ${name}`)
+  return outcome
+}
 
-describeCases(
-  'is understood: %s',
-  Object.fromEntries(
-    ERRORS.map(([name, code, body, meaning]) => [name, does(status(code, body ?? ''), MEANINGS[meaning])]),
-  ),
-)
+/** Meaning, status, what it is, and the body. */
+const REPORTS = `
+operator | 400 | Gemini: no billing | [{"error":{"status":"FAILED_PRECONDITION","message":"Please enable billing on your project."}}]
+tooLong | 400 | xAI: a prompt too long | {"error":"This model's maximum prompt length is 131072 but the request contains 200000 tokens."}
+quota | 400 | Anthropic: a limit of use | {"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits."}}
+malformed | 400 | Anthropic: too many tokens asked for | {"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens"}}
+malformed | 400 | OpenAI: images | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","type":"invalid_request_error","param":null,"code":null}}
+quota | 403 | Azure: a volume used up | {"error":{"code":"QuotaExceeded","message":"Out of call volume quota."}}
+filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","type":"invalid_request_error","param":null,"code":null}}
+filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
+tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
+tooLong | 400 | LM Studio: a context | {"error":"The number of tokens to keep from the initial prompt is greater than the context length."}
+tooLong | 500 | older llama.cpp: a context | {"error":{"message":"Input prompt is too big compared to KV size.","type":"invalid_request_error","param":null,"code":null}}
+tooLong | 400 | Bedrock: a context | {"message":"Number of input tokens exceeds maximum length."}
+tooLong | 400 | watsonx: a context | {"errors":[{"message":"the number of input tokens 5000 cannot exceed the total tokens limit 4096"}]}
+quota | 403 | watsonx: a quota | {"errors":[{"code":"token_quota_reached","message":"The usage token quota has been reached"}]}
+operator | 403 | Novita: a balance | {"code":403,"reason":"NOT_ENOUGH_BALANCE","message":"not enough balance"}
+operator | 403 | DeepInfra: a balance | {"detail":"Please top up your account"}
+operator | 400 | LiteLLM: a budget | {"error":{"message":"Budget has been exceeded!","type":"budget_exceeded","param":null,"code":null}}
+malformed | 422 | Mistral: a field, inside the message | {"message":{"detail":[{"type":"extra_forbidden","msg":"Extra inputs are not permitted"}]}}
+malformed | 200 | MiniMax: parameters | {"base_resp":{"status_code":2013,"status_msg":"invalid params"}}
+quota | 200 | Baidu: a limit of the day | {"error_code":17,"error_msg":"Open api daily request limit reached"}
+operator | 401 | OpenAI: a wrong key | {"error":{"message":"Incorrect API key provided: sk-x","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}
+operator | 400 | Gemini: a key that is not valid | [{"error":{"code":400,"message":"API key not valid. Please pass one."}}]
+operator | 400 | Gemini: a reason in the details | [{"error":{"code":400,"message":"x","details":[{"reason":"API_KEY_INVALID"}]}}]
+operator | 400 | Gemini: an expired key | [{"error":{"code":400,"message":"API key expired. Please renew the API key."}}]
+operator | 400 | Gemini: a country | [{"error":{"status":"FAILED_PRECONDITION","message":"User location is not supported for the API use."}}]
+operator | 400 | xAI: a wrong key | {"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***Zz."}
+operator | 400 | Groq: a restricted organisation | {"error":{"message":"Organization has been restricted.","type":"invalid_request_error","param":null,"code":"organization_restricted"}}
+operator | 401 | Mistral: no key | {"message":"Unauthorized","request_id":"x"}
+operator | 403 | a proxy that forbids | "<html><h1>403 Forbidden</h1></html>"
+operator | 400 | Anthropic: an empty balance | {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Claude API."}}
+operator | 400 | OpenAI: the hard limit | {"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}
+operator | 402 | DeepSeek: no balance | {"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}
+operator | 403 | xAI: no credits | {"code":"The caller does not have permission","error":"Your team doesn't have any credits yet."}
+operator | 400 | Alibaba: arrears | {"error":{"message":"Access denied, please make sure your account is in good standing.","type":"invalid_request_error","param":null,"code":"Arrearage"}}
+operator | 429 | Zhipu: arrears with 429 | {"error":{"code":"1113","message":"x"}}
+operator | 403 | SiliconFlow: no balance | {"code":30001,"message":"Sorry, your account balance is insufficient","data":null}
+operator | 200 | MiniMax: no balance in a 200 | {"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}
+quota | 429 | OpenAI: a quota | {"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
+quota | 429 | Moonshot: a quota | {"error":{"type":"exceeded_current_quota_error","message":"suspended"}}
+rateLimited | 429 | Gemini: a limit of a minute, called a quota | [{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"You exceeded your current quota, please check your plan and billing details."}}]
+operator | 400 | DeepSeek: an unknown model | {"error":{"message":"Model Not Exist","type":"invalid_request_error","param":null,"code":null}}
+operator | 400 | Mistral: an unknown model | {"object":"error","message":"Invalid model: x","type":"invalid_model","code":"1500"}
+operator | 400 | Groq: a retired model | {"error":{"message":"The model \`x-3.1\` has been decommissioned","type":"invalid_request_error","param":null,"code":"model_decommissioned"}}
+operator | 400 | OpenAI: a retired model by its words | {"error":{"message":"The model \`gpt-3.5-turbo-0301\` has been deprecated, learn more here","type":"invalid_request_error","param":null,"code":null}}
+operator | 400 | OpenRouter: an unknown model | {"error":{"message":"a/b is not a valid model ID","code":400}}
+operator | 400 | Bedrock: an unknown model | {"__type":"ValidationException","message":"The provided model identifier is invalid."}
+operator | 404 | vLLM: an unknown model | {"object":"error","message":"The model \`x\` does not exist.","type":"NotFoundError","code":404}
+operator | 404 | a wrong path | "404 page not found"
+tooLong | 400 | OpenAI: too long | {"error":{"message":"too long","type":"invalid_request_error","param":null,"code":"context_length_exceeded"}}
+tooLong | 400 | vLLM: too long | {"object":"error","message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.","type":"BadRequestError","param":null,"code":400}
+tooLong | 400 | llama.cpp: too long | {"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}
+tooLong | 500 | llama.cpp: too long, with 500 | {"error":{"code":500,"message":"the request exceeds the available context size, try increasing it","type":"server_error"}}
+tooLong | 400 | Anthropic: too long | {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}
+tooLong | 400 | Anthropic: too long with its answer | {"type":"error","error":{"type":"invalid_request_error","message":"input length and \`max_tokens\` exceed context limit: 199000 + 21333 > 200000"}}
+tooLong | 400 | Gemini: too long | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."}}]
+tooLong | 400 | Bedrock: too long | {"message":"Input is too long for requested model."}
+tooLong | 400 | Mistral: too long | {"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length","code":"3051"}
+tooLong | 422 | TGI: too long | {"error":"Input validation error: \`inputs\` must have less than 4096 tokens. Given: 5000","error_type":"validation"}
+tooLong | 400 | LM Studio: too long | {"error":"The model is loaded with context length of only 4096 tokens, which is not enough"}
+tooLong | 413 | Groq: more than the tokens of a minute | {"error":{"message":"Request too large for model \`x\` on tokens per minute (TPM): Limit 6000, Requested 7500","type":"tokens","param":null,"code":"rate_limit_exceeded"}}
+rateLimited | 429 | Bedrock: too many tokens for now | {"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again."}
+tooLarge | 413 | a proxy with a limit of its own | "<html>413 Request Entity Too Large</html>"
+filtered | 400 | Azure: a filter | {"error":{"message":"x","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}
+filtered | 400 | Anthropic: a filter | {"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}
+filtered | 403 | OpenRouter: a moderated request | {"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["x"]}}}
+filtered | 400 | Alibaba: a filter | {"error":{"message":"Input data may contain inappropriate content.","type":"invalid_request_error","param":null,"code":"data_inspection_failed"}}
+malformed | 400 | OpenAI: a parameter | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.","type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}
+malformed | 400 | OpenAI: an unknown argument | {"error":{"message":"Unrecognized request argument supplied: top_k","type":"invalid_request_error","param":null,"code":null}}
+malformed | 400 | Ollama: no tools | {"error":{"message":"library/x does not support tools","type":"api_error","param":null,"code":null}}
+malformed | 400 | vLLM: no tools | {"object":"error","message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
+malformed | 422 | Mistral: an extra field | {"detail":[{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]}
+malformed | 400 | vLLM: roles of a template | {"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}
+malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpoints found that support tool use.","code":404}}
+malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
+malformed | 422 | a 422 without a word | ""
+failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
+overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_error","message":"x"}}
+overloaded | 503 | llama.cpp: loading | {"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}
+overloaded | 498 | Groq: no room for flex | {"error":{"message":"Flex tier capacity exceeded","type":"invalid_request_error","param":null,"code":"capacity_exceeded"}}
+rateLimited | 429 | OpenAI: a rate limit | {"error":{"message":"Rate limit reached","type":"invalid_request_error","param":null,"code":"rate_limit_exceeded"}}
+rateLimited | 200 | a rate limit in a 200 | {"error":{"code":429,"message":"x"}}
+failed | 200 | a fault in a 200 | {"error":{"code":502,"message":"x"}}
+timeout | 200 | a timeout in a 200 | {"error":{"type":"GatewayTimeout","code":504}}
+invalidReply | 200 | a page in a 200 | "<html><title>Checking your browser</title></html>"
+invalidReply | 200 | a word that nobody knows, in a 200 | {"error":{"code":"server_error"}}
+invalidReply | 200 | a number beyond all statuses, in a 200 | {"error":{"code":600}}
+invalidReply | 204 | a bare 204 | ""
+invalidReply | 307 | a bare 307 | ""
+malformed | 400 | a bare 400 | ""
+operator | 401 | a bare 401 | ""
+operator | 402 | a bare 402 | ""
+operator | 404 | a bare 404 | ""
+timeout | 408 | a bare 408 | ""
+malformed | 422 | a bare 422 | ""
+rateLimited | 429 | a bare 429 | ""
+operator | 499 | a bare 499 | ""
+failed | 500 | a bare 500 | ""
+overloaded | 503 | a bare 503 | ""
+timeout | 504 | a bare 504 | ""
+timeout | 524 | a bare 524 | ""
+malformed | 400 | DeepSeek: a role that it does not know | {"error":{"message":"messages[0].role: unknown variant \`developer\`, expected one of \`system\`, \`user\`, \`assistant\`, \`tool\`","type":"invalid_request_error","param":null,"code":null}}
+malformed | 400 | a schema of Rust | {"error":{"message":"data did not match any variant of untagged enum Messages","type":"invalid_request_error","param":null,"code":null}}
+malformed | 400 | Mistral: ids of tools | {"object":"error","message":"Tool call id was call_x but must be a-z, A-Z, 0-9, with a length of 9.","type":"BadRequestError","param":null,"code":400}
+filtered | 403 | xAI: content, in words that name a key | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: 1, API key ID: 2, Failed check: SAFETY_CHECK_TYPE_CSAM"}
+`
+
+const cases = REPORTS.trim()
+  .split('\n')
+  .map((line) => {
+    const [meaning = '', code = '', name = '', ...body] = line.split(' | ')
+    return [name, does(status(Number(code), JSON.parse(body.join(' | '))), meaningOf(meaning))] as const
+  })
+
+describeCases('is understood: %s', Object.fromEntries(cases))
