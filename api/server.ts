@@ -15,11 +15,10 @@ ${settingsHelp(SETTINGS)}`
 
 try {
   takeNoArguments(USAGE)
-  const check = await checkApi(process.env)
-  refuseFaults(check)
+  refuseFaults(await checkApi(process.env))
   const settings = readSettings(process.env)
   const log = createLog(settings.LOG_LEVEL)
-  logStart(log, check)
+  logStart(log)
   const service = await serve(settings, { log, environment: process.env })
   onStopSignal(() => void service.close())
   onReloadSignal(() => void service.reload())

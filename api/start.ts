@@ -31,11 +31,10 @@ The settings of the pipeline count too: npm run nightly -- --help`
 
 try {
   takeNoArguments(USAGE)
-  const check = await checkAll(process.env)
-  refuseFaults(check)
+  refuseFaults(await checkAll(process.env))
   const settings = readSettings(process.env)
   const log = createLog(settings.LOG_LEVEL)
-  logStart(log, check)
+  logStart(log)
   await start(settings, log)
 } catch (error) {
   note(failureText(error))

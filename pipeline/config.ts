@@ -2,11 +2,9 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
-import type { NewAppVisibility } from './contract/app-identity.ts'
 import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './program/settings.ts'
 import { UsageError } from './program/program.ts'
 import { CLUSTER_FORM, clusterOf, parseClusterAddress } from './sources/cluster/address.ts'
-import type { ClusterAddress } from './sources/cluster/address.ts'
 
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
@@ -116,44 +114,16 @@ export const pipelineSettings = z.object({
     .describe("URL called after each successful run (dead-man's switch)."),
 })
 
-/** Thresholds of the gates before publishing, as decimal text: the variables of gate.sql. */
-type GateSettings = {
-  readonly volume_low: string
-  readonly volume_high: string
-  /** Percent. */
-  readonly rows_lost: string
-}
-
-export type Config = {
-  readonly dataDir: string
-  /** The cluster that a run pulls usage from before it counts; undefined if there is none. */
-  readonly usageSource: ClusterAddress | undefined
-  /** Whether apps that appear in usage for the first time are published. */
-  readonly newApps: NewAppVisibility
-  /** Most new apps of an account and day. */
-  readonly newAppsPerAccount: number
-  /** DuckDB's memory limit, such as `1.4GB`. */
-  readonly memory: string
-  /** Most disk space for spilling; undefined for DuckDB's default. */
-  readonly spill: string | undefined
-  /** Age in days at which a run removes a snapshot; undefined for never. */
-  readonly retentionDays: number | undefined
-  readonly schedule: string
-  readonly publisher: string
-  /** Without a slash at the end. */
-  readonly publicUrl: string
-  readonly gates: GateSettings
-  readonly webhook: string | undefined
-  readonly successPing: string | undefined
-}
-
 /** DuckDB's limit below `memory`: large sorts exceed the limit, and Node needs memory too. */
 function limitOf(memory: string): string {
   return memory.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE))
 }
 
+/** The checked settings of a run; the table above explains each. */
+export type Config = Readonly<ReturnType<typeof readConfig>>
+
 /** The checked settings; an empty variable counts as not set. Throws a UsageError that lists every fault. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(environment).filter(([, value]) => value !== '')
   const settings = pipelineSettings.safeParse(Object.fromEntries(given))
   if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
@@ -162,12 +132,14 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     usageSource: clusterOf(settings.data),
     newApps: settings.data.NEW_APPS,
     newAppsPerAccount: settings.data.NEW_APPS_PER_ACCOUNT,
+    /** DuckDB's memory limit, such as `1.4GB`. */
     memory: limitOf(settings.data.PIPELINE_MEMORY),
     spill: settings.data.PIPELINE_SPILL,
     retentionDays: settings.data.RETENTION_DAYS,
     schedule: settings.data.NIGHTLY_SCHEDULE,
     publisher: settings.data.PUBLISHER,
     publicUrl: settings.data.PUBLIC_URL ?? localUrl(),
+    /** Decimal texts: the variables of gate.sql. */
     gates: {
       volume_low: settings.data.GATE_VOLUME_LOW,
       volume_high: settings.data.GATE_VOLUME_HIGH,

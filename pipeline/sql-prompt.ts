@@ -5,7 +5,7 @@ import { readConfig } from './config.ts'
 import { exitCodeOf, runAsProcess, UsageError, wantsHelp } from './program/program.ts'
 import type { CommandLine } from './program/program.ts'
 import { findCurrent } from './snapshot/list.ts'
-import { withSnapshots } from './snapshot/reader.ts'
+import { withSnapshot } from './snapshot/attach.ts'
 import { formatTable } from './terminal/table-text.ts'
 
 const HELP = `Usage: npm run sql -- SQL
@@ -25,7 +25,7 @@ function query({ args, environment, print, note }: CommandLine): Promise<number>
     if ('reason' in found) throw new UsageError(`${found.reason}: npm run nightly makes a snapshot`)
     // UTC, as everywhere in the dataset, whatever the machine's time zone.
     DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
-    await withSnapshots(config, { snapshot: found.id }, async (connection) => {
+    await withSnapshot(config, { id: found.id, name: 'snapshot' }, async (connection) => {
       await connection.run('USE snapshot')
       const result = await connection.runAndReadAll(sql)
       print(formatTable(result.columnNames(), result.getRowsJson()))

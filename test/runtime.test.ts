@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { TemporaryFolders } from './support/pipeline/nightly.ts'
-import { hasProgram } from './support/programs.ts'
 import { REPOSITORY, startProcess } from './support/processes.ts'
 
 const folders = new TemporaryFolders()
@@ -20,14 +19,3 @@ it('a runtime older than the pinned one gives one line with the remedy', async (
   expect(ended).toMatchObject({ code: 2, stdout: '' })
   expect(ended.stderr).toMatch(/^Node\.js 99\.1\.2 is missing, .* npm ci without --ignore-scripts\n$/)
 })
-
-it.runIf(hasProgram('prlimit')).each([RUNTIME, 'api/server.ts', 'api/start.ts', 'pipeline/nightly.ts'])(
-  '%s reports a too low limit of open files in one line',
-  async (entry) => {
-    const command = ['--nofile=48', process.execPath, join(REPOSITORY, entry)]
-    const environment = { DATA_DIR: folders.make(), PORT: '0' }
-    const ended = await startProcess('prlimit', command, { environment }).ended
-    expect(ended).toMatchObject({ code: 2, stdout: '' })
-    expect(ended.stderr).toMatch(/^Only 48 files may be open at a time; .* ulimit -n 1024.*\n$/)
-  },
-)

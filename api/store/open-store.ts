@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { dataFolderFaults, missingRights } from '../../pipeline/program/config-check.ts'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
-import { COMMAND_REFUSALS, findRefusal } from '../../pipeline/program/refusals.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../http/errors.ts'
+import { dataFolderFaults, missingRights } from '../process/rights.ts'
 import { appliedMigrations, updateSchema } from './schema.ts'
 import { openSqlite, readSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -95,7 +94,7 @@ async function open(
     await store?.close()
     // For a missing permission SQLite only reports that it cannot open the file.
     const rights = isDatabaseUrl(place) ? [] : missingRights(dirname(place), [basename(place)])
-    throw unusable(name, rights.length > 0 ? new Error(rights.join(', ')) : withRemedy(error))
+    throw unusable(name, rights.length > 0 ? new Error(rights.join(', ')) : error)
   }
 }
 
@@ -103,13 +102,6 @@ async function openDatabase(url: string): Promise<Store> {
   // Loads the driver only if it is needed.
   const { openPostgres } = await import('./postgres-store.ts')
   return openPostgres(url)
-}
-
-/** The error with what to do about it, if a command can know that. */
-function withRemedy(error: unknown): unknown {
-  const reason = reasonOf(error)
-  const refusal = findRefusal(reason, COMMAND_REFUSALS)
-  return refusal === undefined ? error : new Error(`${reason}. ${refusal.remedy}`, { cause: error })
 }
 
 function unusable(name: string, error: unknown): OperatorError {

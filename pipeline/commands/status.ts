@@ -8,7 +8,7 @@ import type { LastRun } from '../contract/last-run.ts'
 import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
-import { withSnapshots } from '../snapshot/reader.ts'
+import { withSnapshot } from '../snapshot/attach.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -52,7 +52,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     return
   }
   const current = found.id
-  const facts = await withSnapshots(dependencies.config, { current }, (connection) =>
+  const facts = await withSnapshot(dependencies.config, { id: current, name: 'current' }, (connection) =>
     readRow(connection, 'commands.sql#status', factsRow),
   )
   const behind = daysBehind(facts.data_through, dependencies.now())

@@ -50,3 +50,28 @@ export function settingsHelp(
   })
   return `Settings (environment):\n${lines.join('\n')}`
 }
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The faults of the settings, a sentence per setting, which begins with its name.
+ * An empty variable counts as not set.
+ */
+export function settingFaults(
+  settings: Readonly<Record<string, z.ZodType>>,
+  environment: Environment,
+): ReadonlyMap<string, string> {
+  const faults = Object.entries(settings).flatMap(([name, schema]): [string, string][] => {
+    const parsed = schema.safeParse(environment[name] || undefined)
+    return parsed.success
+      ? []
+      : [[name, `${name}: ${parsed.error.issues.map(({ message }) => message).join(', ')}`]]
+  })
+  return new Map(faults)
+}
+
+/** The environment without these variables, so that the remaining settings can be checked. */
+export function withoutSettings(environment: Environment, names: Iterable<string>): Environment {
+  const left = new Set(names)
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)))
+}

@@ -2,11 +2,13 @@
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import type { Config } from '../config.ts'
 import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
 import { attachSnapshot } from './create.ts'
 import { isWhole } from './verify.ts'
+import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
@@ -32,14 +34,26 @@ export async function withPublished<T>(
 }
 
 /**
+ * Opens a published snapshot, read-only, as `name` while `work` runs, without the warehouse and its lock.
+ * @throws as attachPublished.
+ */
+export async function withSnapshot<T>(
+  config: Config,
+  { id, name }: Omit<Attached, 'dataDir'>,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
+  return await withMemoryDatabase(config, async (connection) => {
+    await attachPublished(connection, { dataDir: config.dataDir, id, name })
+    return await work(connection)
+  })
+}
+
+/**
  * Attaches a published snapshot, read-only, for good.
  * @throws DataError that names the snapshot, if its file is damaged or was written to; LockedError while another process
  * has it open for writing.
  */
-export async function attachPublished(
-  connection: DuckDBConnection,
-  { dataDir, id, name }: Attached,
-): Promise<void> {
+async function attachPublished(connection: DuckDBConnection, { dataDir, id, name }: Attached): Promise<void> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   try {
     await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)

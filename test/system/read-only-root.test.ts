@@ -114,10 +114,8 @@ describe.runIf(isAllowed)('with a read-only root', () => {
     ['pipeline/apps.ts', 'hide', '2299688', '--reason', 'test'],
     ['pipeline/apps.ts', 'unattributed'],
     ['pipeline/sql-prompt.ts', 'FROM latest_popular LIMIT 1'],
-    ['pipeline/sql-prompt.ts', '--safe', 'FROM latest_popular LIMIT 1'],
     ['api/commands/keys.ts', 'list'],
     ['api/commands/directories.ts', 'list'],
-    ['api/commands/check-config.ts'],
     ['api/commands/backup.ts', join(dataDir, 'backup')],
   ])('%s %s', async (program, ...args) => {
     writeFileSync(

@@ -1,8 +1,8 @@
-/** The commands of `npm run nightly` beside the run itself. */
+/** CONTRACT 9: the commands of `npm run nightly` beside the run itself. */
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts'
 import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
@@ -242,6 +242,13 @@ describe('plan', () => {
   it('knows the counted days', async () => {
     expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
   })
+})
+
+it('a service on another port publishes nothing new', async () => {
+  vi.stubEnv('PORT', '4711')
+  const ended = await runCommand(folders.copy(dataDir), 'run', '--as-of', '2026-01-09T02:00:00Z')
+  vi.unstubAllEnvs()
+  expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing new is published') })
 })
 
 describe('superfluousSnapshots', () => {

@@ -29,10 +29,11 @@ function deliver(dataDir: string, day: string, apps: number): void {
   )
 }
 
-/** Runs the second night undisturbed and expects every app on both days. */
-export async function expectSecondNight(dataDir: string, apps: number): Promise<void> {
-  await publish(dataDir, SECOND_NIGHT)
+/** Runs the second night undisturbed and expects every app on both days; resolves to the run's messages. */
+export async function expectSecondNight(dataDir: string, apps: number): Promise<string> {
+  const { stderr } = await publish(dataDir, SECOND_NIGHT)
   expect(
     await queryCurrent(dataDir, 'SELECT day, count(*) AS apps FROM app_daily GROUP BY day ORDER BY day'),
   ).toEqual(DAYS.map((day) => ({ day, apps: String(apps) })))
+  return stderr
 }

@@ -53,4 +53,8 @@ runIf('with no free space a decision about an app reports the full disk', async 
   expect(ended.code).toBeGreaterThan(0)
 })
 
-runIf('with free space again all data is published', () => expectSecondNight(dataDir, APPS))
+runIf('with free space again all data is published, and the run warns that few such nights fit', async () => {
+  expect(await expectSecondNight(dataDir, APPS)).toMatch(
+    /^The disk has room for \d more snapshots? of [\d.]+ MB: set RETENTION_DAYS/m,
+  )
+})
