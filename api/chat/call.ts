@@ -5,11 +5,10 @@ import type { Candidate } from './candidates.ts'
 import { AttemptFailure } from './failure.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
 import type { Usage } from './usage.ts'
-import type { Caller } from '../http/call.ts'
 
 interface CallFacts {
   readonly requestId: string
-  readonly caller: Caller
+  readonly accountId: string
   readonly arrivedAt: Date
   readonly app: NamedApp
 }
@@ -31,11 +30,11 @@ export const STATUS_DISCONNECTED = 499
 
 export class ChatCall {
   readonly requestId: string
-  readonly caller: Caller
   readonly arrivedAt: Date
   readonly app: NamedApp
   readonly attempts: AttemptRecord[] = []
   isStream = false
+  readonly #accountId: string
   readonly #began = performance.now()
   #current: Attempt | undefined
   #firstTokenMs: number | null = null
@@ -43,11 +42,11 @@ export class ChatCall {
   #isCancelled = false
   #isRecorded = false
 
-  constructor({ requestId, caller, arrivedAt, app }: CallFacts) {
+  constructor({ requestId, accountId, arrivedAt, app }: CallFacts) {
     this.requestId = requestId
     this.arrivedAt = arrivedAt
     this.app = app
-    this.caller = caller
+    this.#accountId = accountId
   }
 
   /** Milliseconds since it arrived. */
@@ -109,7 +108,7 @@ export class ChatCall {
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider.name ?? null,
-      account_id: this.caller.accountId,
+      account_id: this.#accountId,
       stream: this.isStream,
       status: ending.status,
       outcome: ending.outcome,

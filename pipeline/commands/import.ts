@@ -1,5 +1,5 @@
 /** `import`: sorts usage files of any producer into the folders of their days. */
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { UsageError, parseCommandLine } from '../program/program.ts'
@@ -26,7 +26,7 @@ type Imported = Summary & {
   readonly file: string
   readonly parts: readonly ImportedPart[]
   /** Rows that are not generations. */
-  readonly left_out: number
+  readonly skipped: number
 }
 
 /** A source's name is part of a file name. */
@@ -47,8 +47,7 @@ export const importCommand: Command = {
     '--from PRODUCER': `reads an export of ${Object.keys(PRODUCERS).join(', ')}`,
     '--map MAP':
       'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
-    '--source NAME':
-      'replaces earlier usage of this source on the days of these files; default: the producer',
+    '--source NAME': 'replaces earlier usage of this source on the days of these files',
     '--format FORMAT': `${FORMATS.join(', ')}; default: by file name or content`,
     '--dry-run': 'shows the first rows as decoded, new apps and totals; writes nothing',
   },
@@ -67,7 +66,7 @@ export const importCommand: Command = {
     })
     if (positionals.length === 0) throw new UsageError('import takes one or more files')
     const map = mapOf(values)
-    const source = readSource(values.source ?? values.from)
+    const source = readSource(values.source)
     const format = readFormat(values.format)
     const dryRun = values['dry-run']
     return async (dependencies) => {
@@ -134,7 +133,7 @@ async function eachBatch(
 /** Stores standard input in a file: some formats are read from their end. */
 async function keepStdin(path: string): Promise<string> {
   makeDataFolder(dirname(path))
-  await pipeline(createReadStream('/dev/stdin'), createWriteStream(path))
+  await pipeline(process.stdin, createWriteStream(path))
   return path
 }
 
@@ -145,18 +144,18 @@ async function importBatch(
 ): Promise<Imported> {
   return await withMemoryDatabase(config, async (connection) => {
     await execute(connection, 'load/values.sql')
-    const { parts, left_out } = await importFiles(connection, inputs, options)
-    const file = inputs.map((input) => input.file.path).join(', ')
-    return { file, parts, left_out, ...(await readSummary(connection, options)) }
+    const { parts, skipped } = await importFiles(connection, inputs, options)
+    const file = inputs.map((input) => input.file.name).join(', ')
+    return { file, parts, skipped, ...(await readSummary(connection, options)) }
   })
 }
 
 function describe(imported: Imported, dryRun: boolean, lastDay: string): string[] {
-  const { file, parts, left_out, new_apps, first_rows } = imported
+  const { file, parts, skipped, new_apps, first_rows } = imported
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
     `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}` +
-      (left_out === 0 ? '' : `, ${pluralize(left_out, 'row')} left out, since they are not generations`),
+      (skipped === 0 ? '' : `, ${pluralize(skipped, 'row')} skipped, since they are not generations`),
     ...parts.map((part) => `  ${part.name}: ${pluralize(part.rows, 'row')}${remark(part, lastDay)}`),
     `  in all ${totalsOf(parts)}`,
     ...(new_apps.length === 0 ? [] : [`  new apps: ${new_apps.join(', ')}`]),
@@ -175,13 +174,14 @@ function totalsOf(parts: readonly ImportedPart[]): string {
   )
 }
 
-function remark({ day, known }: ImportedPart, lastDay: string): string {
+function remark({ day, known, replaces }: ImportedPart, lastDay: string): string {
   if (known) return ', imported before'
+  if (replaces) return ', in place of what the source brought before'
   if (day < FLOOR_DATE) return ', before the first day of the dataset: never counted'
   return day > lastDay ? ', not over yet: counted when it is' : ''
 }
 
-function warningsOf({ day, may_double, rows_without_id, ...part }: ImportedPart): string[] {
+function warningsOf({ day, may_double, rows_without_id, rows_large_parts, ...part }: ImportedPart): string[] {
   const tokens = BigInt(part.prompt_tokens) + BigInt(part.completion_tokens)
   const unnamed = BigInt(part.tokens_without_app)
   return [
@@ -191,6 +191,12 @@ function warningsOf({ day, may_double, rows_without_id, ...part }: ImportedPart)
             'have no request_id: what both hold counts twice. Import with --source NAME to replace',
         ]
       : []),
+    ...(rows_large_parts === 0
+      ? []
+      : [
+          `  WARNING ${day}: cached_tokens or reasoning_tokens are more than the count that contains them in ` +
+            `${pluralize(rows_large_parts, 'row')}, and do not count there; --map prompt_tokens=PATH+PATH adds paths`,
+        ]),
     ...(unnamed * 100n > tokens * UNNAMED_PERCENT
       ? [`  WARNING ${day}: ${unnamed} of ${tokens} tokens name no app, so they are not ranked`]
       : []),

@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError, parseCommandLine } from '../program/program.ts'
-import type { Config } from '../config.ts'
 import { lastCompletedDay } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
@@ -11,8 +10,7 @@ import { planDays, readLedger } from '../stages/load.ts'
 import type { DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
-import { openDropFolder } from '../sources/files.ts'
-import type { SourceDay } from '../sources/usage-source.ts'
+import { listDays } from '../sources/count.ts'
 import { openWarehouseToRead } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, printResult } from './command.ts'
 import type { Command, Dependencies } from './command.ts'
@@ -36,7 +34,7 @@ export async function plan(
   const { dataDir, memory } = dependencies.config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
   const days = planDays(
-    await listDays(dependencies.config),
+    listDays(join(dataDir, RAW_FOLDER)),
     await readKnownDays(dataDir, memory),
     lastCompletedDay(dependencies.now()),
     range,
@@ -46,7 +44,7 @@ export async function plan(
   const result = {
     current,
     ...(pulls === undefined ? {} : { pull: pulls }),
-    read: days.read.map(({ day, parts }) => ({ day, files: parts })),
+    read: days.read.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
     forget: days.gone,
     unchanged: days.unchanged,
     left: days.left,
@@ -54,16 +52,6 @@ export async function plan(
     not_completed: days.notCompleted,
   }
   printResult(dependencies, json, result, describe(days, current, pulls ?? []))
-}
-
-/** The days with usage in the drop folder. */
-async function listDays({ dataDir }: Config): Promise<readonly SourceDay[]> {
-  const source = openDropFolder(join(dataDir, RAW_FOLDER))
-  try {
-    return await source.listDays()
-  } finally {
-    await source.close()
-  }
 }
 
 /** The days that a run would pull from the cluster first; undefined if there is none. */
@@ -90,7 +78,7 @@ async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyM
 }
 
 function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {
-  const read = days.read.map(({ day, parts }) => `  read    ${day}: ${pluralize(parts.length, 'file')}`)
+  const read = days.read.map(({ day, files }) => `  read    ${day}: ${pluralize(files.length, 'file')}`)
   const forget = days.gone.map((day) => `  forget  ${day}: its files are gone`)
   const pull = pulls.map((day) => `  pull    ${day}: new or changed on the cluster`)
   const nothing = read.length + forget.length + pull.length === 0

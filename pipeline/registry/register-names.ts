@@ -13,7 +13,7 @@ import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, transaction } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { decodeRegistry, stageRegistry } from './registry.ts'
+import { decodeRegistry } from './registry.ts'
 
 const FILE = join('apps', 'by-name.ndjson')
 
@@ -43,14 +43,16 @@ type Registration = {
 /** New apps of an account and day that are not registered. */
 export type Declined = { readonly account: string; readonly day: string; readonly apps: number }
 
-/** Appends the apps of the table `app_names` that have usage but no row; returns those over their account's limit. */
+/**
+ * Appends the apps of the table `app_names` that have usage but no row in the staged registry.
+ * @returns those over their account's limit, and whether there are new rows to read.
+ */
 export async function registerNames(
   connection: DuckDBConnection,
   { rawFolder, visibility, limit }: Registration,
-): Promise<readonly Declined[]> {
+): Promise<{ readonly declined: readonly Declined[]; readonly isChanged: boolean }> {
   const named = await connection.runAndReadAll('SELECT count(*) > 0 FROM app_names')
-  if (named.getRows()[0]?.[0] !== true) return []
-  await stageRegistry(connection, rawFolder)
+  if (named.getRows()[0]?.[0] !== true) return { declined: [], isChanged: false }
   const apps = await transaction(connection, async () => {
     await decodeRegistry(connection)
     await aliasNames(connection)
@@ -64,11 +66,12 @@ export async function registerNames(
     await execute(connection, 'resolve.sql#decline-names', { ids })
   }
   const byDay = Map.groupBy(declined, ({ day, account_id }) => JSON.stringify([day, account_id]))
-  return [...byDay.values()].map((group) => ({
+  const byAccount = [...byDay.values()].map((group) => ({
     account: group[0]?.account_id ?? '',
     day: group[0]?.day ?? '',
     apps: group.length,
   }))
+  return { declined: byAccount, isChanged: accepted.length > 0 }
 }
 
 function appendRows(rawFolder: string, apps: readonly NewApp[], visibility: NewAppVisibility): void {

@@ -8,7 +8,6 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
-import { REPLACEMENT } from '../sources/formats/text-file.ts'
 import { nameApps } from '../sources/named-apps.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
@@ -16,7 +15,7 @@ import { createStagingTable, stageFiles } from '../sources/staging.ts'
 const REGISTRY_COLUMNS: Columns = {
   required: ['app_id', 'visibility', 'updated_at'],
   optional: ['app', 'app_name', 'subcategories', 'alias_of', 'referer', 'registered_at', 'account_id'],
-  instead: { app_id: 'app' },
+  alternative: { app_id: 'app' },
   lists: ['subcategories'],
 }
 
@@ -57,7 +56,7 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
   const violations = await readRows(connection, 'resolve.sql#violations', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
     unattributed: UNATTRIBUTED_APP_ID,
-    replacement: REPLACEMENT,
+    replacement: '\uFFFD',
   })
   return violations.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
 }

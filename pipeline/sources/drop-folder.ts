@@ -1,7 +1,9 @@
 /** The drop folder, DATA_DIR/raw: lists its files by day and format (CONTRACT 7). */
-import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { createReadStream, readdirSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { daySchema } from '../contract/calendar.ts'
 import { DataError, messageOf } from '../errors.ts'
 
@@ -21,7 +23,7 @@ export type RawFile = {
    * can replace a file by one of the same size and modification time, but nothing can set the change time. It also changes
    * with the file's rights; counting a day again for nothing is cheap, missing a correction is not.
    */
-  readonly stamp: string
+  readonly version: string
 }
 
 export type UsageDay = {
@@ -37,10 +39,10 @@ const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two 
  * Prefixes of unfinished or foreign files. DuckDB puts `tmp_` before the name of a file that it is writing, such as an
  * import's file.
  */
-const PASSED_OVER = /^(?:[._]|tmp_\.)/
+const SKIPPED = /^(?:[._]|tmp_\.)/
 
-export function isPassedOver(name: string): boolean {
-  return PASSED_OVER.test(name)
+export function isSkipped(name: string): boolean {
+  return SKIPPED.test(name)
 }
 
 /**
@@ -76,7 +78,7 @@ export function listRegistryFiles(rawFolder: string): RawFile[] {
 
 /** Text that is equal for the same files, and differs if a file is added, removed or changed. */
 export function fingerprintOf(files: readonly RawFile[]): string {
-  return files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n')
+  return files.map(({ name, version }) => `${name} ${version}`).join('\n')
 }
 
 function listFiles(rawFolder: string, folder: string): RawFile[] {
@@ -104,7 +106,7 @@ function rawFile(path: string, name: string): RawFile {
     format,
     compression: compressionOf(found[4]),
     bytes: Number(facts.size),
-    stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
+    version: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
   }
 }
 
@@ -116,22 +118,27 @@ export function formatNamed(name: string): Format | undefined {
 }
 
 /**
- * Checks the right to read before a file is opened; later a missing right would look like damage.
- * @throws DataError if the right is missing.
+ * A copy would count every row twice.
+ * @param files of one day.
+ * @throws DataError with two files of the same bytes.
  */
-export function requireReadable({ path, name }: RawFile): void {
-  try {
-    accessSync(path, constants.R_OK)
-  } catch (error) {
-    // A file that is gone by now is reported when it is opened.
-    if (codeOf(error) === 'EACCES') throw refused(name, error)
+export async function refuseCopies(files: readonly RawFile[]): Promise<void> {
+  for (const alike of Map.groupBy(files, ({ bytes }) => bytes).values()) {
+    if (alike.length < 2 || alike[0]?.bytes === 0) continue
+    const names = new Map<string, string>()
+    for (const file of alike) {
+      const hash = createHash('sha256')
+      await pipeline(createReadStream(file.path, { end: file.bytes - 1 }), hash)
+      const digest = hash.digest('hex')
+      const other = names.get(digest)
+      if (other !== undefined) {
+        throw new DataError(
+          `${other} and ${file.name} hold the same bytes, so that every row would count twice. Remove one of them`,
+        )
+      }
+      names.set(digest, file.name)
+    }
   }
-}
-
-function refused(what: string, cause: unknown): DataError {
-  return new DataError(`${what} may not be read; give the user of the run the right to, and run again`, {
-    cause,
-  })
 }
 
 function codeOf(error: unknown): unknown {
@@ -146,11 +153,10 @@ function compressionOf(ending: string | undefined): Compression {
 function entries(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter(({ name }) => !isPassedOver(name))
+      .filter(({ name }) => !isSkipped(name))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return []
-    if (codeOf(error) === 'EACCES') throw refused(`The folder ${folder}`, error)
     throw new DataError(`Cannot read the folder ${folder}: ${messageOf(error)}`, { cause: error })
   }
 }

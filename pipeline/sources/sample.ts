@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
-import { isPassedOver } from './drop-folder.ts'
+import { isSkipped } from './drop-folder.ts'
 
 const SAMPLE_FOLDER = fileURLToPath(new URL('../../data/sample/', import.meta.url))
 
@@ -46,7 +46,7 @@ function filesOf(path: string): string[] {
   if (!existsSync(path)) return []
   if (!statSync(path).isDirectory()) return ['']
   return readdirSync(path, { withFileTypes: true })
-    .filter(({ name }) => !isPassedOver(name))
+    .filter(({ name }) => !isSkipped(name))
     .flatMap((entry) =>
       entry.isDirectory()
         ? filesOf(join(path, entry.name)).map((name) => join(entry.name, name))

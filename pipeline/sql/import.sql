@@ -13,7 +13,11 @@ SELECT
       FILTER (s.app_id IS NULL AND nullif(trim(s.app), '') IS NULL),
     0
   ) AS VARCHAR) AS tokens_without_app,
-  count(*) FILTER (nullif(s.request_id, '') IS NULL) AS rows_without_id
+  count(*) FILTER (nullif(s.request_id, '') IS NULL) AS rows_without_id,
+  count(*) FILTER (
+    count_from_text(s.cached_tokens) > count_from_text(s.prompt_tokens)
+      OR count_from_text(s.reasoning_tokens) > count_from_text(s.completion_tokens)
+  ) AS rows_large_parts
 FROM staged AS s
 GROUP BY 1
 ORDER BY 1;

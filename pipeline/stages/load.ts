@@ -8,13 +8,13 @@ import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
-import { openDropFolder } from '../sources/files.ts'
-import type { SourceDay, UsageSource } from '../sources/usage-source.ts'
+import { countDays as countFiles, listDays } from '../sources/count.ts'
+import type { SourceDay } from '../sources/count.ts'
 import type { Run, StageResult } from './stage.ts'
 import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
-const COUNTING_VERSION = 5
+const COUNTING_VERSION = 6
 
 /** More rejected rows than this share of a day fail the run (CONTRACT 7). */
 const REJECT_LIMIT_PERCENT = 1n
@@ -111,13 +111,12 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
  */
 export async function load(run: Run): Promise<StageResult> {
   const pulled = await pull(run)
-  const source = openDropFolder(run.rawFolder)
-  try {
-    const { facts, ...result } = await loadFrom(run, source)
-    return { ...result, facts: { ...facts, ...pulled } }
-  } finally {
-    await source.close()
-  }
+  const ledger = await readLedger(run.connection)
+  const days = planDays(listDays(run.rawFolder), ledger, run.lastDay, run.options.range)
+  if (days.gone.length > 0) await removeDays(run, days.gone)
+  await countDays(run, days.read)
+  const { facts, ...result } = await summarise(run, days)
+  return { ...result, facts: { ...facts, ...pulled } }
 }
 
 /** Brings the changed days of a cluster into the drop folder. */
@@ -138,14 +137,6 @@ async function pull({
     note: (text) => dependencies.progress.note(text),
   })
   return { days_pulled: days.length }
-}
-
-async function loadFrom(run: Run, source: UsageSource): Promise<StageResult> {
-  const ledger = await readLedger(run.connection)
-  const days = planDays(await source.listDays(), ledger, run.lastDay, run.options.range)
-  if (days.gone.length > 0) await removeDays(run, days.gone)
-  await countDays(run, source, days.read)
-  return summarise(run, days)
 }
 
 async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
@@ -186,17 +177,14 @@ function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']
   return shares.length === 0 ? '' : `; tokens are unknown for ${shares.join(', ')}`
 }
 
-/**
- * Days with files up to this size are counted together: some five million rows of Parquet. Planning the queries of a day
- * takes longer than reading a small file; larger batches save no more.
- */
-const BATCH_BYTES = 64_000_000
+/** Days with small files are counted together: planning a query takes longer than reading a small file. */
+const BATCH_BYTES = 16_000_000
 
 function* inBatches(days: readonly SourceDay[]): Generator<readonly SourceDay[]> {
   let batch: SourceDay[] = []
   let bytes = 0
   for (const day of days) {
-    const size = day.bytes ?? Infinity
+    const size = day.files.reduce((sum, file) => sum + file.bytes, 0)
     if (batch.length > 0 && bytes + size > BATCH_BYTES) {
       yield batch
       batch = []
@@ -208,11 +196,11 @@ function* inBatches(days: readonly SourceDay[]): Generator<readonly SourceDay[]>
   if (batch.length > 0) yield batch
 }
 
-async function countDays(run: Run, source: UsageSource, days: readonly SourceDay[]): Promise<void> {
+async function countDays(run: Run, days: readonly SourceDay[]): Promise<void> {
   const faults: string[] = []
   let done = 0
   for (const batch of inBatches(days)) {
-    faults.push(...(await countBatch(run, source, batch)))
+    faults.push(...(await countBatch(run, batch)))
     done += batch.length
     run.dependencies.progress.step('load', done, days.length)
   }
@@ -220,9 +208,9 @@ async function countDays(run: Run, source: UsageSource, days: readonly SourceDay
 }
 
 /** Counts days together; after an error one by one, so that a broken day does not stop the others. */
-async function countBatch(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
+async function countBatch(run: Run, batch: readonly SourceDay[]): Promise<string[]> {
   try {
-    return await replaceDays(run, source, batch)
+    return await replaceDays(run, batch)
   } catch (error) {
     // A full disk would stop the other days too.
     if (isShortage(error)) throw error
@@ -236,7 +224,7 @@ async function countBatch(run: Run, source: UsageSource, batch: readonly SourceD
       ]
     }
     const faults: string[] = []
-    for (const day of batch) faults.push(...(await countBatch(run, source, [day])))
+    for (const day of batch) faults.push(...(await countBatch(run, [day])))
     return faults
   }
 }
@@ -249,10 +237,10 @@ function dayFingerprint({ fingerprint }: SourceDay): string {
  * Replaces days completely, in one transaction.
  * @returns the messages for days with too many rejected rows or tokens, which keep their figures.
  */
-async function replaceDays(run: Run, source: UsageSource, batch: readonly SourceDay[]): Promise<string[]> {
+async function replaceDays(run: Run, batch: readonly SourceDay[]): Promise<string[]> {
   const { connection } = run
   await setDays(run, batch)
-  await source.countDays(connection, batch)
+  const notes = await countFiles(connection, batch)
   await execute(connection, 'load/net.sql')
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   const tooLarge = counts.some(({ wide }) => wide)
@@ -269,6 +257,7 @@ async function replaceDays(run: Run, source: UsageSource, batch: readonly Source
     }
     if (accepted.length > 0) await storeDays(run, accepted)
   })
+  for (const note of notes) run.dependencies.progress.note(note)
   const faults = tooLarge.map(describeTooLarge)
   for (const day of rejected) faults.push(await describeRejected(run, day))
   return faults

@@ -43,9 +43,12 @@ const reportRow = z.object({
 export async function resolve(run: Run): Promise<StageResult> {
   const { config, connection, rawFolder, dependencies } = run
   const limit = config.newAppsPerAccount
-  const declined = await registerNames(connection, { rawFolder, visibility: config.newApps, limit })
+  const files = await stageRegistry(connection, rawFolder)
+  const registration = { rawFolder, visibility: config.newApps, limit }
+  const { declined, isChanged } = await registerNames(connection, registration)
   for (const text of describeDeclined(declined, limit)) dependencies.progress.note(text)
-  await readRegistry(run)
+  if (isChanged) await stageRegistry(connection, rawFolder)
+  else if (files === 0) throw withoutRegistry(rawFolder)
   await transaction(run.connection, async () => {
     await decodeRegistry(run.connection)
     refuse(
@@ -141,13 +144,10 @@ async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> 
   if (more > 0) dependencies.progress.note(`${pluralize(more, 'more day')} like these`)
 }
 
-async function readRegistry(run: Run): Promise<void> {
-  const files = await stageRegistry(run.connection, run.rawFolder)
-  if (files === 0) {
-    throw new DataError(
-      `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${run.rawFolder}/apps`,
-    )
-  }
+function withoutRegistry(rawFolder: string): DataError {
+  return new DataError(
+    `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${rawFolder}/apps`,
+  )
 }
 
 function refuse(problem: string, violations: readonly string[]): void {

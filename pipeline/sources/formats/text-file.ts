@@ -1,149 +1,212 @@
-/** Reads text files to their end as bytes, line by line, with Node's decompressors. */
-import { isUtf8 } from 'node:buffer'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { Transform } from 'node:stream'
+/**
+ * Text files as bytes: unpacks them with Node, since DuckDB takes a truncated .gz or .zst for whole, and reads a file up to
+ * the size it had when the run listed it.
+ */
+import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { DataError, messageOf } from '../../errors.ts'
-import type { Compression, RawFile } from '../drop-folder.ts'
+import { USAGE_COLUMNS } from '../columns.ts'
+import type { RawFile } from '../drop-folder.ts'
 
 const CHUNK_BYTES = 1_048_576
-export const LINE_FEED = 10
-export const CARRIAGE_RETURN = 13
-const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
+const LINE_FEED = 10
+const SPACE = 32
+const QUOTE = 34
 
-/**
- * DuckDB rejects lines of 2,000,000 bytes and more, but may silently skip a line of more than 16 MB.
- */
-const LONGEST_LINE = 10_000_000
+/** DuckDB rejects longer lines of CSV, and may skip a line of more than 16 MB in silence. */
+export const LONGEST_LINE = 2_000_000
 
-/** The first four bytes of a .gz and a .zst, in hex; a frame of .zst may be skippable. */
-const BEGINS = { gz: /^1f8b/, zst: /^(?:28b52ffd|5.2a4d18)/ } as const
+/** The first bytes of files whose name says otherwise, in hex. */
+const OTHER_CONTENT = [
+  { begins: /^1f8b/, is: 'compressed by gzip: its name must end in .gz' },
+  { begins: /^(?:28b52ffd|5.2a4d18)/, is: 'compressed by zstd: its name must end in .zst' },
+  { begins: /^50415231/, is: 'Parquet: its name must end in .parquet' },
+  { begins: /^4152524f5731/, is: 'Arrow IPC: its name must end in .arrow' },
+  { begins: /^(?:fffe|feff)/, is: 'text in UTF-16: write it in UTF-8' },
+] as const
 
-function decompressor(compression: Compression): Transform {
-  switch (compression) {
-    case 'gz':
-      return createGunzip()
-    case 'zst':
-      return createZstdDecompress()
-    case 'none':
-      return new Transform({ transform: (chunk, _encoding, next) => next(null, chunk) })
-  }
+/** What DuckDB must be told about a text file. */
+export type TextFile = {
+  readonly file: RawFile
+  /** Where DuckDB reads it: the file itself, or its unpacked copy. */
+  readonly path: string
+  /** The beginning, without a byte order mark. */
+  readonly head: string
+  /** Records that hold more than spaces, the header included. */
+  readonly lines: number
+  readonly hasQuotes: boolean
+  /** The quotes do not pair, so that DuckDB may lose the last record in silence. */
+  readonly hasOpenQuote: boolean
+  /** Bytes of the longest line. */
+  readonly longest: number
 }
 
 /**
- * Reads a text file to its end, whole lines at a time, without its byte order mark. DuckDB accepts a truncated .gz or .zst
- * as complete; zlib does not.
- * @throws DataError with the file if it is truncated or has a line of more than 10 MB.
+ * Reads a file once, and writes an unpacked copy to `copy` if DuckDB cannot read the file as it stands.
+ * @throws DataError with the file if it is truncated, or is of another format than its name says.
  */
-export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
-  let isFirst = true
-  for await (const chunk of readChunks(file)) {
-    const bytes = Buffer.concat([rest, chunk])
-    const end = Math.max(bytes.lastIndexOf(LINE_FEED), bytes.lastIndexOf(CARRIAGE_RETURN)) + 1
-    rest = bytes.subarray(end)
-    if (rest.length > LONGEST_LINE) throw tooLong(file)
-    if (end === 0) continue
-    yield isFirst ? withoutByteOrderMark(bytes.subarray(0, end)) : bytes.subarray(0, end)
-    isFirst = false
-  }
-  if (rest.length > 0) yield isFirst ? withoutByteOrderMark(rest) : rest
-}
-
-async function* readChunks(file: RawFile): AsyncGenerator<Buffer> {
-  const source = createReadStream(file.path, { highWaterMark: CHUNK_BYTES })
-  const chunks = source.pipe(decompressor(file.compression))
-  source.once('error', (error) => chunks.destroy(error))
-  try {
-    for await (const chunk of chunks) yield chunk
-    // Node stops at the end of the compressed data, whatever follows it.
-    if ('bytesWritten' in chunks) await requireZeros(file, Number(chunks.bytesWritten))
-  } catch (error) {
-    if (error instanceof DataError) throw error
-    const remedy = (await isCompressed(file)) ? remedyFor(error) : NOT_COMPRESSED
-    throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. ${remedy}`, { cause: error })
-  } finally {
-    source.destroy()
-    chunks.destroy()
-  }
-}
-
-/** Tapes and block devices pad a file with zeros. */
-async function requireZeros({ path, name }: RawFile, from: number): Promise<void> {
-  for await (const bytes of createReadStream(path, { start: from })) {
-    if (Buffer.isBuffer(bytes) && bytes.some((byte) => byte !== 0)) {
-      throw new DataError(
-        `${name} cannot be read: the bytes after byte ${from} are not compressed. Deliver the file again, whole`,
-      )
+export async function inspectText(file: RawFile, copy: string): Promise<TextFile> {
+  let head = Buffer.alloc(0)
+  const counter = createCounter(file.format === 'csv')
+  const isCopied = file.compression !== 'none' || hasGrown(file)
+  const look = async function* () {
+    for await (const chunk of readLines(file)) {
+      if (head.length === 0) head = Buffer.from(chunk.subarray(0, CHUNK_BYTES))
+      counter.look(chunk)
+      if (isCopied) yield chunk
     }
   }
+  if (isCopied) mkdirSync(dirname(copy), { recursive: true })
+  if (isCopied) await pipeline(look, createWriteStream(copy))
+  else await look().next()
+  requireText(file, head)
+  const text = head.toString('utf8').replace(/^\uFEFF/, '')
+  const { lines, longest, hasQuotes, isInside } = counter.end()
+  return {
+    file,
+    path: isCopied ? copy : file.path,
+    head: text,
+    lines,
+    longest,
+    hasQuotes,
+    hasOpenQuote: isInside,
+  }
 }
 
-const NOT_COMPRESSED = 'It does not begin with the compression of its name: rename the file, or compress it'
+/** Whether the file has more bytes than when it was listed. */
+export function hasGrown({ path, bytes }: RawFile): boolean {
+  return statSync(path).size > bytes
+}
 
-/** Whether a file's first bytes fit its name; true if the file cannot be read. */
-async function isCompressed({ path, compression, bytes }: RawFile): Promise<boolean> {
-  if (compression === 'none' || bytes === 0) return true
-  for await (const start of createReadStream(path, { end: 3 }))
-    return BEGINS[compression].test(start.toString('hex'))
-  return true
+/** Whether a required key of usage stands on fewer lines than the file has: a misspelt key is not null. */
+export async function lacksKeys({ file, lines }: TextFile): Promise<boolean> {
+  const { required, alternative } = USAGE_COLUMNS
+  const counts = new Map<string, number>(required.map((column) => [column, 0]))
+  const keys = required.flatMap((column) =>
+    [column, ...(column === 'app_id' ? [alternative.app_id] : [])].map(
+      (name) => [column, `"${name}"`] as const,
+    ),
+  )
+  for await (const chunk of readLines(file)) {
+    for (const [column, key] of keys) {
+      for (let at = chunk.indexOf(key); at >= 0; at = chunk.indexOf(key, at + 1)) {
+        counts.set(column, (counts.get(column) ?? 0) + 1)
+      }
+    }
+  }
+  return [...counts.values()].some((count) => count < lines)
+}
+
+function requireText({ name, compression }: RawFile, head: Buffer): void {
+  const start = head.subarray(0, 8).toString('hex')
+  const other = OTHER_CONTENT.find(({ begins }) => begins.test(start))
+  if (other === undefined) return
+  const inside = compression === 'none' ? 'It is' : 'Unpacked it is'
+  throw new DataError(`${name} cannot be read as its name says. ${inside} ${other.is}`)
+}
+
+/** Counts records by their ends; in CSV a line break between two quotes ends none. */
+function createCounter(hasQuotedLines: boolean) {
+  const counted = { lines: 0, longest: 0, hasQuotes: false, isInside: false }
+  let isBlank = true
+  return {
+    counted,
+    look(bytes: Buffer) {
+      let start = 0
+      for (let at = 0; at < bytes.length; at += 1) {
+        const byte = bytes[at] ?? 0
+        if (byte === LINE_FEED) {
+          counted.longest = Math.max(counted.longest, at - start)
+          start = at + 1
+          if (!isBlank && !counted.isInside) {
+            counted.lines += 1
+            isBlank = true
+          }
+        } else if (byte > SPACE) {
+          isBlank = false
+          if (byte === QUOTE && hasQuotedLines) {
+            counted.hasQuotes = true
+            counted.isInside = !counted.isInside
+          }
+        }
+      }
+      counted.longest = Math.max(counted.longest, bytes.length - start)
+    },
+    end() {
+      if (!isBlank) counted.lines += 1
+      return counted
+    },
+  }
+}
+
+/**
+ * The bytes of a text file, whole lines at a time. Of a file that has grown since it was listed, a last line without an end
+ * is left for the next run.
+ */
+export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
+  const isGrowing = file.compression === 'none' && hasGrown(file)
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of readBytes(file)) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    const end = bytes.lastIndexOf(LINE_FEED) + 1
+    rest = bytes.subarray(end)
+    if (rest.length > 5 * LONGEST_LINE) {
+      throw new DataError(
+        `${file.name} cannot be read: it has a line of more than 10 MB. Shorten or remove it, or end lines in \\n`,
+      )
+    }
+    if (end > 0) yield bytes.subarray(0, end)
+  }
+  if (rest.length > 0 && !isGrowing) yield rest
+}
+
+/** @throws DataError with the file if it is not whole. */
+async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
+  const source = openListed(file)
+  const unpacked = file.compression === 'gz' ? createGunzip() : createZstdDecompress()
+  const stream = file.compression === 'none' ? source : source.pipe(unpacked)
+  source.once('error', (error) => stream.destroy(error))
+  try {
+    for await (const chunk of stream) yield chunk
+    if (stream === unpacked) await requireZeros(file, unpacked.bytesWritten)
+  } catch (error) {
+    if (error instanceof DataError) throw error
+    throw new DataError(`${file.name} cannot be read: ${messageOf(error)}. ${remedyFor(error)}`, {
+      cause: error,
+    })
+  } finally {
+    source.destroy()
+    unpacked.destroy()
+  }
+}
+
+function openListed({ path, bytes }: RawFile, start = 0): Readable {
+  return start >= bytes
+    ? Readable.from([])
+    : createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
 }
 
 function remedyFor(error: unknown): string {
-  return messageOf(error).includes('too much memory')
-    ? 'It was made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27'
-    : 'Deliver the file again, whole'
-}
-
-function tooLong({ name }: RawFile): DataError {
-  return new DataError(
-    `${name} cannot be read: it has a line of more than 10 MB. ` +
-      'Lines must be shorter than 2,000,000 bytes: shorten or remove it',
-  )
-}
-
-function withoutByteOrderMark(bytes: Buffer): Buffer {
-  return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
-    ? bytes.subarray(BYTE_ORDER_MARK.length)
-    : bytes
-}
-
-/** Writes a text file uncompressed to `path`, each chunk of lines changed by `mend`. */
-export async function writeMended(
-  file: RawFile,
-  path: string,
-  mend: (lines: Buffer) => Buffer,
-): Promise<RawFile> {
-  await pipeline(async function* () {
-    for await (const lines of readLines(file)) yield mend(lines)
-  }, createWriteStream(path))
-  return { ...file, path, compression: 'none' }
-}
-
-/**
- * Marks replaced bytes, before their digits: the replacement character and a word joiner, which app names from HTTP never
- * contain.
- */
-export const REPLACEMENT = '\uFFFD\u2060'
-
-/**
- * UTF-8 text in which the mark and two hex digits replace each invalid byte, so that different bytes stay different texts.
- */
-export function mendUtf8(bytes: Buffer): Buffer {
-  if (isUtf8(bytes)) return bytes
-  const parts: Buffer[] = []
-  let at = 0
-  while (at < bytes.length) {
-    const length = characterLength(bytes, at)
-    const character = bytes.subarray(at, at + Math.max(length, 1))
-    parts.push(length > 0 ? character : Buffer.from(`${REPLACEMENT}${character.toString('hex')}`))
-    at += character.length
+  const message = messageOf(error)
+  if (message.includes('too much memory')) {
+    return 'It was made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27'
   }
-  return Buffer.concat(parts)
+  if (/incorrect header check|unknown frame|Unknown frame/i.test(message)) {
+    return 'It does not begin with the compression of its name: rename the file, or compress it'
+  }
+  return 'Deliver the file again, whole'
 }
 
-/** Length in bytes of the character at a position; 0 if none begins there. */
-function characterLength(bytes: Buffer, at: number): number {
-  return [1, 2, 3, 4].find((length) => isUtf8(bytes.subarray(at, at + length))) ?? 0
+/** Node stops at the end of the compressed data, whatever follows it; tapes and block devices pad a file with zeros. */
+async function requireZeros(file: RawFile, from: number): Promise<void> {
+  for await (const bytes of openListed(file, from)) {
+    if (Buffer.isBuffer(bytes) && bytes.some((byte) => byte !== 0)) {
+      throw new DataError(
+        `${file.name} cannot be read: the bytes after byte ${from} are not compressed. Deliver the file again, whole`,
+      )
+    }
+  }
 }

@@ -12,7 +12,7 @@ import { clearLeft, withOwnPath } from '../../snapshot/own-files.ts'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
 import { countSchema, readRow, readRows } from '../../duckdb/statements.ts'
-import { isPassedOver } from '../drop-folder.ts'
+import { isSkipped } from '../drop-folder.ts'
 import type { Input } from './input.ts'
 import { stageInputs } from './stage-inputs.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
@@ -36,6 +36,8 @@ const dayRow = z.object({
   completion_tokens: z.string(),
   /** Tokens of rows without an app. */
   tokens_without_app: z.string(),
+  /** Rows whose cached or reasoning tokens are more than the count that contains them. */
+  rows_large_parts: countSchema,
   rows_without_id: countSchema,
 })
 
@@ -47,6 +49,8 @@ export type ImportedPart = z.infer<typeof dayRow> & {
   readonly known: boolean
   /** Whether another file of the day has usage, so that rows without request_id may count twice. */
   readonly may_double: boolean
+  /** Whether it replaces what the source brought for the day before. */
+  readonly replaces: boolean
 }
 
 export type ImportOptions = {
@@ -68,15 +72,15 @@ export async function importFiles(
   connection: DuckDBConnection,
   inputs: readonly Input[],
   options: ImportOptions,
-): Promise<{ readonly parts: readonly ImportedPart[]; readonly left_out: number }> {
-  const left_out = await stageInputs(connection, inputs, options.map)
+): Promise<{ readonly parts: readonly ImportedPart[]; readonly skipped: number }> {
+  const skipped = await stageInputs(connection, inputs, options.map)
   await refuseUnplaced(connection)
   const fileName = await nameOfParts(inputs, options)
   const days = await readRows(connection, 'import.sql#days', dayRow)
   const parts: ImportedPart[] = []
   for (const day of days) parts.push(await importDay(connection, fileName, day, options))
   if (!options.dryRun && options.source === undefined) removeOtherDays(options.rawFolder, fileName, parts)
-  return { parts, left_out }
+  return { parts, skipped }
 }
 
 /** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
@@ -110,15 +114,15 @@ async function importDay(
   const may_double = source === undefined && !exists && hasOtherFiles(dirname(target), fileName)
   // Without a map, the same bytes give the same rows.
   const isSame = source === undefined && map === undefined
-  if (exists && isSame) return { ...day, name, known: true, may_double }
+  if (exists && isSame) return { ...day, name, known: true, may_double, replaces: false }
   const columns = columnsOf(map, await presentColumns(connection))
   const known = dryRun ? false : await writePart(connection, { target, day: day.day, columns })
-  return { ...day, name, known, may_double }
+  return { ...day, name, known, may_double, replaces: exists && !known && source !== undefined }
 }
 
 function hasOtherFiles(folder: string, fileName: string): boolean {
   if (!existsSync(folder)) return false
-  return readdirSync(folder).some((name) => name !== fileName && !isPassedOver(name))
+  return readdirSync(folder).some((name) => name !== fileName && !isSkipped(name))
 }
 
 const presentRow = z.object({ has_id: z.boolean(), has_app: z.boolean() })

@@ -1,12 +1,12 @@
 /** The files of an import: finds their format and compression from name or content. */
 import { createReadStream, globSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
-import { formatNamed, isPassedOver } from '../drop-folder.ts'
+import { formatNamed, isSkipped } from '../drop-folder.ts'
 import type { Compression, Format, RawFile } from '../drop-folder.ts'
 
 /** The values of `--format`. */
@@ -36,9 +36,9 @@ export function filesNamed(paths: readonly string[]): string[] {
     const files = globSync('**', {
       cwd: path,
       withFileTypes: true,
-      exclude: ({ name }) => isPassedOver(name),
+      exclude: ({ name }) => isSkipped(name),
     })
-      .filter((entry) => entry.isFile() && !isPassedOver(entry.name))
+      .filter((entry) => entry.isFile() && !isSkipped(entry.name))
       .map((entry) => join(entry.parentPath, entry.name))
       .toSorted()
     if (files.length === 0) throw new UsageError(`The folder ${path} holds no file`)
@@ -54,12 +54,19 @@ export function filesNamed(paths: readonly string[]): string[] {
  */
 export async function inspectInput(
   path: string,
-  { name = basename(path), format }: { readonly name?: string; readonly format?: Format | undefined } = {},
+  { name = path, format }: { readonly name?: string; readonly format?: Format | undefined } = {},
 ): Promise<Input> {
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (facts === undefined) throw new DataError(`${name} does not exist`)
   if (!facts.isFile()) throw new DataError(`${name} is not a readable file`)
-  const compression = compressionOf(await firstBytes(path))
+  const start = await firstBytes(path)
+  if (start.subarray(4).equals(MAGIC.zst)) {
+    throw new DataError(
+      `${name} has zstd frames, each behind its length, as the OpenTelemetry Collector writes with compression: zstd. ` +
+        'Unpack it into one JSON document per line, or remove that setting there',
+    )
+  }
+  const compression = compressionOf(start)
   const head = await headOf(path, compression)
   const found = format ?? formatNamed(name) ?? formatOf(head)
   const file = {
@@ -68,13 +75,13 @@ export async function inspectInput(
     format: found,
     compression,
     bytes: Number(facts.size),
-    stamp: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
+    version: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
   }
   return { file, isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')) }
 }
 
 /** The bytes of a file, decompressed. */
-export function openBytes({ path, compression }: Pick<RawFile, 'path' | 'compression'>): Readable {
+function openBytes({ path, compression }: Pick<RawFile, 'path' | 'compression'>): Readable {
   const source = createReadStream(path)
   if (compression === 'none') return source
   const decompressed = compression === 'gz' ? createGunzip() : createZstdDecompress()

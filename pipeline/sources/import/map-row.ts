@@ -17,7 +17,7 @@ const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 /** The usage of an exported row; undefined if the row is not a generation. */
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   const read: Read = (path) => readPath(row, path)
-  if (holdsAny(map.leaveOut, read)) return undefined
+  if (holdsAny(map.skipped, read)) return undefined
   const usage = usageOf((field) => valueOf(map.columns[field], read))
   const timed = { ...usage, ts: map.unit === undefined ? (usage.ts ?? null) : timeOf(usage.ts, map.unit) }
   return holdsAny(map.failed, read) ? failureOf(timed) : timed
@@ -48,10 +48,21 @@ function valueOf(source: ColumnSource | undefined, read: Read): string | null {
   if (source === undefined) return null
   if (typeof source === 'function') return source(read)
   for (const path of [source].flat()) {
-    const value = read(path)
+    const value = read(path) ?? sumOf(path.split('+'), read)
     if (value !== null) return value
   }
   return null
+}
+
+/** The sum of counts at several paths, of which some may be missing; null if all are. */
+function sumOf(paths: readonly string[], read: Read): string | null {
+  const values = paths.length === 1 ? [] : paths.flatMap((path) => read(path.trim()) ?? [])
+  if (values.length === 0) return null
+  const counts = values.map(Number)
+  // What is no count stays as it is, so that the row is rejected.
+  return counts.every(Number.isSafeInteger)
+    ? String(counts.reduce((sum, count) => sum + count, 0))
+    : values.join('+')
 }
 
 function holdsAny(conditions: readonly Condition[] | undefined, read: Read): boolean {

@@ -3,7 +3,7 @@
  * two keys differ in nothing else. A text that holds JSON is searched like an object, and so is a list of OpenTelemetry
  * attributes, `[{ "key": …, "value": { "stringValue": … } }]`.
  */
-import { isRecord } from './usage-map.ts'
+import { isRecord, parseExactly } from '../formats/documents.ts'
 
 /** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */
 export function readPath(row: unknown, path: string): string | null {
@@ -52,16 +52,6 @@ function tryToParse(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** The source text that JSON.parse passes to its reviver; TypeScript's types lack it. */
-type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
-
-const keepDigits: Reviver = (_key, value, context) => (typeof value === 'number' ? context?.source : value)
-
-/** Parses JSON with numbers as text, so that they keep their digits. */
-export function parseExactly(text: string): unknown {
-  return JSON.parse(text, keepDigits)
 }
 
 function attributesOf(list: readonly unknown[]): Readonly<Record<string, unknown>> | undefined {

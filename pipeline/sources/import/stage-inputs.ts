@@ -1,21 +1,21 @@
-/** Stages the rows of imported files in the table `staged`, unchanged or mapped. */
-import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
-import { DataError } from '../../errors.ts'
+/** Stages the rows of imported files in the table `staged`, unchanged or mapped, on the readers of the drop folder. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { DataError, messageOf } from '../../errors.ts'
 import { withAppender } from '../../duckdb/appender.ts'
-import { USAGE_COLUMNS, allColumns } from '../columns.ts'
+import { USAGE_COLUMNS } from '../columns.ts'
 import type { Columns } from '../columns.ts'
-import { withExactTimes } from '../formats/parquet-times.ts'
-import { createStagingTable, stageFiles } from '../staging.ts'
-import { readDocuments } from './documents.ts'
+import { isRecord, readCsvRows, readJsonLines, readWholeJson } from '../formats/documents.ts'
+import type { Document } from '../formats/documents.ts'
+import { readParquetRows } from '../formats/parquet-file.ts'
+import { appendRow, createStagingTable, stageFiles } from '../staging.ts'
 import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
-import { isRecord } from './usage-map.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageRow } from './usage-fields.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** Columns that an import copies. */
-const IMPORTED_COLUMNS: Columns = USAGE_COLUMNS
+/** A mapped file may have any columns. */
+const ANY_COLUMNS: Columns = { required: [], optional: [] }
 
 /** Without a map, a JSON document has the columns of raw usage. */
 const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }
@@ -30,34 +30,65 @@ export async function stageInputs(
   inputs: readonly Input[],
   map: UsageMap | undefined,
 ): Promise<number> {
-  await createStagingTable(connection, IMPORTED_COLUMNS)
-  let leftOut = 0
+  await createStagingTable(connection, USAGE_COLUMNS)
+  let skipped = 0
   for (const input of inputs) {
-    if (map === undefined && !input.isWholeJson) await stageFiles(connection, [input.file], IMPORTED_COLUMNS)
-    else {
-      leftOut += await withExactTimes(connection, [input.file], ([file = input.file]) =>
-        stageMapped(connection, { ...input, file }, map ?? PLAIN_MAP),
-      )
-    }
+    if (map === undefined && !input.isWholeJson) await stageFiles(connection, [input.file], USAGE_COLUMNS)
+    else skipped += await stageMapped(connection, input, map ?? PLAIN_MAP)
   }
-  return leftOut
+  return skipped
 }
 
 async function stageMapped(connection: DuckDBConnection, input: Input, map: UsageMap): Promise<number> {
-  let leftOut = 0
+  let skipped = 0
   await withAppender(connection, 'staged', async (appender) => {
-    for await (const { row, value } of readDocuments(connection, input, map)) {
-      for (const item of map.rows?.(value) ?? [value]) {
-        const usage = mapRow(item, map)
-        if (usage === undefined) leftOut += 1
-        else {
-          if ((usage.ts ?? null) === null) throw withoutTime(`${input.file.name}, row ${row}`, item, map)
-          append(appender, { file: input.file.name, row }, usage)
-        }
+    for await (const document of documentsOf(connection, input)) {
+      for (const usage of mapDocument(input.file.name, document, map)) {
+        if (usage === undefined) skipped += 1
+        else appendRow(appender, input.file.name, { row: document.row, values: valuesOf(usage) })
       }
     }
   })
-  return leftOut
+  return skipped
+}
+
+/** The documents of a file, in order. */
+function documentsOf(connection: DuckDBConnection, { file, isWholeJson }: Input): AsyncGenerator<Document> {
+  switch (file.format) {
+    case 'csv':
+      return readCsvRows(file, ANY_COLUMNS)
+    case 'ndjson':
+      return isWholeJson ? readWholeJson(file) : readJsonLines(file)
+    case 'parquet':
+      return readParquetRows(connection, file)
+    case 'arrow':
+      return readArrow(file)
+  }
+}
+
+async function* readArrow(file: Input['file']): AsyncGenerator<Document> {
+  // Loads the library only for Arrow files.
+  const { readArrowRows } = await import('../formats/arrow-file.ts')
+  yield* readArrowRows(file, ANY_COLUMNS)
+}
+
+/** @throws DataError with file and row of a document that is none, that the map cannot read, or that has no time. */
+function mapDocument(name: string, { row, value, fault }: Document, map: UsageMap): (UsageRow | undefined)[] {
+  const place = `${name}, row ${row}`
+  if (fault !== undefined) throw new DataError(`${place}: ${fault}. Nothing of the file is imported`)
+  return [...(map.rows?.(value) ?? [value])].map((item) => {
+    const usage = mapItem(place, item, map)
+    if (usage !== undefined && (usage.ts ?? null) === null) throw withoutTime(place, item, map)
+    return usage
+  })
+}
+
+function mapItem(place: string, item: unknown, map: UsageMap): UsageRow | undefined {
+  try {
+    return mapRow(item, map)
+  } catch (error) {
+    throw new DataError(`${place}: ${messageOf(error)}. Nothing of the file is imported`, { cause: error })
+  }
 }
 
 /** The likely reason is a file of another producer. */
@@ -70,19 +101,10 @@ function withoutTime(place: string, row: unknown, map: UsageMap): DataError {
   )
 }
 
-type Place = { readonly file: string; readonly row: number }
-
-function append(appender: DuckDBAppender, { file, row }: Place, usage: UsageRow): void {
-  appender.appendVarchar(file)
-  appender.appendBigInt(BigInt(row))
-  appender.appendBigInt(1n)
-  appender.appendNull()
-  appender.appendNull()
+/** The values in the order of the staging table. */
+function valuesOf(usage: UsageRow): (string | null)[] {
   const values: Readonly<Record<string, string | null | undefined>> = usage
-  for (const column of allColumns(IMPORTED_COLUMNS)) {
-    const value = values[column] ?? null
-    if (value === null) appender.appendNull()
-    else appender.appendVarchar(value)
-  }
-  appender.endRow()
+  return [...USAGE_COLUMNS.required, ...USAGE_COLUMNS.optional, ...USAGE_COLUMNS.descriptive].map(
+    (column) => values[column] ?? null,
+  )
 }

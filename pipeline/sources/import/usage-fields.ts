@@ -1,19 +1,10 @@
+import { USAGE_COLUMNS } from '../columns.ts'
+
 /** The columns of raw usage that an import copies (CONTRACT 7). */
 export const USAGE_FIELDS = [
-  'ts',
-  'app_id',
-  'app',
-  'app_title',
-  'app_categories',
-  'prompt_tokens',
-  'completion_tokens',
-  'requests',
-  'request_id',
-  'model',
-  'provider',
-  'account_id',
-  'reasoning_tokens',
-  'cached_tokens',
+  ...USAGE_COLUMNS.required,
+  ...USAGE_COLUMNS.optional.filter((column) => column !== 'row_count'),
+  ...USAGE_COLUMNS.descriptive,
 ] as const
 export type UsageField = (typeof USAGE_FIELDS)[number]
 

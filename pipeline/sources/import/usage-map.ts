@@ -3,13 +3,14 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
+import { isRecord } from '../formats/documents.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField } from './usage-fields.ts'
 
 /** Returns the value at a path of a row as text; null if there is none. read-path.ts has the form of paths. */
 export type Read = (path: string) => string | null
 
-/** Place of a column: a path, the first of several paths with a value, or a function. */
+/** Place of a column: a path, several paths joined by + that are added, the first of such with a value, or a function. */
 export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
 
 /**
@@ -33,7 +34,7 @@ export type UsageMap = {
   /** Splits a document into rows; by default a document is one row. */
   readonly rows?: (document: unknown) => Iterable<unknown>
   /** Rows that meet one of these are not generations, and are left out. */
-  readonly leaveOut?: readonly Condition[]
+  readonly skipped?: readonly Condition[]
   /** Rows that meet one of these are failures and count 0 requests. */
   readonly failed?: readonly Condition[]
 }
@@ -96,30 +97,26 @@ function readMapFile(path: string): UsageMap {
   }
   const map = mapFileSchema.safeParse(content)
   if (!map.success) throw new UsageError(`The map ${path} is wrong:\n${z.prettifyError(map.error)}`)
-  const { columns, unit, rows, leave_out: leaveOut, failed } = map.data
+  const { columns, unit, rows, leave_out: skipped, failed } = map.data
   return {
     columns: Object.fromEntries(
       Object.entries(columns).flatMap(([field, source]) => (source === undefined ? [] : [[field, source]])),
     ),
     ...(unit && { unit }),
     ...(rows !== undefined && { rows: rowsAt(rows) }),
-    ...(leaveOut && { leaveOut }),
+    ...(skipped && { skipped }),
     ...(failed && { failed }),
   }
 }
 
-/** The elements of the list at a path of plain keys. */
-function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
+/** The elements of the list at a path of plain keys; a document without it is one row, such as a line of the same export. */
+export function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
   return (document) => {
     const list = path
       .split('.')
       .reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), document)
-    return Array.isArray(list) ? list : []
+    return Array.isArray(list) ? list : [document]
   }
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**

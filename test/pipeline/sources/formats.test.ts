@@ -152,6 +152,9 @@ it('a day may contain every format, and duplicates are found across formats', as
   writeRaw(mixed, `usage/date=${day}/b.ndjson.zst`, zstdCompressSync(linesWith(/twice/, toNdjson(day))))
   writeRaw(mixed, `usage/date=${day}/c.parquet`, await parquet({})(day))
   writeRaw(mixed, `usage/date=${day}/d.arrow`, tableToIPC(arrow(day, {}).slice(6, 8), 'file'))
+  // An id on most rows of a day would be none.
+  const others = `${day}T00:00:00Z,9,1,1\n`.repeat(20)
+  writeRaw(mixed, `usage/date=${day}/e.csv`, `ts,app_id,prompt_tokens,completion_tokens\n${others}`)
   await publish(mixed, AS_OF)
   expect(await dailyOf(mixed, day)).toEqual(EXPECTED)
 })
@@ -211,7 +214,7 @@ it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;',
   },
 )
 
-it.each(['csv', 'ndjson', 'parquet'])(
+it.each(['csv', 'parquet'])(
   'a .%s file with a backslash and a wildcard in its path fails the run with a message',
   async (ending) => {
     const odd = folders.make()
@@ -220,7 +223,7 @@ it.each(['csv', 'ndjson', 'parquet'])(
     writeRaw(odd, name, ending === 'parquet' ? await parquet({})('2025-01-01') : toCsv('2025-01-01'))
     const run = await runNightly(odd, '--as-of', AS_OF)
     expect(run.stderr).toContain(
-      `${name} cannot be read: its path has a backslash beside one of * ? [, and DuckDB finds no such file. Rename`,
+      `${name} cannot be read: it has a backslash beside one of * ? [, and DuckDB finds no such file. Rename`,
     )
     expect(run.code).toBe(1)
   },

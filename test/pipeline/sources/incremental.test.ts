@@ -145,10 +145,11 @@ describe('publish', () => {
 
   it('publishes nothing for another broken row of a partial day', async () => {
     const folder = 'usage/date=2026-01-06'
-    for (const file of ['rows.csv', 'more.csv']) writeRaw(dataDir, `${folder}/${file}`, usage(1, 1))
+    writeRaw(dataDir, `${folder}/rows.csv`, usage(1, 1))
+    writeRaw(dataDir, `${folder}/more.csv`, `${usage(1, 1)}\n`)
     writeRaw(dataDir, `${folder}/bad.csv`, BAD_ROW)
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
-    writeRaw(dataDir, `${folder}/worse.csv`, BAD_ROW)
+    writeRaw(dataDir, `${folder}/worse.csv`, `${BAD_ROW}\n`)
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
     expect(fact(report, 'load', 'rows_rejected')).toBe(2)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })

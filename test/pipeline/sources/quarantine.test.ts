@@ -53,11 +53,6 @@ describe('quarantine', () => {
     )
     writeRaw(
       dataDir,
-      `usage/date=${DAY}/quote.csv`,
-      `${HEADER}${DAY}T00:00:00Z,1,1,1\n"${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n${DAY}T00:00:00Z,1,1,1\n`,
-    )
-    writeRaw(
-      dataDir,
       `usage/date=${DAY}/lines.ndjson`,
       [
         `{"ts":"${DAY}T00:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}`,
@@ -77,20 +72,16 @@ describe('quarantine', () => {
 
   it('names file, line and reason of broken CSV lines, header and broken lines counted', async () => {
     expect(await rowsOf('lines.csv.gz')).toEqual([
-      ['3', 'broken line: missing columns', '1'],
+      ['3', 'broken line: 3 fields instead of 4', '1'],
       ['5', 'completion_tokens is not an integer, 0 or more', '1'],
-      ['6', 'broken line: too many columns', '1'],
+      ['6', 'broken line: 5 fields instead of 4', '1'],
       ['7', 'prompt_tokens is not an integer, 0 or more', '1'],
     ])
     expect(await rowsOf('more-lines.csv')).toEqual([
-      ['2', 'broken line: missing columns', '1'],
+      ['2', 'broken line: 3 fields instead of 4', '1'],
       ['3', 'prompt_tokens is not an integer, 0 or more', '1'],
       ['4', 'completion_tokens is not an integer, 0 or more', '1'],
     ])
-  })
-
-  it('counts every line inside an unclosed quote', async () => {
-    expect(await rowsOf('quote.csv')).toEqual([['3', 'broken line: unquoted value', '3']])
   })
 
   it('names line and reason in NDJSON, blank lines counted', async () => {
@@ -106,18 +97,6 @@ describe('quarantine', () => {
     ])
   })
 
-  it('gives lines with the same fault the same reason', async () => {
-    const broken = folder()
-    const lines = '"x"y,2,3,4,5\n'.repeat(10) + '1,2,\xFF\n'.repeat(10)
-    const file = Buffer.from(HEADER + goodCsv(2000) + lines, 'latin1')
-    writeRaw(broken, `usage/date=${DAY}/broken.csv`, file)
-    const report = await runAt(broken, AS_OF)
-    expect(fact(report, 'load', 'reject_reasons')).toEqual([
-      { reason: 'broken line: missing columns', rows: 10 },
-      { reason: 'broken line: too many columns, unquoted value', rows: 10 },
-    ])
-  })
-
   it('keeps the bytes of a broken line', async () => {
     const [torn] = await queryWarehouse(dataDir, 'SELECT payload FROM quarantine WHERE row = 10')
     expect(torn).toEqual({ payload: `{"ts":"${DAY}T00:00:00Z","app_` })
@@ -125,7 +104,7 @@ describe('quarantine', () => {
 
   it('marks the day as partial and publishes the valid rows', async () => {
     expect(await queryCurrent(dataDir, `SELECT * FROM coverage WHERE day = '${DAY}'`)).toEqual([
-      { day: DAY, status: 'partial', total_requests: '2004', total_tokens: '4008' },
+      { day: DAY, status: 'partial', total_requests: '2003', total_tokens: '4006' },
     ])
   })
 
@@ -143,27 +122,14 @@ describe('a long line', () => {
   const line = { csv: csvLine, ndjson: ndjsonLine }
   const formats = ['csv', 'ndjson'] as const
 
-  it('is counted below 2,000,000 bytes, otherwise rejected', async () => {
+  it('is counted like any other, up to 10 MB', async () => {
     const dataDir = folder()
-    const lengths = [100, 1_999_999, 2_000_000, 100, 10_000_000, 100]
-    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
+    const lengths = [100, 1_999_999, 2_000_000, 100, 9_900_000, 100]
     for (const format of formats) writeRaw(dataDir, `usage/date=${DAY}/long.${format}`, text(format, lengths))
     await runAt(dataDir, AS_OF)
-    const reason = 'broken line: it must be shorter than 2,000,000 bytes'
-    expect(
-      await queryWarehouse(dataDir, 'SELECT q.row, reason FROM quarantine AS q ORDER BY file, q.row'),
-      // A CSV file has a header.
-    ).toEqual(['4', '6', '3', '5'].map((row) => ({ row, reason })))
-    expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2012' }])
-  })
-
-  it('with a control character in its text is rejected alone', async () => {
-    const dataDir = folder()
-    writeRaw(dataDir, `usage/date=${DAY}/filler.csv`, HEADER + goodCsv(2000))
-    const odd = ndjsonLine(9_900_000).replace('xx', '\u0001\\n')
-    writeRaw(dataDir, `usage/date=${DAY}/long.ndjson`, `${ndjsonLine(100)}\n${odd}\n`)
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, 'SELECT q.row FROM quarantine AS q')).toEqual([{ row: '2' }])
+    expect(await queryWarehouse(dataDir, 'SELECT rows_read, rows_rejected FROM days')).toEqual([
+      { rows_read: '12', rows_rejected: '0' },
+    ])
   })
 
   it('that DuckDB would skip fails the run and is named', async () => {
@@ -172,9 +138,7 @@ describe('a long line', () => {
     for (const format of formats) writeRaw(dataDir, name(format), text(format, [100, 40_000_000, 100]))
     const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error))
     for (const format of formats) {
-      expect(failure).toContain(
-        `${name(format)} cannot be read: it has a line of more than 10 MB. Lines must be shorter than 2,000,000 bytes`,
-      )
+      expect(failure).toContain(`${name(format)} cannot be read: it has a line of more than 10 MB`)
     }
   })
 
@@ -213,31 +177,14 @@ describe('the line ends of NDJSON', () => {
     )
     expect(await queryWarehouse(dataDir, 'SELECT rows_read FROM days')).toEqual([{ rows_read: '2010' }])
   })
-
-  it('may not be lone carriage returns on any line: the run fails and names the file', async () => {
-    const dataDir = folder()
-    // In chunks of 1 MiB: the last case has its carriage return at the end of the first chunk.
-    const lines = [1, 2, Math.floor(2 ** 20 / (good.length + 1))]
-    const name = (line: number) => `usage/date=${addDays(DAY, -lines.indexOf(line))}/returns.ndjson`
-    for (const line of lines) {
-      const before = `${good}\n`.repeat(line - 1)
-      const padded = good.padEnd(line > 2 ? 2 ** 20 - 1 - before.length : 0)
-      writeRaw(dataDir, name(line), `${before}${padded}\r${good}\n${good}\n`)
-    }
-    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error))
-    for (const line of lines)
-      expect(failure).toContain(`${name(line)} cannot be read: it has a carriage return without a line feed`)
-  })
 })
 
 describe('an unclosed quote', () => {
-  it('that swallows too many lines fails the run, with the row and the number of lines', async () => {
+  it('fails the run', async () => {
     const dataDir = folder()
     const broken = `"${DAY}T00:00:00Z,1,1,1\n`
     writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      /quote\.csv cannot be read: row 40002 opens a quote that is not closed, and 3000 lines after it/,
-    )
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/quote\.csv cannot be read: Quote Not Closed/)
   })
 })
 
@@ -319,21 +266,11 @@ describe('files that cannot be counted', () => {
   const cases = [
     ['rows.csv', '', /rows\.csv is empty: expected a first line with the column names/],
     [
-      'blank.csv',
-      '\nts,app_id\n',
-      /blank\.csv begins with a blank line: expected a first line with the column/,
-    ],
-    [
       'rows.csv',
       'ts,app_id,prompt_tokens\n',
       /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
     ],
     ['rows.csv', `${HEADER.trim()},ts\n`, /rows\.csv names the column "ts" twice/],
-    [
-      'rows.csv',
-      `${HEADER}${goodCsv(1)}${DAY},1,1,1\r\n${goodCsv(1)}`,
-      /rows\.csv cannot be read: .* one kind of line end/,
-    ],
     [
       'rows.csv.gz',
       gzipSync(HEADER + goodCsv(9)).subarray(0, 40),
@@ -342,19 +279,19 @@ describe('files that cannot be counted', () => {
     [
       'rows.csv',
       gzipSync(HEADER + goodCsv(9)),
-      /rows\.csv has no column ts.* UTF-8 text; the name of a compr/,
+      /rows\.csv cannot be read as its name says\. It is compressed by gzip: its name must end in \.gz/,
     ],
     [
       'rows.csv',
       Buffer.from(`\uFEFF${HEADER}${goodCsv(1)}`, 'utf16le'),
-      /rows\.csv has no column .* UTF-8 text/,
+      /rows\.csv cannot be read as its name says\. It is text in UTF-16/,
     ],
     ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
     ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
     ['rows.csv.zst', zstdCompressSync(HEADER + goodCsv(9)).subarray(0, 30), /rows\.csv\.zst cannot be read/],
     ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
     ['rows.parquet', '', /rows\.parquet cannot be read as Parquet/],
-    ['rows.arrow', 'ARROW1', /rows\.arrow is not a whole Arrow IPC file/],
+    ['rows.arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
     ['rows.arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
   ] as const
 

@@ -6,7 +6,6 @@ import {
   float32,
   int32,
   int64,
-  runEndEncoded,
   setCompressionCodec,
   tableFromColumns,
   tableToIPC,
@@ -152,33 +151,6 @@ function untypedParquet(columns: Record<string, RawColumn[1]>): Uint8Array {
   )
 }
 
-/** Two rows with one request_id; the newer is of app 1. */
-function parquetNanoseconds(day: string, isAdjustedToUTC: boolean): Uint8Array {
-  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
-  const nanoseconds = BigInt(Date.parse(day)) * 1_000_000n
-  const columns = {
-    ts: [nanoseconds + 700n, nanoseconds + 600n],
-    app_id: [1n, 2n],
-    prompt_tokens: [5n, 5n],
-    completion_tokens: [1n, 1n],
-    request_id: [7n, 7n],
-  }
-  const type = { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'NANOS' } as const
-  return new Uint8Array(
-    parquetWriteBuffer({
-      schema: [
-        { name: 'schema', num_children: 5 },
-        ...Object.keys(columns).map((name) => ({
-          name,
-          ...integer,
-          ...(name === 'ts' ? { logical_type: type } : {}),
-        })),
-      ],
-      columnData: Object.entries(columns).map(([name, data]) => ({ name, data })),
-    }),
-  )
-}
-
 describe('two rows of 12 tokens are read', () => {
   const cases: Case[] = [
     ...inFormats('columns named in capitals, with spaces around them,', (day) =>
@@ -277,16 +249,6 @@ describe('two rows of 12 tokens are read', () => {
       name: 'objects and lists in further keys of NDJSON',
       ending: 'ndjson',
       content: (day) => jsonRow(day, ',"model":{"a":1},"x":[1]') + jsonRow(day, ',"cached_tokens":{"a":-1}'),
-    },
-    {
-      name: 'a further column of Arrow that is run-end encoded',
-      ending: 'arrow',
-      content: arrow(() => ({ model: columnFromArray(['a', 'a'], runEndEncoded(int32(), utf8())) })),
-    },
-    {
-      name: 'run-end encoded counts of Arrow',
-      ending: 'arrow',
-      content: arrow(() => ({ prompt_tokens: columnFromArray([5n, 5n], runEndEncoded(int32(), int64())) })),
     },
     {
       name: 'dictionary-encoded times of Arrow',
@@ -418,12 +380,6 @@ describe('the run fails for', () => {
       message: /names the column "prompt_tokens" twice: as "prompt_tokens" and as "prompt_tokens"/,
     })),
     {
-      name: 'a key given twice in NDJSON',
-      ending: 'ndjson',
-      content: (day) => jsonRow(day, ',"prompt_tokens":0').repeat(2),
-      message: /2 rows: the key prompt_tokens stands twice: prompt_tokens and prompt_tokens/,
-    },
-    {
       name: 'a key given twice in NDJSON, by its capitals',
       ending: 'ndjson',
       content: (day) => jsonRow(day, ',"Prompt_Tokens":0').repeat(2),
@@ -453,16 +409,16 @@ describe('the run fails for', () => {
     ...inFormats('floating-point counts from 2^53 on', (day) => ({
       ...good(day),
       prompt_tokens: [2 ** 53, 2 ** 60],
-    })).map((one) => ({ ...one, message: /2 rows: prompt_tokens is not exact: .* write it as an integer/ })),
+    })).map((one) => ({ ...one, message: notInteger })),
     ...inFormats('floating-point ids from 2^53 on', (day) => ({
       ...good(day),
       app_id: [2 ** 53, 2 ** 60],
-    })).map((one) => ({ ...one, message: /2 rows: app_id is not exact/ })),
+    })).map((one) => ({ ...one, message: /2 rows: app_id is not an integer, 0 or more/ })),
     {
       name: '32-bit floating-point counts from 2^24 on in arrow',
       ending: 'arrow',
       content: arrow(() => ({ prompt_tokens: columnFromArray([5, 3e10], float32()) })),
-      message: /1 of 2 rows.* prompt_tokens is not exact/s,
+      message: /1 of 2 rows.* prompt_tokens is not an integer/s,
     },
     {
       name: '32-bit floating-point counts from 2^24 on in parquet',
@@ -477,7 +433,7 @@ describe('the run fails for', () => {
             })),
           }),
         ),
-      message: /1 of 2 rows.* prompt_tokens is not exact/s,
+      message: /1 of 2 rows.* prompt_tokens is not an integer/s,
     },
     {
       name: 'an object as request_id in NDJSON',
@@ -560,41 +516,4 @@ describe('the run fails for', () => {
       expect(lines.slice(first, next < 0 ? undefined : next).join('\n')).toMatch(words)
     },
   )
-})
-
-describe('of two rows with one request_id that differ by nanoseconds, the newer counts', () => {
-  const cases: Case[] = [
-    ...inFormats('as text', (day) => ({
-      ...good(day),
-      ts: [`${day}T10:00:00.1234567Z`, `${day}T10:00:00.123456Z`],
-      app_id: [1n, 2n],
-      request_id: ['same', 'same'],
-    })),
-    {
-      name: 'as nanoseconds of Arrow',
-      ending: 'arrow',
-      content: arrow((day) => {
-        const nanoseconds = BigInt(Date.parse(day)) * 1_000_000n
-        const stamps = columnFromArray([nanoseconds + 700n, nanoseconds + 600n], int64())
-        return {
-          ts: Object.assign(stamps, { type: timestamp(TimeUnit.NANOSECOND, 'UTC') }),
-          app_id: columnFromArray([1n, 2n], int64()),
-          request_id: columnFromArray(['same', 'same'], utf8()),
-        }
-      }),
-    },
-    ...[true, false].map((isAdjustedToUTC) => ({
-      name: `as nanoseconds of Parquet, ${isAdjustedToUTC ? 'with' : 'without'} a zone`,
-      ending: 'parquet',
-      content: (day: string) => parquetNanoseconds(day, isAdjustedToUTC),
-    })),
-  ]
-
-  it('in every format', async () => {
-    const dataDir = folderOf(cases)
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, 'SELECT day, app_id FROM usage_daily ORDER BY day')).toEqual(
-      cases.map((_, index) => ({ day: dayOf(index), app_id: '1' })),
-    )
-  })
 })

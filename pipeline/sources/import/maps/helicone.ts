@@ -6,6 +6,7 @@
  * Tokens: `prompt_tokens` and `completion_tokens` of Helicone. Tokens read from the provider's cache
  * (`prompt_cache_read_tokens`) are kept beside them, whether or not `prompt_tokens` includes them.
  */
+import { rowsAt } from '../usage-map.ts'
 import type { UsageMap } from '../usage-map.ts'
 
 /** Common names of the property. */
@@ -30,14 +31,7 @@ export const helicone: UsageMap = {
     reasoning_tokens: 'reasoning_tokens',
     cached_tokens: 'prompt_cache_read_tokens',
   },
-  rows: (document) => (isPage(document) ? document.data : [document]),
-  leaveOut: [{ path: 'request_path', matches: NO_GENERATION }],
+  rows: rowsAt('data'),
+  skipped: [{ path: 'request_path', matches: NO_GENERATION }],
   failed: [{ path: 'response_status', not: ['200', '201', '202'] }],
-}
-
-/** A reply of the API. */
-function isPage(document: unknown): document is { readonly data: readonly unknown[] } {
-  return (
-    typeof document === 'object' && document !== null && 'data' in document && Array.isArray(document.data)
-  )
 }

@@ -8,7 +8,8 @@
  * otherwise `input` and `output` are the whole.
  */
 import type { Read, UsageMap } from '../usage-map.ts'
-import { parseExactly } from '../read-path.ts'
+import { DataError } from '../../../errors.ts'
+import { parseExactly } from '../../formats/documents.ts'
 
 export const langfuse: UsageMap = {
   columns: {
@@ -22,7 +23,7 @@ export const langfuse: UsageMap = {
     cached_tokens: ['input_cached_tokens', 'input_cache_read', 'cache_read_input_tokens'].flatMap(inUsage),
     reasoning_tokens: ['output_reasoning_tokens', 'output_reasoning'].flatMap(inUsage),
   },
-  leaveOut: [{ path: 'type', not: ['generation'] }],
+  skipped: [{ path: 'type', not: ['generation'] }],
   failed: [{ path: 'level', is: ['error'] }],
 }
 
@@ -44,8 +45,18 @@ function tokensOf(read: Read, side: 'input' | 'output'): string | null {
   )
 }
 
+/** @throws DataError for usage that is not JSON. */
 function numbersIn(text: string | null): Record<string, bigint> {
-  const parsed = text === null ? {} : parseExactly(text)
-  const pairs = Object.entries(parsed ?? {}).filter(([, count]) => /^\d{1,27}$/.test(String(count)))
+  const pairs = Object.entries(parseUsage(text ?? '{}') ?? {}).filter(([, count]) =>
+    /^\d{1,27}$/.test(String(count)),
+  )
   return Object.fromEntries(pairs.map(([type, count]) => [type, BigInt(String(count))]))
+}
+
+function parseUsage(text: string): unknown {
+  try {
+    return parseExactly(text)
+  } catch (error) {
+    throw new DataError(`usage_details is not JSON: ${text.slice(0, 100)}`, { cause: error })
+  }
 }

@@ -22,7 +22,7 @@ export const litellm: UsageMap = {
     ],
     reasoning_tokens: 'metadata.usage_object.completion_tokens_details.reasoning_tokens',
   },
-  leaveOut: [
+  skipped: [
     {
       path: 'call_type',
       is: ['embedding', 'image_generation', 'image_edit', 'transcription', 'speech', 'moderation', 'rerank']

@@ -5,9 +5,9 @@
  * span, otherwise the service of the resource.
  *
  * Tokens: by the conventions `gen_ai.usage.input_tokens` includes the cached ones and `gen_ai.usage.output_tokens` the
- * reasoning. Spans of agents and tools, which contain the spans of model calls, are left out.
+ * reasoning. Spans of agents and tools, which contain the spans of model calls, are skipped.
  */
-import { isRecord } from '../usage-map.ts'
+import { isRecord } from '../../formats/documents.ts'
 import type { Read, UsageMap } from '../usage-map.ts'
 
 export const otlp: UsageMap = {
@@ -19,7 +19,7 @@ export const otlp: UsageMap = {
     // A span's id is unique in its trace.
     request_id: (read) => {
       const ids = [read('traceId') ?? read('trace_id'), read('spanId') ?? read('span_id')]
-      return ids.includes(null) ? null : ids.join('-')
+      return ids.includes(null) ? null : ids.map((id) => hexOf(id ?? '')).join('-')
     },
     model: ['attributes.gen_ai.response.model', 'attributes.gen_ai.request.model'],
     provider: ['attributes.gen_ai.provider.name', 'attributes.gen_ai.system'],
@@ -38,7 +38,7 @@ export const otlp: UsageMap = {
   },
   unit: 'ns',
   rows: spansOf,
-  leaveOut: [
+  skipped: [
     // The call of a model names its operation or its model; the span of an agent may sum the tokens of its calls.
     {
       missing: [
@@ -55,6 +55,13 @@ export const otlp: UsageMap = {
     { path: 'attributes.llm.request.type', not: ['chat', 'completion'] },
   ],
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
+}
+
+/** Ids are hex by the conventions, and base64 where protobuf's own JSON is written: the same span has one id. */
+function hexOf(id: string): string {
+  return /^(?:[\w+/]{11}=|[\w+/]{22}==)$/.test(id)
+    ? Buffer.from(id, 'base64').toString('hex')
+    : id.toLowerCase()
 }
 
 /** The service of a span; programs without a name have one made up by the SDK. */
