@@ -1,6 +1,6 @@
 /** The route table of the service, as data. */
 import type { Registry } from 'prom-client'
-import { createApplyLimits, createRateLimiter } from './accounts/limits/rate-limiter.ts'
+import { createApplyLimits, type RateLimiter } from './accounts/limits/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
 import type { Chat } from './chat/service.ts'
 import { chatRoutes } from './chat/routes.ts'
@@ -16,15 +16,15 @@ import type { Route } from './http/route.ts'
 import type { SyncJobs } from './scim/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
 import type { Readiness } from './readiness.ts'
-import type { RequestStore } from './store/request-store.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
 import type { Views } from './web/views.ts'
 
 /** What the handlers need. */
 export interface RouteDependencies {
+  /** The store, with every wait bounded. */
   readonly store: Store
-  readonly requestStore: RequestStore
+  readonly limiter: RateLimiter
   readonly snapshots: Snapshots
   readonly answers: Answers
   readonly chat: Chat
@@ -44,7 +44,7 @@ export interface RouteDependencies {
 
 export function createRoutes({
   store,
-  requestStore,
+  limiter,
   snapshots,
   answers,
   chat,
@@ -58,7 +58,7 @@ export function createRoutes({
   metrics,
   readiness,
 }: RouteDependencies): readonly Route[] {
-  const applyLimits = createApplyLimits(createRateLimiter(requestStore), clock)
+  const applyLimits = createApplyLimits(limiter, clock)
   const described = [
     ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule }),
     ...chatRoutes(chat),

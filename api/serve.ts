@@ -17,6 +17,8 @@ import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
 import { createMetricsRegistry } from './process/metrics.ts'
 import { createWebhook } from './process/webhook.ts'
+import { createKeyLimits } from './accounts/limits/key-limits.ts'
+import { createRateLimiter } from './accounts/limits/rate-limiter.ts'
 import { warnOfNewStore } from './store/new-store.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/request-store.ts'
@@ -78,26 +80,21 @@ async function open(
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
-  const schedule = cronSchedule(settings.NIGHTLY_SCHEDULE)
-  const { snapshots, catalogue, views } = await openSnapshots(settings, {
-    log,
-    metrics,
-    clock,
-    schedule,
-    answers,
-    opened,
-  })
+  const base = { metrics, clock, schedule: cronSchedule(settings.NIGHTLY_SCHEDULE) }
+  const { snapshots, catalogue, views } = await openSnapshots(settings, { ...base, log, answers, opened })
   await warnOfNewStore(store, snapshots.retained.ids(), log)
-  const shared = { settings, store, clock, log, metrics, environment }
+  const requestStore = createRequestStore(store, log)
+  const limiter = createRateLimiter(requestStore)
+  const keyLimits = createKeyLimits(limiter, clock, log)
+  const shared = { settings, store, keyLimits, clock, log, metrics, environment }
   const chat = opened.adopt(await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
     it.close(),
   )
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
-  const requestStore = createRequestStore(store, log)
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
-  const served = { store, requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
-  const routes = createRoutes({ ...served, clock, metrics, schedule, publicUrl, port })
+  const served = { store: requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
+  const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
   // Syncs are interrupted at once: they would only be cut after the requests in flight.

@@ -5,10 +5,11 @@ import type { Candidate } from './candidates.ts'
 import { AttemptFailure } from './failure.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
 import type { Usage } from './usage.ts'
+import type { Caller } from '../http/call.ts'
 
 interface CallFacts {
   readonly requestId: string
-  readonly accountId: string
+  readonly caller: Caller
   readonly arrivedAt: Date
   readonly app: NamedApp
 }
@@ -30,11 +31,11 @@ export const STATUS_DISCONNECTED = 499
 
 export class ChatCall {
   readonly requestId: string
+  readonly caller: Caller
   readonly arrivedAt: Date
   readonly app: NamedApp
   readonly attempts: AttemptRecord[] = []
   isStream = false
-  readonly #accountId: string
   readonly #began = performance.now()
   #current: Attempt | undefined
   #firstTokenMs: number | null = null
@@ -42,11 +43,11 @@ export class ChatCall {
   #isCancelled = false
   #isRecorded = false
 
-  constructor({ requestId, accountId, arrivedAt, app }: CallFacts) {
+  constructor({ requestId, caller, arrivedAt, app }: CallFacts) {
     this.requestId = requestId
     this.arrivedAt = arrivedAt
     this.app = app
-    this.#accountId = accountId
+    this.caller = caller
   }
 
   /** Milliseconds since it arrived. */
@@ -108,7 +109,7 @@ export class ChatCall {
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider.name ?? null,
-      account_id: this.#accountId,
+      account_id: this.caller.accountId,
       stream: this.isStream,
       status: ending.status,
       outcome: ending.outcome,

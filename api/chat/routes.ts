@@ -54,6 +54,7 @@ function chatCompletions(chat: Chat): Handler {
   return async (request, reply) => {
     const call = chat.begin(request.headersDistinct, reply)
     try {
+      await chat.admit(call)
       const body = await readJson(request, reply)
       const chatRequest = readChatRequest(body, unroundedBody(request))
       call.isStream = chatRequest.stream

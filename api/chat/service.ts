@@ -1,5 +1,6 @@
 /** The chat service: its resources, open while the API runs, and the requests in progress. */
 import type { Registry } from 'prom-client'
+import type { KeyLimits } from '../accounts/limits/key-limits.ts'
 import type { Clock, Reply } from '../http/call.ts'
 import type { Settings } from '../config.ts'
 import type { Log } from '../process/log.ts'
@@ -35,7 +36,12 @@ export interface Chat {
   readonly stream: Answer
   /** Begins the call of a request. */
   begin(headers: NodeJS.Dict<string[]>, reply: Reply): ChatCall
-  /** Writes the usage record of a call and ends it. */
+  /**
+   * Counts the call against the limits of its key.
+   * @throws {ApiError} 429 if one is used up.
+   */
+  admit(call: ChatCall): Promise<void>
+  /** Writes the usage record of a call, counts its tokens, and ends it. */
   finish(call: ChatCall, ending: Ending): Promise<void>
   /** Number of usage records that are not yet in a file, since the disk is full or failing. */
   recordsWaiting(): number
@@ -47,6 +53,7 @@ export interface Chat {
 
 interface ChatOptions {
   readonly settings: Settings
+  readonly keyLimits: KeyLimits
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Registry
@@ -65,7 +72,7 @@ const METADATA_HEADER = 'x-router-metadata'
  * @throws {OperatorError} if the routing configuration is invalid.
  */
 export async function openChat(options: ChatOptions): Promise<Chat> {
-  const { settings, clock, log, environment, limits } = options
+  const { settings, keyLimits, clock, log, environment, limits } = options
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const records = new UsageRecords(settings.DATA_DIR, log)
   const waiting = () => records.waiting
@@ -76,6 +83,8 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   async function finish(call: ChatCall, ending: Ending): Promise<void> {
     const record = call.finish(ending)
     if (record === undefined) return
+    // Not awaited, since a silent store must not hold a reply.
+    void keyLimits.spend(call.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
     await records.write(record)
     calls.ended(call)
     metrics.requestFinished(record)
@@ -89,7 +98,8 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
     begin(headers, reply) {
       const app = namedApp(headers)
       const { requestId, caller } = reply.locals
-      const call = new ChatCall({ requestId, accountId: caller?.accountId ?? '', arrivedAt: clock(), app })
+      if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
+      const call = new ChatCall({ requestId, caller, arrivedAt: clock(), app })
       reply.set('X-App-Id', String(app.id))
       if (headers[METADATA_HEADER]?.[0] === 'enabled') {
         const described = { app_id: app.id, found_by: app.foundBy }
@@ -98,6 +108,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       calls.began(call, reply)
       return call
     },
+    admit: ({ caller }) => keyLimits.begin(caller),
     finish,
     recordsWaiting: waiting,
     cancel: () => calls.cancel(),

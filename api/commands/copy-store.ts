@@ -1,78 +1,78 @@
-/** Entry point of `npm run copy-store`: copies one store into another. Summary on stdout, notes on stderr. */
+/** Entry point of `npm run copy-store`: copies service.sqlite into the empty database of DATABASE_URL (CONTRACT 10). */
 import '../../pipeline/program/runtime.js'
-import { existsSync, realpathSync } from 'node:fs'
-import { copyStore } from '../store/copy-store.ts'
-import { DATABASE_URL_FORM, isDatabaseUrl } from '../store/database-url.ts'
+import { z } from 'zod'
 import {
   exitCodeOf,
   parseCommandLine,
   runAsProcess,
+  wantsHelp,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
+import { readSettings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
-import { describePlace, openStoreAsItIs, openStoreAt } from '../store/open-store.ts'
+import { openStore } from '../store/open-store.ts'
+import type { Queries } from '../store/store.ts'
 
-const USAGE = 'npm run -s copy-store -- --from STORE --to STORE'
-const HELP = [
-  `Usage: ${USAGE}`,
-  '',
-  'Copies every table of one store into an empty one, in one transaction; the first stays unchanged.',
-  'Stop the service first: later writes are not copied.',
-  '',
-  'A STORE is an SQLite file, such as data/service.sqlite, or',
-  DATABASE_URL_FORM,
-  '(the password may come from PGPASSWORD or ~/.pgpass instead).',
-].join('\n')
+const HELP = `Usage: npm run -s copy-store
 
-/** Copies the store of the arguments; resolves to the exit code. */
-export function copyStoreCommand(line: CommandLine): Promise<number> {
-  return exitCodeOf(line, () => run(line))
+Copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of DATABASE_URL, which
+must be empty, in one transaction. Stop the service first: later writes are not copied.`
+
+/** All tables, parents first. */
+const TABLES = [
+  'accounts',
+  'api_keys',
+  'quotas',
+  'scim_connections',
+  'scim_sync_jobs',
+  'scim_groups',
+  'scim_member_lists',
+  'scim_members',
+]
+
+const ROWS_PER_STATEMENT = 500
+
+/** Copies the store of the settings; resolves to the exit code. */
+export function copyStore({ args, environment, print, note }: CommandLine): Promise<number> {
+  return exitCodeOf({ note }, async () => {
+    if (wantsHelp(args)) return print(HELP)
+    parseCommandLine({ args: [...args], options: {} }, 'npm run -s copy-store')
+    const { DATA_DIR, DATABASE_URL } = readSettings(environment)
+    if (DATABASE_URL === undefined)
+      throw new OperatorError('DATABASE_URL is not set: set it to an empty database')
+    await using opened = new AsyncDisposableStack()
+    const source = opened.adopt(await openStore({ DATA_DIR }, new Date()), (store) => store.close())
+    const target = opened.adopt(await openStore({ DATA_DIR, DATABASE_URL }, new Date()), (store) =>
+      store.close(),
+    )
+    const copied = await target.transaction(async (to) => {
+      const lines: string[] = []
+      for (const table of TABLES) lines.push(`${table}\t${await copyTable(source, to, table)}`)
+      return lines
+    })
+    print(['table\trows', ...copied].join('\n'))
+    note('Copied: start the service with DATABASE_URL set')
+  })
 }
 
-async function run(line: CommandLine): Promise<void> {
-  const options = {
-    from: { type: 'string' },
-    to: { type: 'string' },
-    help: { type: 'boolean', short: 'h' },
-  } as const
-  const { from, to, help } = parseCommandLine({ args: [...line.args], options }, USAGE).values
-  if (help === true) {
-    line.print(HELP)
-    return
+/** Copies all rows of a table; resolves to their number. */
+async function copyTable(from: Queries, to: Queries, table: string): Promise<number> {
+  if ((await to.query(`SELECT 1 AS found FROM ${table} LIMIT 1`)).length > 0) {
+    throw new OperatorError(`The database of DATABASE_URL already holds ${table}: name an empty one`)
   }
-  if (from === undefined || to === undefined)
-    throw new OperatorError(`Name the source and the target: ${USAGE}`)
-  checkPlaces(from, to)
-  await move(from, to, line)
-}
-
-async function move(from: string, to: string, { print, note }: CommandLine): Promise<void> {
-  await using closing = new AsyncDisposableStack()
-  const source = await openStoreAsItIs(from)
-  closing.defer(() => source.close())
-  const target = await openStoreAt(to, new Date())
-  closing.defer(() => target.close())
-  const tables = await copyStore(source, target)
-  print(['table\trows', ...tables.map(({ name, rows }) => `${name}\t${rows}`)].join('\n'))
-  const use = isDatabaseUrl(to)
-    ? 'with DATABASE_URL set to it'
-    : 'as service.sqlite in DATA_DIR, without DATABASE_URL'
-  note(`Copied ${describePlace(from)} to ${describePlace(to)}; the service uses the copy ${use}.`)
-}
-
-function checkPlaces(from: string, to: string): void {
-  for (const place of [from, to]) {
-    if (place.includes('://') && !isDatabaseUrl(place)) {
-      throw new OperatorError(`The address of a database must be ${DATABASE_URL_FORM}`)
-    }
+  const rows = z
+    .array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
+    .parse(await from.query(`SELECT * FROM ${table}`))
+  const columns = Object.keys(rows[0] ?? {})
+  for (let first = 0; first < rows.length; first += ROWS_PER_STATEMENT) {
+    const part = rows.slice(first, first + ROWS_PER_STATEMENT)
+    const places = part.map(
+      (_, row) => `(${columns.map((_name, at) => `$${row * columns.length + at + 1}`).join(', ')})`,
+    )
+    const values = part.flatMap((row) => columns.map((column) => row[column] ?? null))
+    await to.query(`INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places.join(', ')}`, values)
   }
-  if (!isDatabaseUrl(from) && !existsSync(from)) throw new OperatorError(`There is no file "${from}"`)
-  if (samePlace(from, to)) throw new OperatorError('--from and --to name the same store')
+  return rows.length
 }
 
-function samePlace(from: string, to: string): boolean {
-  if (isDatabaseUrl(from) || isDatabaseUrl(to)) return from === to
-  return existsSync(to) && realpathSync(from) === realpathSync(to)
-}
-
-if (import.meta.main) await runAsProcess(copyStoreCommand)
+if (import.meta.main) await runAsProcess(copyStore)

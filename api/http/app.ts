@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import type { Registry } from 'prom-client'
 import { authenticate } from '../accounts/keys/authenticate.ts'
-import { quotaHeaders, quotasOf } from '../accounts/limits/policies.ts'
+import { POLICIES, quotaHeaders, quotaOf } from '../accounts/limits/policies.ts'
 import type { CallLocals, Clock, Handler, Reply } from './call.ts'
 import { CORS_HEADERS, isApiPath, sendPreflight } from './cors.ts'
 import { DEFAULT_HEADERS } from './default-headers.ts'
@@ -114,12 +114,12 @@ function answerPath(
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
     // Replies that end before the count, such as a 401, state the full quota.
-    if (isLimited) reply.set(quotaHeaders(quotasOf([], clock().getTime())))
+    if (isLimited) reply.set(quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, clock().getTime()))))
     const route = byMethod.get(request.method)
     if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
     const { access, typedErrors, handle } = route
     if (typedErrors === true) reply.locals.typesErrors = true
-    if (access !== 'open') await authenticate(store, access, { request, reply })
+    if (access !== 'open') await authenticate({ store, clock }, access, { request, reply })
     await handle(request, reply)
   }
 }

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express'
-import type { KeyKind } from '../accounts/keys/credentials.ts'
+import type { KeyKind, KeyLimitValues } from '../accounts/keys/credentials.ts'
 
 /** Returns the time; a parameter, so that tests can move it. */
 export type Clock = () => Date
@@ -9,6 +9,8 @@ export interface Caller {
   readonly accountId: string
   readonly keyId: string
   readonly kind: KeyKind
+  /** Limits of the key for chat. */
+  readonly limits?: KeyLimitValues
 }
 
 export type Headers = Readonly<Record<string, string>>

@@ -7,7 +7,9 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   401: 'authentication',
   413: 'payload_too_large',
   415: 'invalid_request',
+  429: 'rate_limit_exceeded',
   500: 'server',
+  503: 'server',
 }
 
 /** The metadata of an error with its type. */

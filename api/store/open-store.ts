@@ -1,12 +1,11 @@
-import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../http/errors.ts'
 import { dataFolderFaults, missingRights } from '../process/rights.ts'
-import { appliedMigrations, updateSchema } from './schema.ts'
-import { openSqlite, readSqlite } from './sqlite-store.ts'
+import { updateSchema } from './schema.ts'
+import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 
 /** The settings that locate the store. */
@@ -31,30 +30,10 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
   return await open(name, join(DATA_DIR, STORE_FILE), upToDate)
 }
 
-/**
- * Opens the store at `place`, the address of a database or the path of a file, and applies pending migrations.
- * @throws {OperatorError} if it is unusable.
- */
-export async function openStoreAt(place: string, now: Date): Promise<Store> {
-  return await open(describePlace(place), place, (store) => updateSchema(store, now))
-}
-
-/**
- * Opens the store at `place` without migrations.
- * @throws {OperatorError} if it is unusable or not a store of this service.
- */
-export async function openStoreAsItIs(place: string): Promise<Store> {
-  return await open(describePlace(place), place, appliedMigrations)
-}
-
 /** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */
 export async function storeFaults({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<string[]> {
   if (DATABASE_URL === undefined) {
-    const rights = dataFolderFaults(DATA_DIR, [STORE_FILE])
-    const file = join(DATA_DIR, STORE_FILE)
-    return rights.length > 0 || !existsSync(file)
-      ? rights
-      : await faultOf(`file "${file}"`, async () => readSqlite(file))
+    return dataFolderFaults(DATA_DIR, [STORE_FILE])
   }
   const store = await openDatabase(DATABASE_URL)
   return await faultOf(`DATABASE_URL: ${describeDatabase(DATABASE_URL)}`, async () => {
@@ -73,11 +52,6 @@ async function faultOf(name: string, work: () => Promise<void>): Promise<string[
   } catch (error) {
     return [unusable(name, error).message]
   }
-}
-
-/** The location of a store for messages, without user and password. */
-export function describePlace(place: string): string {
-  return isDatabaseUrl(place) ? describeDatabase(place) : `file "${place}"`
 }
 
 async function open(

@@ -1,40 +1,52 @@
 /** The store for requests: they get a 503 if it fails or is slow, however long other users wait for it. */
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
-import type { Queries } from './store.ts'
+import { REQUEST_WAIT_MS, type Queries, type Store } from './store.ts'
 
-const WAIT_MS = 2000
 const RETRY_AFTER_SECONDS = 2
 
+/** What most requests need of it. */
 export type RequestStore = Pick<Queries, 'query'>
 
-/** Queries `store`; a failure is logged once until the store answers again. */
-export function createRequestStore(store: RequestStore, log: Log): RequestStore {
+/** Bounds every wait for `store`; a failure is logged once until the store answers again. */
+export function createRequestStore(store: Store, log: Log): Store {
   let isFailing = false
-  return {
-    async query(sql, values) {
-      try {
-        const rows = await withinWait(store.query(sql, values))
-        if (isFailing) log.info('the store answers again')
-        isFailing = false
-        return rows
-      } catch (error) {
-        if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
-        isFailing = true
-        throw new ApiError(
-          503,
-          `Keys and limits are temporarily unavailable; try again in ${RETRY_AFTER_SECONDS} seconds`,
-          { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
-        )
-      }
-    },
+  async function bounded<Result>(pending: Promise<Result>): Promise<Result> {
+    try {
+      const result = await withinWait(pending)
+      if (isFailing) log.info('the store answers again')
+      isFailing = false
+      return result
+    } catch (error) {
+      // The work of a transaction may reject the request itself.
+      if (error instanceof ApiError) throw error
+      if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
+      isFailing = true
+      throw unavailable()
+    }
   }
+  return {
+    ...store,
+    query: (sql, values) => bounded(store.query(sql, values)),
+    transaction: (work) => bounded(store.transaction(work)),
+  }
+}
+
+function unavailable(): ApiError {
+  return new ApiError(
+    503,
+    `Keys, limits and groups are temporarily unavailable; try again in ${RETRY_AFTER_SECONDS} seconds`,
+    { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
+  )
 }
 
 // A setTimeout, since aborting timers/promises costs more than the query.
 async function withinWait<Result>(pending: Promise<Result>): Promise<Result> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`The store has not answered for ${WAIT_MS} ms`)), WAIT_MS)
+  const timer = setTimeout(
+    () => reject(new Error(`The store has not answered for ${REQUEST_WAIT_MS} ms`)),
+    REQUEST_WAIT_MS,
+  )
   try {
     return await Promise.race([pending, tooLate])
   } finally {

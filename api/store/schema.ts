@@ -9,7 +9,7 @@ import type { Queries, Store } from './store.ts'
 const FOLDER = new URL('migrations/', import.meta.url)
 
 /** The table of applied migrations. */
-export const LEDGER = 'migrations'
+const LEDGER = 'migrations'
 
 const CREATE_LEDGER = `
   CREATE TABLE IF NOT EXISTS ${LEDGER} (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)`
@@ -40,7 +40,7 @@ export async function appliedMigrations(queries: Queries): Promise<readonly stri
 }
 
 /** The names of all migrations, in order. */
-export function migrationFiles(): readonly string[] {
+function migrationFiles(): readonly string[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.sql'))
     .toSorted()

@@ -1,8 +1,11 @@
 /**
- * The transactional store for everything but the dataset (accounts, keys, quotas, apps, directories): an SQLite file
+ * The transactional store for everything but the dataset (accounts, keys, limits, directories): an SQLite file
  * (sqlite-store.ts) or a PostgreSQL database (postgres-store.ts), which several processes may share. Both have the
  * tables of migrations/ and run the same queries, with `$1`, `$2` … and common SQL.
  */
+
+/** How long a request waits for the store, in ms. */
+export const REQUEST_WAIT_MS = 2000
 
 /** Values of query parameters. Booleans are 0 and 1, times are ISO 8601 text. */
 export type Value = string | number | null
@@ -22,9 +25,9 @@ export interface Queries {
 export interface Store extends Queries {
   /**
    * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
-   * `work` throws. In PostgreSQL, queries outside of transactions may run meanwhile: what must be exact without a
-   * transaction has to be one statement. `work` may use only the given `queries`, since the store itself may wait for
-   * its end.
+   * `work` throws. Keep it short: other writes wait meanwhile. In PostgreSQL, queries outside of transactions may run
+   * meanwhile: what must be exact without a transaction has to be one statement. `work` may use only the given
+   * `queries`, since the store itself may wait for its end.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /**

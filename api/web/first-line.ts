@@ -1,6 +1,7 @@
 /** The first line of a page: its title, the age of its data, and the search for apps. */
 import { readFileSync } from 'node:fs'
 import { APPS_PATH } from '../paths.ts'
+import { address } from './addresses.ts'
 import { html, type Html } from './html.ts'
 import type { ViewContext } from './views.ts'
 
@@ -8,13 +9,14 @@ import type { ViewContext } from './views.ts'
 const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
 
 /** The first line of a page: its title, the age of its data, and the search for apps. */
-export function firstLine(title: string, context: ViewContext): Html {
+export function firstLine(title: string, context: ViewContext, { isList = false } = {}): Html {
   const { snapshot, isCurrent } = context
   const { dataThrough, asOf } = snapshot
+  const home = address('/', { as_of: isCurrent ? undefined : asOf })
   return html`<h1><bdi>${title}</bdi></h1>
     <p class="fresh">
-      Data through <time>${dataThrough}</time>, snapshot
-      <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time> ${badges(context)}
+      ${isList ? null : html`<a href="${home}">Rankings</a> · `}Data through <time>${dataThrough}</time>,
+      snapshot <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time> ${badges(context)}
     </p>
     <form class="search" action="${APPS_PATH}" role="search">
       <input

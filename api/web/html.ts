@@ -3,9 +3,6 @@
 /** Control characters except white space: HTML and XML forbid them, literally and as references. */
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu
 
-/** Characters that change the text direction beyond their element. */
-const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/gu
-
 /** A piece of HTML; only `html` and `raw` create it. */
 export interface Html {
   readonly html: string
@@ -30,11 +27,6 @@ export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[])
 /** Marks text as HTML; never use it for untrusted text. */
 export function raw(text: string): Html {
   return { html: text }
-}
-
-/** An untrusted name outside of an element, with its text direction isolated. */
-export function isolated(name: string): string {
-  return `\u2068${name.replaceAll(DIRECTIONS, '')}\u2069`
 }
 
 function render(piece: Piece): string {

@@ -52,7 +52,7 @@ function renderPage(page: Page): string {
     title: `${title}, ${describe(list)}`,
     description: `${title} by their use of large language models, ${describe(list)}. ${snapshot.attribution}`,
     source,
-    header: html`${firstLine(list.subject === 'apps' ? 'App rankings' : 'Model rankings', context)}
+    header: html`${firstLine(list.subject === 'apps' ? 'App rankings' : 'Model rankings', context, { isList: true })}
     ${controls(page)}`,
     main: html`${chartFigure(source, parameters.chart ?? 'stacked', label)}
       <section>

@@ -43,9 +43,8 @@ export function writeTexts(
   description: Description,
   tables: readonly TableFile[],
   folder: string,
-  databaseFolder = folder,
 ): readonly FileFacts[] {
-  const database = measureFile(databaseFolder, SNAPSHOT_FILE)
+  const database = measureFile(folder, SNAPSHOT_FILE)
   const texts = { 'README.md': readmeText(description), LICENSE: licenceText(description) }
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
   const files = [database, ...tables, ...Object.keys(texts).map((name) => measureFile(folder, name))]

@@ -1,5 +1,5 @@
 /** Bearer authentication (CONTRACT 2). Each 401 names the fault of the sent credentials, never valid ones. */
-import type { Call } from '../../http/call.ts'
+import type { Call, Clock } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
 import type { RequestStore } from '../../store/request-store.ts'
@@ -13,15 +13,19 @@ export type Access = 'open' | 'any' | KeyKind
  * @throws {ApiError} 401 for all others.
  */
 export async function authenticate(
-  store: RequestStore,
+  { store, clock }: { readonly store: RequestStore; readonly clock: Clock },
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
 ): Promise<void> {
   const key = await findKey(store, tokenOf(request.headersDistinct['authorization']))
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
+  if (key.expires_at !== null && key.expires_at <= clock().toISOString()) {
+    throw unauthorized(`This key expired at ${key.expires_at}`)
+  }
   // Noted before the check of the kind: the caller is known even if its key is of the wrong kind.
-  reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind }
+  const limits = { requestsPerMinute: key.requests_per_minute, tokensPerDay: key.tokens_per_day }
+  reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind, limits }
   if (access !== 'any' && key.kind !== access) {
     throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
   }

@@ -5,6 +5,12 @@ import { hash, randomBytes } from 'node:crypto'
 export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
 
+/** What chat allows a key at most; null for no limit. */
+export interface KeyLimitValues {
+  readonly requestsPerMinute: number | null
+  readonly tokensPerDay: number | null
+}
+
 const SECRET_BYTES = 32
 const KEY_BEGINNING = 'sk-'
 const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)

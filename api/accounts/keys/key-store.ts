@@ -12,13 +12,17 @@ const storedKeySchema = z.object({
   key_end: z.string(),
   created_at: z.string(),
   revoked_at: z.string().nullable(),
+  requests_per_minute: z.number().nullable(),
+  tokens_per_day: z.number().nullable(),
+  expires_at: z.string().nullable(),
 })
 
 /** A stored key without its secret; times are ISO 8601 UTC. */
 export type StoredKey = z.infer<typeof storedKeySchema>
 
 const SELECT_KEYS = `
-  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_end, k.created_at, k.revoked_at
+  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_end, k.created_at, k.revoked_at,
+    k.requests_per_minute, k.tokens_per_day, k.expires_at
   FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
 const FIND = `${SELECT_KEYS} WHERE k.key_hash = $1`
 const LIST = `${SELECT_KEYS} ORDER BY k.created_at, k.id`
@@ -27,15 +31,28 @@ const ADD_ACCOUNT = `
   INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
 const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
 const ADD_KEY = `
-  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
+  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at, requests_per_minute, tokens_per_day, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+const LIMIT = `
+  UPDATE api_keys SET requests_per_minute = $2, tokens_per_day = $3, expires_at = $4 WHERE id = $1 RETURNING id`
+const BY_ID = `${SELECT_KEYS} WHERE k.id = $1`
 const REVOKE = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING id'
 
 const KEY_END_CHARACTERS = 4
+
+/** What a key may be limited by (CONTRACT 6), each null for no limit; missing ones stay as they are. */
+export interface KeyChanges {
+  readonly requestsPerMinute?: number | null | undefined
+  readonly tokensPerDay?: number | null | undefined
+  /** When the key ends. */
+  readonly expires?: Date | null | undefined
+}
 
 interface NewKey {
   readonly account: string
   readonly kind: KeyKind
   readonly now: Date
+  readonly limits?: KeyChanges
 }
 
 /** Creates a key, and its account if the name is new. Resolves to the secret, which is shown nowhere else. */
@@ -51,15 +68,49 @@ export async function createFirstKey(store: Store, wanted: NewKey): Promise<stri
   })
 }
 
-async function addKey(queries: Queries, { account, kind, now }: NewKey): Promise<string> {
+async function addKey(queries: Queries, { account, kind, now, limits = {} }: NewKey): Promise<string> {
   const time = now.toISOString()
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
   const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
   const accountId = z.object({ id: z.string() }).parse(found).id
   const key = makeKey(kind)
   const keyEnd = key.slice(-KEY_END_CHARACTERS)
-  await queries.query(ADD_KEY, [randomUUID(), accountId, kind, hashKey(key), keyEnd, time])
+  await queries.query(ADD_KEY, [
+    randomUUID(),
+    accountId,
+    kind,
+    hashKey(key),
+    keyEnd,
+    time,
+    ...limitValues(limits),
+  ])
   return key
+}
+
+function limitValues({ requestsPerMinute, tokensPerDay, expires }: KeyChanges) {
+  return [requestsPerMinute ?? null, tokensPerDay ?? null, expires?.toISOString() ?? null] as const
+}
+
+/** Changes the limits of the key with this id; resolves to the changed key; undefined if there is none. */
+export async function limitKey(
+  store: Store,
+  id: string,
+  changes: KeyChanges,
+): Promise<StoredKey | undefined> {
+  return await store.transaction(async (queries) => {
+    const [row] = await queries.query(BY_ID, [id])
+    if (row === undefined) return undefined
+    const key = storedKeySchema.parse(row)
+    const { requestsPerMinute = key.requests_per_minute, tokensPerDay = key.tokens_per_day } = changes
+    const expires = changes.expires === undefined ? key.expires_at : (changes.expires?.toISOString() ?? null)
+    await queries.query(LIMIT, [id, requestsPerMinute, tokensPerDay, expires])
+    return {
+      ...key,
+      requests_per_minute: requestsPerMinute,
+      tokens_per_day: tokensPerDay,
+      expires_at: expires,
+    }
+  })
 }
 
 /** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */

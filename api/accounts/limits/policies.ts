@@ -1,49 +1,56 @@
-/**
- * The two rate limits (CONTRACT 4.5), their remaining quotas, and the headers that state them. Times are ms since 1970.
- */
-import { millisecondsInDay, millisecondsInMinute } from 'date-fns/constants'
+/** Rate limits (CONTRACT 4.5 and 6), their remaining quotas, and the headers that state them. Times are ms since 1970. */
 import type { Caller, Headers } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
 
+/** A limit of something in each window of the clock: a minute, or a UTC day. */
 export interface Policy {
   readonly name: string
-  /** Requests allowed in one window. */
   readonly limit: number
   readonly windowSeconds: number
+  /** What is counted, in the plural. */
+  readonly unit: 'requests' | 'tokens'
+}
+
+/** A limit of the dataset's paths. */
+interface DatasetPolicy extends Policy {
   /** The unit of the limit, for documents. */
   readonly sentence: string
   /** The subject that requests are counted for. */
-  readonly subject: Exclude<keyof Caller, 'kind'>
-  /** End of a window with its first request at `now`. */
-  readonly windowEnd: (now: number) => number
+  readonly subject: 'keyId' | 'accountId'
 }
 
-/** The limits, in the order of the headers. */
-export const POLICIES: readonly Policy[] = [
+export const MINUTE_SECONDS = 60
+export const DAY_SECONDS = 86_400
+
+/** The limits of the dataset's paths, in the order of the headers. */
+export const POLICIES: readonly DatasetPolicy[] = [
   {
     name: 'per-minute',
     limit: 30,
-    windowSeconds: 60,
+    windowSeconds: MINUTE_SECONDS,
+    unit: 'requests',
     sentence: 'per minute and key',
     subject: 'keyId',
-    windowEnd: (now) => now + millisecondsInMinute,
   },
   {
     name: 'per-day',
     limit: 500,
-    windowSeconds: 86_400,
+    windowSeconds: DAY_SECONDS,
+    unit: 'requests',
     sentence: 'per UTC day and account',
     subject: 'accountId',
-    windowEnd: (now) => (Math.floor(now / millisecondsInDay) + 1) * millisecondsInDay,
   },
 ]
 
-/** The counted requests of one subject. */
-export interface Window {
-  readonly policy: string
-  /** ISO 8601. */
-  readonly window_ends: string
-  readonly used: number
+/** What a request counts against: a policy, and the key or account that it is counted for. */
+export interface Claim {
+  readonly policy: Policy
+  readonly subject: string
+}
+
+/** The claims of a request to the dataset's paths. */
+export function datasetClaims(caller: Caller): readonly Claim[] {
+  return POLICIES.map((policy) => ({ policy, subject: caller[policy.subject] }))
 }
 
 /** The rest of one policy. */
@@ -54,24 +61,26 @@ export interface Quota {
   readonly resetSeconds: number
 }
 
-/** The quotas, given the open windows; an unknown caller has none. */
-export function quotasOf(windows: readonly Window[], now: number): readonly Quota[] {
-  return POLICIES.map((policy) => {
-    const window = windows.find((each) => each.policy === policy.name)
-    const ends = window === undefined ? policy.windowEnd(now) : Date.parse(window.window_ends)
-    return {
-      policy,
-      remaining: Math.max(0, policy.limit - (window?.used ?? 0)),
-      resetSeconds: Math.ceil((ends - now) / 1000),
-    }
-  })
+/** The end of the window that contains `now`. */
+export function windowEnd({ windowSeconds }: Policy, now: number): number {
+  const windowMs = windowSeconds * 1000
+  return (Math.floor(now / windowMs) + 1) * windowMs
+}
+
+/** The rest of a policy of which `used` is used. */
+export function quotaOf(policy: Policy, used: number, now: number): Quota {
+  return {
+    policy,
+    remaining: Math.max(0, policy.limit - used),
+    resetSeconds: Math.ceil((windowEnd(policy, now) - now) / 1000),
+  }
 }
 
 const POLICY_FIELD = POLICIES.map(
   (policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
 ).join(', ')
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers: the policies and their remaining quotas. */
+/** The fields of draft-ietf-httpapi-ratelimit-headers: the dataset's policies and their remaining quotas. */
 export function quotaHeaders(quotas: readonly Quota[]): Headers {
   return {
     'RateLimit-Policy': POLICY_FIELD,
@@ -84,7 +93,7 @@ export function quotaHeaders(quotas: readonly Quota[]): Headers {
 /** The 429 of an exhausted policy; names the limit and the wait. */
 export function tooManyRequests({ policy, resetSeconds }: Quota): ApiError {
   const message =
-    `Rate limit "${policy.name}" is used up: ${policy.limit} requests in ${policy.windowSeconds} seconds; ` +
+    `Rate limit "${policy.name}" is used up: ${policy.limit} ${policy.unit} in ${policy.windowSeconds} seconds; ` +
     `retry in ${resetSeconds} seconds`
   return new ApiError(429, message, {
     headers: { 'Retry-After': String(resetSeconds) },

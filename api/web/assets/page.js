@@ -111,7 +111,7 @@ function datasetsOf(isStacked) {
   const band = { type: 'bar', yAxisID: 'gap', grouped: false, barPercentage: 1, categoryPercentage: 1 }
   return [
     ...sets,
-    { ...gaps, ...band, backgroundColor: colour('line'), hoverBackgroundColor: colour('line') },
+    { ...gaps, ...band, backgroundColor: colour('hover'), hoverBackgroundColor: colour('line') },
   ]
 }
 

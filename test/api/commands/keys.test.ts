@@ -1,3 +1,4 @@
+/** CONTRACT 9: `npm run keys`. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { findKey } from '../../../api/accounts/keys/key-store.ts'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
@@ -41,22 +42,51 @@ describe('npm run keys', () => {
 
     expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
     const after = await keys(dataDir, 'list')
-    expect(after.stdout).toMatch(/\t\d{4}-\d\d-\d\dT[\d:.]+Z\n$/)
+    expect(after.stdout).toMatch(/\t\d{4}-\d\d-\d\dT[\d:.]+Z\t\t\t\n$/)
     expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
     expect((await keys(dataDir, 'list')).stdout).toBe(after.stdout)
   })
 
+  it('limit changes only the limits that it names, and off lifts one', async () => {
+    const dataDir = folders.make()
+    const limits = ['--requests-per-minute', '20', '--tokens-per-day', '100000', '--expires', '2031-02-03']
+    await keys(dataDir, 'create', '--account', 'a', '--kind', 'inference', ...limits)
+    const shown = async () => (await keys(dataDir, 'list')).stdout.split('\n')[1]?.split('\t') ?? []
+    const [id = '', ...rest] = await shown()
+    expect(rest.slice(-3)).toEqual(['20', '100000', '2031-02-03T00:00:00.000Z'])
+    const run = await keys(dataDir, 'limit', id, '--requests-per-minute', '5', '--expires', 'off')
+    expect(run).toMatchObject({ code: 0, stdout: '' })
+    expect(run.stderr).toBe(`Key ${id}: 5 requests a minute, 100000 tokens a UTC day, never expires.\n`)
+    expect((await shown()).slice(-3)).toEqual(['5', '100000', ''])
+  })
+
   it.each([
     { args: [], remedy: 'create --account' },
-    { args: ['make'], remedy: 'expected create, list, revoke' },
+    { args: ['make'], remedy: 'expected create, list, limit, revoke' },
     // Every object has a property of this name.
-    { args: ['constructor'], remedy: 'expected create, list, revoke' },
+    { args: ['constructor'], remedy: 'expected create, list, limit, revoke' },
     { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a'], remedy: 'The kind is missing: use --kind inference' },
     { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
     { args: ['create', '--acount', 'a'], remedy: '--account NAME' },
+    { args: ['create', '--account', 'a', '--kind', 'inference', 'x'], remedy: 'use create --account' },
+    {
+      args: ['create', '--account', 'a', '--kind', 'inference', '--expires', 'soon'],
+      remedy: 'use a UTC day',
+    },
+    { args: ['limit'], remedy: 'use limit ID' },
+    {
+      args: ['limit', 'x', '--tokens-per-day', '0'],
+      remedy: 'use a whole number from 1 to 1000000000000, or off',
+    },
+    {
+      args: ['limit', 'x', '--requests-per-minute', '1.5'],
+      remedy: 'use a whole number from 1 to 1000000, or off',
+    },
+    { args: ['limit', 'x', '--kind', 'management'], remedy: 'use limit ID' },
+    { args: ['limit', 'nobody', '--tokens-per-day', '5'], remedy: 'list shows the ids' },
     { args: ['list', 'all'], remedy: 'use list' },
     { args: ['revoke'], remedy: 'list shows the ids' },
     { args: ['revoke', 'nobody'], remedy: 'list shows the ids' },

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { createApp } from '../../../api/http/app.ts'
 import { makeKey } from '../../../api/accounts/keys/credentials.ts'
+import { createKeyLimits } from '../../../api/accounts/limits/key-limits.ts'
+import { createRateLimiter } from '../../../api/accounts/limits/rate-limiter.ts'
 import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/service.ts'
 import { readSettings } from '../../../api/config.ts'
@@ -113,14 +115,16 @@ beforeAll(async () => {
     { concurrent: 1 },
   )
   const settings = readSettings({ DATA_DIR: dataDir })
-  chat = await openChat({ settings, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
-  const schedule = cronSchedule('0 2 * * *')
   const requestStore = createRequestStore(store, log)
+  const limiter = createRateLimiter(requestStore)
+  const keyLimits = createKeyLimits(limiter, clock, log)
+  chat = await openChat({ settings, keyLimits, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
+  const schedule = cronSchedule('0 2 * * *')
   const catalogue = catalogueOf(retained)
   routes = [
     ...createRoutes({
-      store,
-      requestStore,
+      store: requestStore,
+      limiter,
       snapshots: { current: snapshots, retained },
       answers: createAnswers(),
       chat,

@@ -1,6 +1,7 @@
+/** CONTRACT 4.5, 5 and 10: what the service stores, in either database. */
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
-import type { Queries, Store } from '../../../api/store/store.ts'
+import type { Store } from '../../../api/store/store.ts'
 import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
@@ -156,20 +157,6 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
 stores.describeOnce('A store in an SQLite file', () => {
   const { fresh } = stores.sqlite
 
-  it('runs the statements of one turn of the event loop as one transaction, each with its own error', async () => {
-    await using counter = await openCounter(await fresh())
-    await counter.store.script('CREATE TABLE log (n BIGINT PRIMARY KEY)')
-    const insert = 'INSERT INTO log VALUES ($1) RETURNING n'
-    const asked = [insert, insert, 'INSERT INTO nowhere VALUES ($1)', insert].map((sql, index) =>
-      counter.store.query(sql, [index === 1 ? 0 : index]).then(
-        ([row]) => row?.['n'],
-        () => 'refused',
-      ),
-    )
-    expect(await Promise.all(asked)).toEqual([0, 'refused', 'refused', 3])
-    expect(await counter.store.query('SELECT n FROM log')).toHaveLength(2)
-  })
-
   it('reads while another process writes, and writes once that is done', async () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
@@ -187,14 +174,6 @@ stores.describeOnce('A store in an SQLite file', () => {
     const asked = counter.value()
     await counter.store.close()
     expect(await asked).toBe(0)
-  })
-
-  it('syncs transactions at their end, and counts at checkpoints', async () => {
-    await using counter = await openCounter(await fresh())
-    const level = async (queries: Queries) => (await queries.query('PRAGMA synchronous'))[0]?.['synchronous']
-    const [FULL, NORMAL] = [2, 1]
-    expect(await counter.store.transaction(level)).toBe(FULL)
-    expect(await level(counter.store)).toBe(NORMAL)
   })
 
   it('fails with a message if another process keeps it locked', async () => {

@@ -395,6 +395,19 @@ describe('every page', () => {
     },
   )
 
+  it('past the bound of waiting views a further one is 503, and cached views are served all the same', async () => {
+    const flood = Array.from({ length: 150 }, (_, visitor) =>
+      fetch(`${api.origin}/?limit=9&offset=${visitor % 100}&days=${visitor < 100 ? 7 : 90}`),
+    )
+    expect((await fetch(`${api.origin}/`)).status).toBe(200)
+    for (const reply of await Promise.all(flood)) {
+      await reply.arrayBuffer()
+      expect([200, 503]).toContain(reply.status)
+      expect(reply.headers.has('Retry-After')).toBe(reply.status === 503)
+    }
+    expect((await fetch(`${api.origin}/?limit=9&offset=1&days=7`)).status).toBe(200)
+  })
+
   it('is served to two hundred visitors of twenty views at once', async () => {
     const visits = Array.from({ length: 200 }, async (_, visitor) => {
       const response = await fetch(`${api.origin}/?limit=${1 + (visitor % 20)}&offset=7`)

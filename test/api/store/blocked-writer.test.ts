@@ -1,0 +1,47 @@
+/** CONTRACT 2 and 4.5: a key is looked up, and a request answered, whoever writes into the store meanwhile. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { openStore } from '../../../api/store/open-store.ts'
+import { startApi } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
+
+const stores = new TestStores()
+const folders = new TemporaryFolders()
+afterAll(async () => {
+  await stores.removeAll()
+  folders.removeAll()
+})
+
+const RANKINGS = '/datasets/app-rankings'
+
+describe.each(stores.kinds)('while another process holds the write lock on $name', ({ name, fresh }) => {
+  it('requests that only read are answered, and counted ones get 503 until it lets go', async () => {
+    const settings = await fresh()
+    await publishSnapshot(settings.DATA_DIR, oneApp())
+    await using api = await startApi(settings.DATA_DIR, { environment: asEnvironment(settings) })
+    const [key, manager] = [await api.makeKey(), await api.makeKey('management')]
+    const other = await openStore(settings, new Date())
+    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
+    const { promise: holds, resolve: hold } = Promise.withResolvers<void>()
+    const writing = other.transaction(async (queries) => {
+      if (name === 'PostgreSQL') await queries.script('LOCK TABLE quotas IN EXCLUSIVE MODE')
+      hold()
+      await mayEnd
+    })
+    await holds
+
+    const counted = api.get(RANKINGS, key)
+    expect((await api.get('/scim/groups', manager)).status).toBe(200)
+    expect((await api.get(RANKINGS, key, { method: 'HEAD' })).status).toBe(200)
+    expect((await api.get(RANKINGS, 'sk-inference-' + 'x'.repeat(43))).status).toBe(401)
+    const refused = await counted
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('Retry-After')).toBe('2')
+
+    end()
+    await writing
+    await other.close()
+    expect((await api.get(RANKINGS, key)).headers.get('RateLimit')).toContain('"per-day";r=499;')
+  })
+})
