@@ -40,7 +40,6 @@ beforeAll(async () => {
       'a/patient': [{ ...provider, timeouts: { ...UNHURRIED, idle_ms: STEADY_MS } }],
       'a/plain': [{ ...provider, include_usage: false }],
     }),
-    chat: { silenceMs: 50 },
     modelLimits: { total_ms: HOUR_MS },
   })
 })
@@ -307,13 +306,9 @@ describe('a stream', () => {
   ])(
     'that is cut %s is not whole, though the provider gives each chunk an empty finish',
     async (_name, begun, hasBegun) => {
-      // A service of its own, since a chunk in the silence before the cut would send the status.
-      const other = await startScriptedChat({ wire: (provider) => ({ 'a/one': [provider] }) })
-      other.script(stream(sse(begun, false), { ending: 'cut' }))
-      const response = await other.api.post({ model: 'a/one', messages: MESSAGES, stream: true })
+      const response = await post(stream(sse(begun, false), { ending: 'cut' }))
       expect(response.status).toBe(hasBegun ? 200 : 502)
       expect((await readText(response)).text).toContain('ended its reply before it was whole')
-      await other.stop()
     },
   )
 
@@ -366,6 +361,7 @@ describe('a stream', () => {
   })
 
   it('keeps a waiting client connected with empty chunks of the same reply, before and between its words', async () => {
+    await using waiting = await startScriptedChat({ chat: { silenceMs: 50 } })
     const silence = 120
     const slow: Behaviour = async (response) => {
       await sleep(silence)
@@ -374,7 +370,7 @@ describe('a stream', () => {
       await sleep(silence)
       response.end(sse([chunk({ content: 'lo' }), chunk({}, 'stop')]))
     }
-    const { text, chunks, content } = await ask(slow)
+    const { text, chunks, content } = await askForStream(waiting, slow)
     expect(content).toBe('Hello')
     expect(text).not.toMatch(/^:/m)
     const words = chunks.map(({ choices }) => choices[0]?.delta.content ?? '')
@@ -387,11 +383,13 @@ describe('a stream', () => {
   })
 
   it('can report an error after such a chunk', async () => {
+    await using waiting = await startScriptedChat({ chat: { silenceMs: 50 } })
     const { promise, resolve } = Promise.withResolvers<void>()
-    const response = await post(async (reply, received) => {
+    waiting.script(async (reply, received) => {
       await promise
       await stream(sse([]))(reply, received)
     })
+    const response = await waiting.api.post({ model: 'a/one', messages: MESSAGES, stream: true })
     resolve()
     const { text, isBroken } = await readText(response)
     expect(text).toMatch(/\ndata: \{"error":\{"code":502/)
