@@ -171,37 +171,39 @@ function options(isStacked) {
   }
 }
 
-/** Shows the state: boxes, legend, chart and links. */
+/** Shows the state. Styles are read before the page is changed, so that it is laid out once. */
 function show() {
   const isStacked = kind() === 'stacked'
+  const datasets = datasetsOf(isStacked)
+  const content = { labels: data.days, datasets }
+  const config = { type: isStacked ? 'bar' : 'line', data: content, options: options(isStacked) }
+  showBoxes()
+  showLinks()
+  showLegend(datasets, kept([parameter]).length > 0)
+  const canvas = find('canvas', figure)
+  const names = datasets.slice(0, -1).map(({ label }) => label)
+  canvas.setAttribute('aria-label', `${figure.dataset.label}: ${names.join(', ')}. Arrow keys read a day.`)
+  readDay = undefined
+  chart?.destroy()
+  chart = new Chart(canvas, config)
+}
+
+function showBoxes() {
   for (const box of boxes) {
     const slot = slots.indexOf(box.value)
     box.checked = slot !== -1
     box.className = slot === -1 ? '' : `c${slot}`
   }
+}
+
+function showLinks() {
   for (const link of findAll("nav [aria-label='Chart'] a")) {
-    const isChosen = link.textContent.trim().toLowerCase() === kind()
-    if (isChosen) link.setAttribute('aria-current', 'true')
-    else link.removeAttribute('aria-current')
+    keepState(link, [parameter])
+    link.ariaCurrent = link.textContent.trim().toLowerCase() === kind() ? 'true' : null
   }
   for (const link of findAll("nav [aria-label='Ranking of'] a")) keepState(link, ['chart'])
-  for (const link of findAll("nav [aria-label='Chart'] a")) keepState(link, [parameter])
   const others = "nav [aria-label='Order'] a, nav [aria-label='Window'] a, .pages a"
   for (const link of findAll(others)) keepState(link, [parameter, 'chart'])
-  const datasets = datasetsOf(isStacked)
-  readDay = undefined
-  chart?.destroy()
-  chart = new Chart(find('canvas', figure), {
-    type: isStacked ? 'bar' : 'line',
-    data: { labels: data.days, datasets },
-    options: options(isStacked),
-  })
-  showLegend(datasets, kept([parameter]).length > 0)
-  const names = datasets.slice(0, -1).map(({ label }) => label)
-  find('canvas', figure).setAttribute(
-    'aria-label',
-    `${figure.dataset.label}: ${names.join(', ')}. Arrow keys read a day.`,
-  )
 }
 
 function showLegend(datasets, isChosen) {
