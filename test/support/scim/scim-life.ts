@@ -58,6 +58,11 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   await succeeds(GROUPS)
   expect(await acme.all()).toMatchObject({ 'Team 1': [ann] })
 
+  // The last member leaves.
+  await directory.put(grown, 'Team 1', [], 'external-1')
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 1': [] })
+
   // Two thirds vanish at once: the gate keeps them until the operator accepts the removal.
   const known = await idOf(groups[20])
   for (const group of groups.slice(10)) await directory.remove(group)

@@ -2,27 +2,35 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { z } from 'zod'
+import { until } from '../api.ts'
 
 interface ScimServerOptions {
   /** The server's token; the program reads it from TOKEN. */
   readonly token: string
-  readonly environment?: Readonly<Record<string, string>>
   /** A member of a group in a request. */
   readonly member: (id: string) => { readonly value: string }
 }
 
 const GROUP = 'urn:ietf:params:scim:schemas:core:2.0:Group'
+const USER = 'urn:ietf:params:scim:schemas:core:2.0:User'
 const madeSchema = z.looseObject({ id: z.string() })
 
 /** Starts a program that prints the address of its SCIM server. */
-export async function startScimServer(program: string, { token, environment, member }: ScimServerOptions) {
-  const child = spawn(process.execPath, [program], {
-    env: { ...process.env, ...environment, TOKEN: token },
-    stdio: ['ignore', 'pipe', 'inherit'],
+export async function startScimServer(
+  [program = '', ...args]: readonly string[],
+  { token, member }: ScimServerOptions,
+) {
+  const child = spawn(program, args, {
+    env: { ...process.env, PYTHONUNBUFFERED: '1', TOKEN: token },
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
-  const url = String(line).trim()
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (output += String(part)))
+  const url = await until(() => {
+    if (child.exitCode !== null) throw new Error(`${program} ended: ${output}`)
+    return /http:\/\/\S+/.exec(output)?.[0]
+  })
 
   async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const response = await fetch(`${url}${path}`, {
@@ -45,8 +53,17 @@ export async function startScimServer(program: string, { token, environment, mem
   return {
     url,
     token,
-    /** Creates a resource at a path; resolves to its id. */
-    make,
+    /** Creates a user; resolves to its id. */
+    user: (name: string) => {
+      const email = `${name}@example.com`
+      return make('/Users', {
+        schemas: [USER],
+        userName: email,
+        name: { givenName: name, familyName: 'Example' },
+        emails: [{ value: email, primary: true }],
+        active: true,
+      })
+    },
     /** Creates a group; resolves to its id. */
     add: (name: string, members: readonly string[] = [], externalId?: string) =>
       make('/Groups', group(name, members, externalId)),
