@@ -70,7 +70,7 @@ export const TOKEN_VARIABLE = 'DIRECTORY_TOKEN'
 /** Zero pauses, and a lease short enough to wait for, but too long for a busy machine to miss. */
 const QUICK = {
   limits: { ...SYNC_LIMITS, backoffMs: 1, slowDownMs: 5000 } satisfies SyncLimits,
-  leaseMs: 2000,
+  leaseMs: 10_000,
   wait: async () => await sleep(0),
 } satisfies Partial<JobDependencies>
 
