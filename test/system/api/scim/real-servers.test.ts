@@ -82,7 +82,7 @@ for (const [name, [needs, start]] of Object.entries(SERVERS)) {
       for (let number = 0; number < 150; number += 1) await directory.add(`Group ${number}`, [ann])
       const acme = await service.connect(directory.url, { members })
       expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 150 })
-      expect(Object.values(await acme.all())).toEqual(Array(100).fill([ann]))
+      expect(Object.values(await acme.all())).toEqual(Array.from({ length: 100 }, () => [ann]))
     })
 
     it('reports a rejected token', async () => {
