@@ -45,6 +45,11 @@ export const SETTINGS = {
   PUBLIC_URL: publicUrlSchema
     .optional()
     .describe('Public origin of the service; without it, the host of each request.'),
+  API_MEMORY: z
+    .string()
+    .regex(/^[1-9]\d{0,5} ?[MG]i?B$/i, 'must be a size such as 1GB or 512MB')
+    .default('1GB')
+    .describe('Memory for queries of the API over all open snapshots, such as 1GB.'),
   LOG_LEVEL: z
     .enum(LOG_LEVELS)
     .default('info')

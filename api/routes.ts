@@ -8,7 +8,6 @@ import type { CronSchedule } from './process/cron-schedule.ts'
 import type { Answers } from './datasets/rows/answers.ts'
 import type { Snapshots } from './datasets/snapshots/choose.ts'
 import { datasetRoutes } from './datasets/routes.ts'
-import type { SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
 import { serveMetrics } from './process/metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { sendJson } from './http/respond.ts'
@@ -32,7 +31,6 @@ export interface RouteDependencies {
   readonly clock: Clock
   /** The times of the nightly run. */
   readonly schedule: CronSchedule
-  readonly catalogue: SnapshotCatalogue
   readonly views: Views
   /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
@@ -51,7 +49,6 @@ export function createRoutes({
   syncJobs,
   clock,
   schedule,
-  catalogue,
   views,
   publicUrl,
   port,
@@ -60,14 +57,14 @@ export function createRoutes({
 }: RouteDependencies): readonly Route[] {
   const applyLimits = createApplyLimits(limiter, clock)
   const described = [
-    ...datasetRoutes({ snapshots, answers, catalogue, applyLimits, clock, schedule }),
+    ...datasetRoutes({ snapshots, answers, applyLimits, clock, schedule }),
     ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]
   return [
     ...described,
     ...openApiRoutes(described),
-    ...webRoutes({ snapshots, catalogue, views, publicUrl, port }),
+    ...webRoutes({ snapshots, views, publicUrl, port }),
     {
       method: 'GET',
       path: '/healthz',

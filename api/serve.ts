@@ -5,10 +5,8 @@ import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
-import type { Snapshots } from './datasets/snapshots/choose.ts'
-import { catalogueOf, type SnapshotCatalogue } from './datasets/snapshots/catalogue.ts'
-import { followSnapshots } from './datasets/snapshots/current.ts'
-import { retainSnapshots } from './datasets/snapshots/retained.ts'
+import { openCatalogue } from './datasets/snapshots/catalogue.ts'
+import { openSnapshots, type Snapshots } from './datasets/snapshots/choose.ts'
 import { usualRankings } from './datasets/rankings/app-rankings.ts'
 import { createAnswers, type Answers } from './datasets/rows/answers.ts'
 import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
@@ -81,8 +79,8 @@ async function open(
   const metrics = createMetricsRegistry()
   const answers = createAnswers()
   const base = { metrics, clock, schedule: cronSchedule(settings.NIGHTLY_SCHEDULE) }
-  const { snapshots, catalogue, views } = await openSnapshots(settings, { ...base, log, answers, opened })
-  await warnOfNewStore(store, snapshots.retained.ids(), log)
+  const { snapshots, views } = await openDataset(settings, { ...base, log, answers, opened })
+  await warnOfNewStore(store, snapshots.catalogue.ids(), log)
   const requestStore = createRequestStore(store, log)
   const limiter = createRateLimiter(requestStore)
   const keyLimits = createKeyLimits(limiter, clock, log)
@@ -93,7 +91,7 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
-  const served = { store: requestStore, readiness, snapshots, catalogue, views, answers, chat, syncJobs }
+  const served = { store: requestStore, readiness, snapshots, views, answers, chat, syncJobs }
   const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
@@ -126,22 +124,22 @@ interface SnapshotOptions {
   readonly opened: AsyncDisposableStack
 }
 
-/** The current snapshot and the retained ones. */
-async function openSnapshots(
-  { DATA_DIR: dataDir, PUBLIC_URL: publicUrl, PORT: port }: Settings,
+/** The snapshots, and the views that are prepared before a new one is served. */
+async function openDataset(
+  { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT: port }: Settings,
   { log, metrics, clock, schedule, answers, opened }: SnapshotOptions,
-): Promise<{ snapshots: Snapshots; catalogue: SnapshotCatalogue; views: Views }> {
-  const retained = retainSnapshots(dataDir, log)
-  opened.defer(() => retained.close())
-  const catalogue = catalogueOf(retained)
-  const origin = publicUrl ?? localUrl(String(port))
-  const views = createViews({ catalogue, schedule, clock, origin })
+): Promise<{ snapshots: Snapshots; views: Views }> {
+  const catalogue = openCatalogue(dataDir, log)
+  const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
   const dataset = createDatasetMetrics(metrics, {
-    facts: () => current.facts(),
-    isDegraded: () => current.fault() !== undefined,
-    faults: () => retained.listFaults().length,
+    facts: () => snapshots.current.facts(),
+    isDegraded: () => snapshots.current.fault() !== undefined,
+    faults: () => catalogue.faults().length,
   })
-  const current = await followSnapshots(retained, {
+  const snapshots = await openSnapshots({
+    dataDir,
+    memory,
+    catalogue,
     log,
     async prepare(snapshot) {
       await answers.warm(snapshot, usualRankings(snapshot))
@@ -152,8 +150,8 @@ async function openSnapshots(
     },
     onOpen: () => dataset.snapshotOpened(),
   })
-  opened.defer(() => current.close())
-  return { snapshots: { current, retained }, catalogue, views }
+  opened.defer(() => snapshots.close())
+  return { snapshots, views }
 }
 
 interface SyncWorld extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {

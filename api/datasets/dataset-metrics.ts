@@ -1,6 +1,6 @@
 /** Metrics of the served dataset. */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
+import type { SnapshotFacts } from './snapshots/facts.ts'
 
 /** Receives events for the metrics of the dataset. */
 export interface DatasetMetrics {

@@ -20,7 +20,7 @@ import { PARAMETERS } from './rankings/parameters.ts'
 import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
 import { SERIES_PARAMETERS } from './series/parameters.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
-import { LIST_PARAMETERS } from './snapshots/listing.ts'
+import { LIST_PARAMETERS } from './snapshots/list.ts'
 import { statusSchema } from './status.ts'
 
 const TAG = 'dataset' satisfies Tag
@@ -230,11 +230,13 @@ export const DATASET_OPERATIONS = {
       state:
         'The retained ones, or all that were ever published: records of pruned or retracted ones are permanent.',
       date: 'Only the one in force on this day (UTC), retained or not.',
+      limit: 'Snapshots of the page.',
+      offset: 'Snapshots to skip.',
     }),
     examples: [{ path: SNAPSHOTS_PATH }],
     replies: {
       '200': {
-        description: 'Days, row counts and files of each.',
+        description: 'Days, row counts and files of each; its monthly files are at its `url`.',
         headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
         content: {
           'application/json': z.strictObject({

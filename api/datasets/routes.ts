@@ -12,9 +12,8 @@ import { parseSeries } from './series/app-series.ts'
 import type { Snapshots } from './snapshots/choose.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DATASET_OPERATIONS } from './operations.ts'
-import type { SnapshotCatalogue } from './snapshots/catalogue.ts'
-import { showSnapshot, snapshotFile } from './snapshots/files.ts'
-import { listSnapshots } from './snapshots/listing.ts'
+import { snapshotFile } from './snapshots/files.ts'
+import { listSnapshots, showSnapshot } from './snapshots/list.ts'
 import { datasetStatus } from './status.ts'
 
 interface DatasetDependencies {
@@ -22,14 +21,12 @@ interface DatasetDependencies {
   readonly answers: Answers
   readonly applyLimits: ApplyLimits
   readonly clock: Clock
-  readonly catalogue: SnapshotCatalogue
   readonly schedule: CronSchedule
 }
 
 export function datasetRoutes({
   snapshots,
   answers,
-  catalogue,
   applyLimits,
   clock,
   schedule,
@@ -41,13 +38,13 @@ export function datasetRoutes({
       ...open,
       path: SNAPSHOTS_PATH,
       operation: DATASET_OPERATIONS.snapshots,
-      handle: listSnapshots(catalogue, snapshots),
+      handle: listSnapshots(snapshots),
     },
     {
       ...open,
       path: `${SNAPSHOTS_PATH}/:id`,
       operation: DATASET_OPERATIONS.snapshot,
-      handle: showSnapshot(catalogue, snapshots),
+      handle: showSnapshot(snapshots),
     },
     ...[
       { file: ':file', operation: DATASET_OPERATIONS.file },
@@ -56,13 +53,13 @@ export function datasetRoutes({
       ...open,
       path: `${SNAPSHOTS_PATH}/:id/${file}`,
       operation,
-      handle: snapshotFile(catalogue, snapshots),
+      handle: snapshotFile(snapshots),
     })),
     {
       ...open,
       path: STATUS_PATH,
       operation: DATASET_OPERATIONS.status,
-      handle: datasetStatus(snapshots, { catalogue, schedule, clock }),
+      handle: datasetStatus(snapshots, { schedule, clock }),
     },
   ]
 }

@@ -7,10 +7,9 @@ import { VERSION } from '../../pipeline/contract/version.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { sendJson } from '../http/respond.ts'
-import type { SnapshotCatalogue } from './snapshots/catalogue.ts'
+import { UNREADABLE } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/choose.ts'
-import { LEFT_OUT } from './snapshots/faults.ts'
-import type { SnapshotFacts } from './snapshots/open-snapshot.ts'
+import type { SnapshotFacts } from './snapshots/facts.ts'
 
 const days = z.int().nonnegative()
 
@@ -41,7 +40,9 @@ export const statusSchema = z.strictObject({
       .describe('The end of the last nightly run; `late` while the schedule retries its start.'),
     faults: z
       .array(z.strictObject({ thing: z.string(), message: z.string() }))
-      .describe('Faults for an operator to fix: damaged published files and unreadable records.'),
+      .describe(
+        'Faults for an operator to fix: a newest snapshot that cannot be opened, and unreadable records.',
+      ),
   }),
 })
 type Status = z.infer<typeof statusSchema>
@@ -50,25 +51,21 @@ type Status = z.infer<typeof statusSchema>
 const GRACE_MS = 3_600_000
 
 interface StatusDependencies {
-  readonly catalogue: SnapshotCatalogue
   readonly schedule: CronSchedule
   readonly clock: Clock
 }
 
 /** Serves the status of the current snapshot. */
-export function datasetStatus(
-  { current, retained }: Snapshots,
-  { catalogue, schedule, clock }: StatusDependencies,
-): Handler {
+export function datasetStatus(snapshots: Snapshots, { schedule, clock }: StatusDependencies): Handler {
   return (_request, reply) => {
     const now = clock()
-    const facts = current.facts()
+    const facts = snapshots.current.facts()
     const nextRun = schedule.next(now)
     const status: Status = {
       data: {
         version: VERSION,
         ...describe(facts),
-        ...describeRecord({ current, retained }, catalogue),
+        ...describeRecord(snapshots),
         next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
         stale: isStale(facts?.dataThrough, schedule, now),
       },
@@ -79,17 +76,18 @@ export function datasetStatus(
 
 type Recorded = Pick<Status['data'], 'retracted' | 'last_run' | 'faults'>
 
-function describeRecord({ current, retained }: Snapshots, catalogue: SnapshotCatalogue): Recorded {
-  const { dataDir, faults } = retained
-  const lastRun = faults.read(LAST_RUN_FILE, LEFT_OUT, () => readLastRun(dataDir))
-  const retracted = [...retained.retractions()]
-  // Reads all records, so that unreadable ones are among the faults.
-  catalogue.listAll()
-  const served = current.fault()
+function describeRecord({ dataDir, catalogue, current }: Snapshots): Recorded {
+  const faults = [current.fault() ?? [], ...catalogue.faults()].flat()
+  let lastRun: ReturnType<typeof readLastRun>
+  try {
+    lastRun = readLastRun(dataDir)
+  } catch {
+    faults.push({ thing: LAST_RUN_FILE, message: UNREADABLE })
+  }
   return {
-    retracted,
+    retracted: [...catalogue.retractions()],
     last_run: lastRun === undefined ? null : { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
-    faults: [...(served === undefined ? [] : [served]), ...retained.listFaults()],
+    faults,
   }
 }
 

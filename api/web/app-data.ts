@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, SORTS, type Sort } from '../../pipeline/contract/dataset.ts'
 import { windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
-import type { ReadableSnapshot } from '../datasets/snapshots/open-snapshot.ts'
+import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { ApiError } from '../http/errors.ts'
 
 const daySchema = z.object({
@@ -61,11 +61,7 @@ const APP = (ranks: string) => `
  * The app with this id, with the ranks of its last weeks if they are wanted.
  * @throws {ApiError} 404 with the reasons why an app may not be listed.
  */
-export async function readApp(
-  snapshot: ReadableSnapshot,
-  id: string,
-  { withRanks = false } = {},
-): Promise<App> {
+export async function readApp(snapshot: Snapshot, id: string, { withRanks = false } = {}): Promise<App> {
   const windows = Array.from({ length: withRanks ? WEEKS : 0 }, (_, index) =>
     windowUpTo(addDays(snapshot.dataThrough, -WEEK_DAYS * index), WEEK_DAYS),
   ).filter(({ start }) => start >= snapshot.firstDay)
@@ -104,7 +100,7 @@ const FOUND_DAYS = 30
 const FOUND_APPS = 50
 
 /** The apps with `text` in their name, in any case, by their tokens in the last 30 days of the data. */
-export async function findApps(snapshot: ReadableSnapshot, text: string) {
+export async function findApps(snapshot: Snapshot, text: string) {
   const window = windowUpTo(snapshot.dataThrough, FOUND_DAYS)
   return foundSchema.parse(await snapshot.query(FOUND, { ...window, text, limit: FOUND_APPS }))
 }

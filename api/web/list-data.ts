@@ -5,7 +5,7 @@ import { COVERAGE_STATUSES, type CoverageStatus } from '../../pipeline/contract/
 import { MAX_OFFSET, REACHABLE_RANKS } from '../datasets/rankings/parameters.ts'
 import { hasFilter } from '../datasets/rankings/query.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
-import type { ReadableSnapshot } from '../datasets/snapshots/open-snapshot.ts'
+import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { badRequest, invalid } from '../http/protocol/query-parameters.ts'
 import { eachDay, missingDays, type List } from './parameters.ts'
 
@@ -180,7 +180,7 @@ const resultSchema = z.tuple([
  * Reads the rows of a list, what is drawn, and their usage by day.
  * @throws {ApiError} 400 if something drawn is not public, or the snapshot is too old for models or requests.
  */
-export async function readList(snapshot: ReadableSnapshot, list: List): Promise<ListData> {
+export async function readList(snapshot: Snapshot, list: List): Promise<ListData> {
   const { start, end, limit, offset, measure, category, subcategory, drawn = [] } = list
   const window = windowBefore(list)
   const missing = missingDays(snapshot, window).length

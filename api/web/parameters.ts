@@ -9,7 +9,7 @@ import {
 import { contradictions, PARAMETERS } from '../datasets/rankings/parameters.ts'
 import { resolveQuery, type RankingsQuery } from '../datasets/rankings/query.ts'
 import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
-import type { SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import {
   badRequest,
   invalid,

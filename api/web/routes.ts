@@ -1,7 +1,6 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
 import type { Request } from 'express'
 import { localUrl } from '../../pipeline/program/settings.ts'
-import type { SnapshotCatalogue } from '../datasets/snapshots/catalogue.ts'
 import type { Snapshots } from '../datasets/snapshots/choose.ts'
 import type { Handler } from '../http/call.ts'
 import { queryString } from '../http/respond.ts'
@@ -9,7 +8,7 @@ import type { Route } from '../http/route.ts'
 import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH, MODELS_PAGE_PATH } from '../paths.ts'
 import { appView, historyFile, searchView } from './app-pages.ts'
 import { assetRoutes } from './assets.ts'
-import { feed } from './feed.ts'
+import { feed } from '../datasets/snapshots/feed.ts'
 import { FILES, listFile } from './list-files.ts'
 import { listView } from './list-page.ts'
 import { methodView } from './method.ts'
@@ -17,7 +16,6 @@ import type { View, ViewRequest, Views } from './views.ts'
 
 interface WebDependencies {
   readonly snapshots: Snapshots
-  readonly catalogue: SnapshotCatalogue
   readonly views: Views
   /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
@@ -26,7 +24,7 @@ interface WebDependencies {
 }
 
 /** The routes of the pages, their files and the feed. */
-export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebDependencies): Route[] {
+export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies): Route[] {
   const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
   const page = <Asked extends ViewRequest>(path: string, view: View<Asked>): Route => ({
@@ -51,7 +49,7 @@ export function webRoutes({ snapshots, catalogue, views, publicUrl, port }: WebD
       ...open,
       path: FEED_PATH,
       cors: true,
-      handle: feed(catalogue, publicUrl ?? localUrl(String(port)), origin),
+      handle: feed(snapshots, publicUrl ?? localUrl(String(port)), origin),
     },
   ]
 }

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import type { Retraction } from '../../pipeline/contract/snapshot-record.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
-import { useSnapshot, type Snapshots } from '../datasets/snapshots/choose.ts'
-import type { ReadableSnapshot, Snapshot, SnapshotFacts } from '../datasets/snapshots/open-snapshot.ts'
+import type { Snapshots } from '../datasets/snapshots/choose.ts'
+import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { isOverdue, isStale } from '../datasets/status.ts'
 import type { Clock, Handler } from '../http/call.ts'
-import { ApiError } from '../http/errors.ts'
+import { clientLeft } from '../http/client-left.ts'
 import { createBodyCache } from '../http/protocol/body-cache.ts'
 import { isNotModified } from '../http/protocol/conditional.ts'
 import { encodedTag, encodingHeader, ENCODINGS, preferredEncoding } from '../http/protocol/encodings.ts'
@@ -24,7 +24,7 @@ type Age = 'current' | 'ended' | 'overdue'
 
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {
-  readonly snapshot: ReadableSnapshot
+  readonly snapshot: Snapshot
   readonly isCurrent: boolean
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
@@ -60,10 +60,18 @@ interface Made {
   readonly checksum: string
 }
 
+interface Wanted<Asked extends ViewRequest> {
+  readonly view: View<Asked>
+  readonly asked: Asked
+  readonly encoding: Encoding
+  /** Aborts when the visitor leaves. */
+  readonly signal?: AbortSignal
+}
+
 export interface Views {
   /** The handler that answers with a view. */
   serve<Asked extends ViewRequest>(snapshots: Snapshots, view: View<Asked>): Handler
-  /** Renders a view before its snapshot is served; over the connections of clients, so that no visitor delays it. */
+  /** Renders a view before its snapshot is served; over connections of its own, so that no visitor delays it. */
   warm<Asked extends ViewRequest>(snapshot: Snapshot, view: View<Asked>, asked: Asked): Promise<void>
 }
 
@@ -84,40 +92,40 @@ export function createViews(dependencies: ViewDependencies): Views {
   // The newest snapshot and their number stand for the lists of snapshots.
   async function get<Asked extends ViewRequest>(
     context: ViewContext,
-    {
-      view,
-      asked,
-      encoding,
-    }: { readonly view: View<Asked>; readonly asked: Asked; readonly encoding: Encoding },
+    { view, asked, encoding, signal }: Wanted<Asked>,
   ): Promise<Made> {
     const { snapshot, isCurrent, entries, retractions, age } = context
     const list = [entries[0]?.id, entries.length, retractions.length]
     const key = JSON.stringify([view.name, snapshot.id, asked, isCurrent, list, age])
-    return await keep(key, encoding, async () => {
-      const body = Buffer.from(await view.make(context, asked))
-      return { body, checksum: createHash('sha256').update(body).digest('hex') }
-    })
+    return await keep(
+      key,
+      encoding,
+      async () => {
+        const body = Buffer.from(await view.make(context, asked))
+        return { body, checksum: createHash('sha256').update(body).digest('hex') }
+      },
+      signal,
+    )
   }
 
   return {
     serve: (snapshots, view) => async (request, reply) => {
       const asked = view.read(request)
-      await useSnapshot(snapshots, asked.parameters.as_of, async (snapshot) => {
-        if (snapshot instanceof ApiError) throw snapshot
-        const context = contextOf(snapshot.forPages, snapshots.current.facts()?.id === snapshot.id)
-        const encoding = preferredEncoding(request)
-        const { body, checksum } = await get(context, { view, asked, encoding })
-        const etag = encodedTag(checksum, encoding)
-        reply.set({
-          'Content-Type': view.contentType,
-          'Cache-Control': 'public, max-age=60, must-revalidate',
-          Vary: 'Accept-Encoding',
-          ETag: etag,
-          ...(view.contentType === HTML ? { 'Content-Security-Policy': CONTENT_SECURITY_POLICY } : {}),
-        })
-        if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
-        sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
+      const signal = clientLeft(reply)
+      using snapshot = await snapshots.take(asked.parameters.as_of, 'pages', signal)
+      const context = contextOf(snapshot, snapshots.current.facts()?.id === snapshot.id)
+      const encoding = preferredEncoding(request)
+      const { body, checksum } = await get(context, { view, asked, encoding, signal })
+      const etag = encodedTag(checksum, encoding)
+      reply.set({
+        'Content-Type': view.contentType,
+        'Cache-Control': 'public, max-age=60, must-revalidate',
+        Vary: 'Accept-Encoding',
+        ETag: etag,
+        ...(view.contentType === HTML ? { 'Content-Security-Policy': CONTENT_SECURITY_POLICY } : {}),
       })
+      if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+      sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
     },
     async warm(snapshot, view, asked) {
       for (const encoding of ENCODINGS) await get(contextOf(snapshot, true), { view, asked, encoding })
@@ -126,22 +134,11 @@ export function createViews(dependencies: ViewDependencies): Views {
 }
 
 function createContexts({ catalogue, schedule, clock, origin }: ViewDependencies) {
-  const contexts = new Map<string, ViewContext>()
-
-  function readContext(snapshot: ReadableSnapshot, isCurrent: boolean): ViewContext {
+  return (snapshot: Snapshot, isCurrent: boolean): ViewContext => {
     const entries = catalogue.list()
     const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
     const age = ageOf(snapshot, schedule, clock())
     return { snapshot, isCurrent, entries, retractions: catalogue.retractions(), origin, publisher, age }
-  }
-
-  // Reads folders, so concurrent requests of one turn of the event loop share the result.
-  return function contextOf(snapshot: ReadableSnapshot, isCurrent: boolean): ViewContext {
-    const key = `${snapshot.id} ${isCurrent}`
-    const context = contexts.get(key) ?? readContext(snapshot, isCurrent)
-    if (contexts.size === 0) setImmediate(() => contexts.clear())
-    contexts.set(key, context)
-    return context
   }
 }
 

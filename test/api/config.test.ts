@@ -9,6 +9,7 @@ describe('readSettings', () => {
       DATA_DIR: 'data',
       PORT: 3000,
       HOST: '127.0.0.1',
+      API_MEMORY: '1GB',
       LOG_LEVEL: 'info',
       NIGHTLY_SCHEDULE: '0 2 * * *',
       SCIM_CONCURRENT_SYNCS: 16,

@@ -2,7 +2,7 @@
 import { RANKING_COLUMNS, SORTS } from '../../../pipeline/contract/dataset.ts'
 import { RANKINGS_PATH } from '../../paths.ts'
 import type { Question, RowsRequest } from '../rows/question.ts'
-import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
+import type { SnapshotFacts } from '../snapshots/facts.ts'
 import { MAX_OFFSET, parseParameters } from './parameters.ts'
 import { resolveQuery, type RankingsQuery } from './query.ts'
 import { readRanking } from './read-ranking.ts'

@@ -1,6 +1,6 @@
 import type { Sort } from '../../../pipeline/contract/dataset.ts'
 import type { Category, Subcategory } from '../../../pipeline/contract/taxonomy.ts'
-import type { SnapshotFacts } from '../snapshots/open-snapshot.ts'
+import type { SnapshotFacts } from '../snapshots/facts.ts'
 import { PARAMETERS, type Parameters } from './parameters.ts'
 import { resolveWindow, type DateWindow } from './window.ts'
 

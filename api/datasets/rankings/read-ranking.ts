@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { hasFilter, type RankingsQuery } from './query.ts'
-import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
+import type { Snapshot } from '../snapshots/facts.ts'
 import { ApiError } from '../../http/errors.ts'
 import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
@@ -45,7 +45,7 @@ interface RankingPage<Row> {
 
 /** Reads one page of a ranking. */
 export async function readRanking(
-  snapshot: ReadableSnapshot,
+  snapshot: Snapshot,
   query: RankingsQuery,
 ): Promise<RankingPage<RankingRow>> {
   const { rows, total } = await readMeasuredRanking(snapshot, query)
@@ -62,7 +62,7 @@ export async function readRanking(
  * page; otherwise all apps are read.
  */
 export async function readMeasuredRanking(
-  snapshot: ReadableSnapshot,
+  snapshot: Snapshot,
   query: RankingsQuery,
 ): Promise<RankingPage<MeasuredRow>> {
   if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
@@ -71,20 +71,17 @@ export async function readMeasuredRanking(
   )
 }
 
-const HAS_REQUESTS =
-  "SELECT function_name FROM duckdb_functions() WHERE function_name = 'popular_by_requests' LIMIT 1"
-
 /**
  * Reads one page of popular ordered by requests, its `measure`, which the API does not offer.
  * @throws {ApiError} 400 for a snapshot of an older version without that order.
  */
 export async function readRankingByRequests(
-  snapshot: ReadableSnapshot,
+  snapshot: Snapshot,
   query: RankingsQuery,
 ): Promise<RankingPage<MeasuredRow>> {
   if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
   const { sort: _popular, ...values } = query
-  if ((await snapshot.query(HAS_REQUESTS, {})).length === 0) {
+  if (!snapshot.contents.has('main.popular_by_requests')) {
     throw new ApiError(
       400,
       `The snapshot of ${snapshot.asOf} cannot be ranked by requests: choose a newer one`,
@@ -106,11 +103,11 @@ function pageOf(page: Page): RankingPage<MeasuredRow> {
  * @param ranks required number of ranks, unless all apps are candidates: more of them do not change the reply.
  */
 export async function readCandidates(
-  snapshot: ReadableSnapshot,
+  snapshot: Snapshot,
   query: RankingsQuery,
   ranks: number,
 ): Promise<Page | undefined> {
-  if (!snapshot.hasCandidates || isSmall(snapshot, query)) return undefined
+  if (!snapshot.contents.has('fast.prefix_sums') || isSmall(snapshot, query)) return undefined
   const [page, bound] = await Promise.all([
     readPage(snapshot, query, 'fast'),
     readUpperBound(snapshot, query),
@@ -126,13 +123,13 @@ export async function readCandidates(
  */
 const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
 
-function isSmall({ rowsPerDay }: ReadableSnapshot, query: RankingsQuery): boolean {
+function isSmall({ rowsPerDay }: Snapshot, query: RankingsQuery): boolean {
   return rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
 }
 
 /** Reads the page from all apps (`main`) or from the candidates (`fast`). */
 export async function readPage(
-  { query }: ReadableSnapshot,
+  { query }: Snapshot,
   { sort, ...values }: RankingsQuery,
   schema: 'main' | 'fast',
 ): Promise<Page> {
@@ -141,7 +138,7 @@ export async function readPage(
 
 /** The most tokens that an app outside the candidates may have in the window; undefined if there is no such app. */
 export async function readUpperBound(
-  { query }: ReadableSnapshot,
+  { query }: Snapshot,
   { start, end, category, subcategory }: RankingsQuery,
 ): Promise<bigint | undefined> {
   const [{ tokens }] = boundSchema.parse(await query(UPPER_BOUND, { start, end, category, subcategory }))

@@ -5,14 +5,14 @@ import { ENCODINGS } from '../../http/protocol/encodings.ts'
 import type { Headers } from '../../http/call.ts'
 import { encodeDocument } from '../formats/encode.ts'
 import type { Table } from '../formats/table.ts'
-import type { ReadableSnapshot, Snapshot } from '../snapshots/open-snapshot.ts'
+import type { Snapshot } from '../snapshots/facts.ts'
 import { linkField } from './links.ts'
 import type { Place, Question } from './question.ts'
 import { representationOf, type Representation } from './representation.ts'
 
 /** A representation of an open snapshot. */
 interface OpenRepresentation extends Representation {
-  readonly snapshot: ReadableSnapshot
+  readonly snapshot: Snapshot
 }
 
 /** The bytes of a representation. */

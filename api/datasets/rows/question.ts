@@ -3,7 +3,7 @@ import type { Columns } from '../../../pipeline/contract/dataset.ts'
 import type { Format } from '../formats/formats.ts'
 import type { FileMetadata, Table } from '../formats/table.ts'
 import type { DateWindow } from '../rankings/window.ts'
-import type { ReadableSnapshot, SnapshotFacts } from '../snapshots/open-snapshot.ts'
+import type { Snapshot, SnapshotFacts } from '../snapshots/facts.ts'
 
 /** A question with defaults and clamps applied: equal requests give equal questions. */
 export interface Question {
@@ -19,7 +19,7 @@ export interface Question {
   /** Additional metadata of a file. */
   readonly metadata: FileMetadata
   /** @throws {ApiError} 400 if the snapshot lacks the requested data. */
-  readonly read: (snapshot: ReadableSnapshot) => Promise<Rows>
+  readonly read: (snapshot: Snapshot) => Promise<Rows>
 }
 
 /** A part of a list. */

@@ -7,8 +7,8 @@ import { isNotModified } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
 import { queryString, sendBody } from '../../http/respond.ts'
 import { FORMATS } from '../formats/formats.ts'
-import { useSnapshot, type Snapshots } from '../snapshots/choose.ts'
-import type { Snapshot } from '../snapshots/open-snapshot.ts'
+import type { Snapshots } from '../snapshots/choose.ts'
+import type { Snapshot } from '../snapshots/facts.ts'
 import type { Answers } from './answers.ts'
 import { linkField } from './links.ts'
 import type { RowsRequest } from './question.ts'
@@ -33,59 +33,50 @@ export function replyRows({ snapshots, answers, applyLimits }: RowsDependencies,
     max: CACHED_REQUESTS,
     memoMethod: (_words, _former, { context: request }) => readRequest(request, parse),
   })
-  return (request, reply) => {
+  return async (request, reply) => {
     const { accept, 'accept-encoding': encodings } = request.headers
     const words = JSON.stringify([request.url, accept, encodings])
-    const parsed = requests.memo(words, { context: request })
-    return useSnapshot(snapshots, parsed.asOf, async (snapshot) => {
-      const found = parsed.of(snapshot)
-      const isRefused = found instanceof ApiError
-      const isHead = request.method === 'HEAD'
-      const isUnchanged = !isRefused && isNotModified(request.headers, found)
-      // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
-      // is counted before the query.
-      const isFree = isHead || isUnchanged || (isRefused && found.status === 503)
-      // Counted before the answer: a used-up limit takes precedence over invalid parameters (CONTRACT 4.1).
-      await applyLimits(reply, isFree ? 'free' : 'counted')
-      if (isRefused) throw found
-      if (isUnchanged) return void reply.status(304).set(found.headers).end()
-      // A HEAD is free, so it must not cost a query: it has no Content-Length.
-      if (isHead) return void reply.set(headHeaders(found)).end()
-      const { headers, body } = await answers.get(found)
-      sendBody(reply.set({ ...found.headers, ...headers }), 200, FORMATS[found.format].contentType, body)
-    })
+    using held = new DisposableStack()
+    let found: Found | undefined
+    let refusal: unknown
+    try {
+      const parsed = requests.memo(words, { context: request })
+      const snapshot = held.use(await snapshots.take(parsed.asOf, 'clients'))
+      found = find(snapshot, parsed)
+    } catch (error) {
+      refusal = error
+    }
+    const isHead = request.method === 'HEAD'
+    const isUnchanged = found !== undefined && isNotModified(request.headers, found)
+    // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
+    // is counted before the query.
+    const isFree = isHead || isUnchanged || (refusal instanceof ApiError && refusal.status === 503)
+    // Counted before the answer: a used-up limit takes precedence over invalid parameters (CONTRACT 4.1).
+    await applyLimits(reply, isFree ? 'free' : 'counted')
+    if (found === undefined) throw refusal
+    if (isUnchanged) return void reply.status(304).set(found.headers).end()
+    // A HEAD is free, so it must not cost a query: it has no Content-Length.
+    if (isHead) return void reply.set(headHeaders(found)).end()
+    const { headers, body } = await answers.get(found)
+    sendBody(reply.set({ ...found.headers, ...headers }), 200, FORMATS[found.format].contentType, body)
   }
-}
-
-/** A parsed request. */
-interface ParsedRequest {
-  readonly asOf: string | undefined
-  /** The representation in a snapshot, or the error. */
-  readonly of: (snapshot: Snapshot | ApiError) => Found | ApiError
 }
 
 type Found = ReturnType<typeof find>
 
 function readRequest(request: Request, parse: Parse): ParsedRequest {
-  const rows = refusable(() => parse(queryString(request)))
-  const form = rows instanceof ApiError ? rows : refusable(() => chooseForm(request, rows))
-  let last: { readonly snapshot: Snapshot | ApiError; readonly found: Found | ApiError } | undefined
-  return {
-    asOf: rows instanceof ApiError ? undefined : rows.asOf,
-    of(snapshot) {
-      if (last?.snapshot !== snapshot) {
-        last = { snapshot, found: refusable(() => find(snapshot, rows, form)) }
-      }
-      return last.found
-    },
-  }
+  const rows = parse(queryString(request))
+  return { ...rows, chosen: () => chooseForm(request, rows) }
 }
 
-function find(snapshot: Snapshot | ApiError, rows: RowsRequest | ApiError, form: Form | ApiError) {
-  if (rows instanceof ApiError) throw rows
-  if (snapshot instanceof ApiError) throw snapshot
+interface ParsedRequest extends RowsRequest {
+  /** @throws {ApiError} 400 or 406 if there is no such format. */
+  readonly chosen: () => Form
+}
+
+function find(snapshot: Snapshot, rows: ParsedRequest) {
   const question = rows.resolve(snapshot)
-  if (form instanceof ApiError) throw form
+  const form = rows.chosen()
   const representation = representationOf({ snapshot, question, ...form }, form.encoding)
   return {
     ...representation,
@@ -97,13 +88,4 @@ function find(snapshot: Snapshot | ApiError, rows: RowsRequest | ApiError, form:
 function headHeaders(found: Found) {
   const { headers, format } = found
   return { ...headers, Link: linkField(found, undefined), 'Content-Type': FORMATS[format].contentType }
-}
-
-function refusable<Result>(work: () => Result): Result | ApiError {
-  try {
-    return work()
-  } catch (error) {
-    if (error instanceof ApiError) return error
-    throw error
-  }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { seriesRowSchema, type SeriesRow } from '../../../pipeline/contract/dataset.ts'
 import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
 import type { DateWindow } from '../rankings/window.ts'
-import type { ReadableSnapshot } from '../snapshots/open-snapshot.ts'
+import type { Snapshot } from '../snapshots/facts.ts'
 import { SERIES_PARAMETERS } from './parameters.ts'
 
 const APPS = `
@@ -35,7 +35,7 @@ const seriesSchema = z.array(seriesRowSchema)
  * @throws {ApiError} 400 that names the ids without a public app.
  */
 export async function readSeries(
-  { query }: ReadableSnapshot,
+  { query }: Snapshot,
   ids: readonly bigint[],
   window: DateWindow,
 ): Promise<readonly SeriesRow[]> {

@@ -1,17 +1,36 @@
-/** The descriptions of retained snapshots, read once from their files: a snapshot never changes. */
-import { existsSync, readFileSync } from 'node:fs'
+/** The catalogue of all snapshots, from their records (CONTRACT 4.6): retained, pruned and retracted ones. */
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { asOfFromId } from '../../../pipeline/contract/calendar.ts'
 import {
+  CROISSANT_FILE,
+  RECORDS_FOLDER,
+  SNAPSHOTS_FOLDER,
+  SNAPSHOTS_PATH,
+} from '../../../pipeline/contract/files.ts'
+import {
+  readRecord,
+  recordPath,
+  retractionIn,
   snapshotRecordSchema,
   type Retraction,
   type SnapshotRecord,
 } from '../../../pipeline/contract/snapshot-record.ts'
-import { LEFT_OUT } from './faults.ts'
-import type { RetainedSnapshots } from './retained.ts'
+import type { Log } from '../../process/log.ts'
+import { unlessAbsent } from '../../process/system-errors.ts'
 import { CROISSANT_TYPE } from './croissant.ts'
-import { readCroissant, type SnapshotMetadata } from './structured-data.ts'
+
+/** The public words of a fault; the log has the error. */
+export const UNREADABLE = 'cannot be read and is left out'
+
+/** A fault of a published file or a record, for an operator to fix. */
+export interface Fault {
+  /** The file or folder, as a path in DATA_DIR. */
+  readonly thing: string
+  /** The fault, as words after the name; public. */
+  readonly message: string
+}
 
 const fileSchema = z.object({
   name: z.string(),
@@ -22,25 +41,18 @@ const fileSchema = z.object({
 })
 export type SnapshotFile = z.infer<typeof fileSchema>
 
-/** Whether a file holds one month of a table. */
-export function isMonth({ name }: SnapshotFile): boolean {
-  return name.includes('/month=')
-}
-
 /** The state of a snapshot; only retained ones have files. */
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
-/** An entry of the list of snapshots. */
-export const snapshotEntrySchema = snapshotRecordSchema
-  .omit({ retracted: true, input_fingerprint: true })
-  .extend({
-    url: z.string().describe('Path at the origin.'),
-    files: z.array(fileSchema),
-    state: z.enum(SNAPSHOT_STATES),
-    retracted_at: z.iso.datetime({ precision: 0 }).optional(),
-    reason: z.string().optional().describe('Why it was retracted.'),
-    current: z.boolean().describe('Whether the rankings answer from it.'),
-  })
+/** A snapshot with its files; in the list without the monthly ones. */
+export const snapshotEntrySchema = snapshotRecordSchema.omit({ retracted: true }).extend({
+  url: z.string().describe('Path at the origin: there are all files, also the monthly ones.'),
+  files: z.array(fileSchema),
+  state: z.enum(SNAPSHOT_STATES),
+  retracted_at: z.iso.datetime({ precision: 0 }).optional(),
+  reason: z.string().optional().describe('Why it was retracted.'),
+  current: z.boolean().describe('Whether the rankings answer from it.'),
+})
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
 export interface SnapshotCatalogue {
@@ -48,11 +60,153 @@ export interface SnapshotCatalogue {
   list(): readonly SnapshotEntry[]
   /** All recorded snapshots ever published, newest first, with their state. */
   listAll(): readonly SnapshotEntry[]
+  /** The withdrawn snapshots, newest first. */
   retractions(): readonly Retraction[]
-  /** The retained one with this identifier; undefined for any other text. */
+  /** Identifiers of the snapshots on disk that are not retracted, newest first; also those without a record. */
+  ids(): readonly string[]
+  isRetained(id: string): boolean
+  /** The entry of the snapshot with this identifier; undefined for any other text. */
   find(id: string): SnapshotEntry | undefined
-  /** The machine-readable description of the snapshot with this identifier. */
-  metadata(id: string): SnapshotMetadata | undefined
+  /**
+   * The retained snapshot with this identifier and all its files; undefined for any other text.
+   * @throws if its record cannot be read.
+   */
+  describe(id: string): SnapshotEntry | undefined
+  /** The records that cannot be read; they are left out. */
+  faults(): readonly Fault[]
+}
+
+/** What the folders hold at one time. */
+interface Contents {
+  readonly ids: ReadonlySet<string>
+  readonly all: ReadonlyMap<string, SnapshotEntry>
+  readonly retractions: readonly Retraction[]
+  readonly faults: readonly Fault[]
+}
+
+/** A record without its monthly files, as long as its own file does not change. */
+interface KnownRecord {
+  readonly version: string
+  readonly record: SnapshotRecord
+}
+
+/** A folder that changed this recently may change again without another time. */
+const RECENT_MS = 1000
+
+/** Reads a record again only if its file was replaced: pages without a key use all of them. */
+function recordReader(folder: string): (id: string) => SnapshotRecord | undefined {
+  const known = new Map<string, KnownRecord>()
+  return (id) => {
+    const found = statSync(recordPath(folder, id), { throwIfNoEntry: false })
+    const version = `${found?.ino} ${found?.mtimeMs} ${found?.size}`
+    const former = known.get(id)
+    if (former?.version === version) return former.record
+    const whole = readRecord(folder, id)
+    if (whole === undefined) return undefined
+    // Two years of months would be most of the list.
+    const record = { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
+    known.set(id, { version, record })
+    return record
+  }
+}
+
+/** Reads what is on disk. Unreadable records are left out, and logged once each. */
+function contentsReader(folder: string, log: Log): () => Contents {
+  const recordOf = recordReader(folder)
+  const logged = new Set<string>()
+
+  function faultOf(id: string, error: unknown): Fault {
+    const words = `${id} ${String(error)}`
+    if (!logged.has(words)) log.error({ snapshot: id, err: error }, `record ${UNREADABLE}`)
+    logged.add(words)
+    return { thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE }
+  }
+
+  return () => {
+    const onDisk = identifiersIn(folder)
+    const ids = new Set(onDisk)
+    const all = new Map<string, SnapshotEntry>()
+    const retractions: Retraction[] = []
+    const faults: Fault[] = []
+    const recorded = identifiersIn(join(folder, RECORDS_FOLDER))
+    for (const id of [...new Set([...onDisk, ...recorded])].toSorted().toReversed()) {
+      try {
+        const record = recordOf(id)
+        if (record === undefined) {
+          faults.push({
+            thing: `${SNAPSHOTS_FOLDER}/${id}`,
+            message: 'has no record and is left out of the list',
+          })
+          continue
+        }
+        if (record.retracted !== undefined) ids.delete(id)
+        retractions.push(...[retractionIn(record) ?? []].flat())
+        all.set(id, entryOf(record, ids.has(id)))
+      } catch (error) {
+        faults.push(faultOf(id, error))
+      }
+    }
+    return { ids, all, retractions, faults }
+  }
+}
+
+/** The catalogue of the snapshots under `dataDir`. */
+export function openCatalogue(dataDir: string, log: Log): SnapshotCatalogue {
+  const folder = join(dataDir, SNAPSHOTS_FOLDER)
+  const readContents = contentsReader(folder, log)
+  let last: { readonly changedAt: number; readonly contents: Contents } | undefined
+
+  function contents(): Contents {
+    const changedAt = Math.max(changeOf(folder), changeOf(join(folder, RECORDS_FOLDER)))
+    if (last?.changedAt === changedAt) return last.contents
+    const found = readContents()
+    const isSettled = found.faults.length === 0 && Date.now() - changedAt > RECENT_MS
+    last = isSettled ? { changedAt, contents: found } : undefined
+    return found
+  }
+
+  return {
+    list: () => [...contents().all.values()].filter(({ state }) => state === 'retained'),
+    listAll: () => [...contents().all.values()],
+    retractions: () => contents().retractions,
+    ids: () => [...contents().ids].toSorted().toReversed(),
+    isRetained: (id) => contents().ids.has(id),
+    find: (id) => contents().all.get(id),
+    describe(id) {
+      const record = contents().ids.has(id) ? readRecord(folder, id) : undefined
+      return record && entryOf(record, true)
+    },
+    faults: () => contents().faults,
+  }
+}
+
+/** The time of the last change in a folder, ms since 1970; 0 if it does not exist. */
+function changeOf(folder: string): number {
+  return statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+/** The identifiers that a folder's names begin with; none if it does not exist. */
+function identifiersIn(folder: string): string[] {
+  return (unlessAbsent(() => readdirSync(folder)) ?? [])
+    .map((name) => name.replace(/\.json$/, ''))
+    .filter((name) => asOfFromId(name) !== undefined)
+}
+
+function entryOf({ retracted, pruned_at, ...record }: SnapshotRecord, isRetained: boolean): SnapshotEntry {
+  const url = `${SNAPSHOTS_PATH}/${record.id}`
+  const files = record.files.map(({ name, bytes, sha256 }) => ({
+    name,
+    bytes,
+    sha256,
+    media_type: mediaTypeOf(name),
+    url: `${url}/${name}`,
+  }))
+  const shared = { ...record, url, files }
+  // An interrupted prune has recorded its day, but the snapshot is still here.
+  if (isRetained) return { ...shared, state: 'retained' }
+  const pruned = pruned_at === undefined ? shared : { ...shared, pruned_at }
+  if (retracted === undefined) return { ...pruned, state: 'pruned' }
+  return { ...pruned, state: 'retracted', retracted_at: retracted.at, reason: retracted.reason }
 }
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -65,85 +219,13 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 }
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** The catalogue of the snapshots on disk; unreadable ones are left out and are faults of `retained`. */
-export function catalogueOf(retained: RetainedSnapshots): SnapshotCatalogue {
-  const isRetained = (id: string) => retained.ids().includes(id)
-
-  const entry = keepFound((id) => {
-    const published = retained.record(id)
-    if (published === undefined) return undefined
-    // An interrupted prune has recorded its day, but the snapshot is still here.
-    const { pruned_at: _stopped, ...record } = published
-    return entryOf(record, 'retained')
-  })
-
-  const metadata = keepFound((id) => {
-    const path = `${SNAPSHOTS_FOLDER}/${id}/${CROISSANT_FILE}`
-    return retained.faults.read(path, LEFT_OUT, () => readMetadata(retained.folder(id)))
-  })
-
-  // The record of a removed snapshot never changes.
-  const pruned = keepFound((id) => {
-    const record = retained.record(id)
-    return record && entryOf(record, 'pruned')
-  })
-
-  function gone(id: string): SnapshotEntry | undefined {
-    const recorded = pruned(id)
-    const retraction = retained.retraction(id)
-    if (recorded === undefined || retraction === undefined) return recorded
-    const { retracted_at, reason } = retraction
-    return { ...recorded, state: 'retracted', retracted_at, reason }
-  }
-
-  return {
-    listAll() {
-      const here = new Set(retained.ids())
-      const ids = new Set([...here, ...retained.recordedIds()])
-      return [...ids]
-        .toSorted()
-        .toReversed()
-        .flatMap((id) => (here.has(id) ? entry(id) : gone(id)) ?? [])
-    },
-    list: () => retained.ids().flatMap((id) => entry(id) ?? []),
-    retractions: () => retained.retractions(),
-    find: (id) => (isRetained(id) ? entry(id) : undefined),
-    metadata: (id) => (isRetained(id) ? metadata(id) : undefined),
-  }
-}
-
-/** Like `read`, which is called again for what it did not find. */
-function keepFound<T>(read: (id: string) => T | undefined): (id: string) => T | undefined {
-  const found = new Map<string, T>()
-  return (id) => {
-    const value = found.get(id) ?? read(id)
-    if (value !== undefined) found.set(id, value)
-    return value
-  }
-}
-
-/** Undefined for a removed folder. */
-function readMetadata(folder: string): SnapshotMetadata | undefined {
-  return existsSync(folder) ? readCroissant(readFileSync(join(folder, CROISSANT_FILE), 'utf8')) : undefined
-}
-
-function entryOf(
-  { retracted: _retracted, input_fingerprint: _fingerprint, ...record }: SnapshotRecord,
-  state: SnapshotEntry['state'],
-): SnapshotEntry {
-  const url = `${SNAPSHOTS_PATH}/${record.id}`
-  const files = record.files.map(({ name, bytes, sha256 }) => ({
-    name,
-    bytes,
-    sha256,
-    media_type: mediaTypeOf(name),
-    url: `${url}/${name}`,
-  }))
-  return { ...record, url, files, state }
-}
-
 function mediaTypeOf(name: string): string {
   // Older snapshots list it.
   if (name === CROISSANT_FILE) return CROISSANT_TYPE
   return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? PLAIN_TEXT
+}
+
+/** Whether a file holds one month of a table. */
+export function isMonth({ name }: Pick<SnapshotFile, 'name'>): boolean {
+  return name.includes('/month=')
 }

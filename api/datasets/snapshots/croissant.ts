@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Request } from 'express'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import type { Reply } from '../../http/call.ts'
-import { sendOpen, sha256 } from './open-reply.ts'
+import { sendOpen } from './open-reply.ts'
 
 export const CROISSANT_TYPE = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 
@@ -18,6 +18,6 @@ export async function sendCroissant(
 ): Promise<void> {
   const text = await readFile(join(folder, CROISSANT_FILE), 'utf8')
   const address = `${request.protocol}://${request.host}${SNAPSHOTS_PATH}/${id}/`
-  const body = Buffer.from(text.replaceAll(RELATIVE_URL, () => `"contentUrl": "${encodeURI(address)}`))
-  sendOpen(request, reply, { etag: `"${sha256(body)}"`, body, type: CROISSANT_TYPE })
+  const whole = text.replaceAll(RELATIVE_URL, () => `"contentUrl": "${encodeURI(address)}`)
+  await sendOpen(request, reply, CROISSANT_TYPE, whole)
 }

@@ -1,70 +1,63 @@
-/** The snapshots and their files over HTTP (CONTRACT 4.6). Open data: no key is needed. */
+/** The files of snapshots over HTTP (CONTRACT 4.6). Open data: no key is needed. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Request } from 'express'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
-import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { sizeFault } from '../../../pipeline/contract/snapshot-record.ts'
 import type { Handler, Reply } from '../../http/call.ts'
 import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/protocol/conditional.ts'
 import { ApiError } from '../../http/errors.ts'
-import { jsonText } from '../../http/respond.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { attachmentHeader } from '../formats/formats.ts'
-import { LATEST, SOON_STALE, sendOpen, sha256 } from './open-reply.ts'
-import { goneSnapshot, noSnapshot, type Snapshots } from './choose.ts'
 import { sendCroissant } from './croissant.ts'
-import type { CurrentSnapshot } from './current.ts'
-import type { RetainedSnapshots } from './retained.ts'
 import { isMonth, type SnapshotCatalogue, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
+import { goneSnapshot, noSnapshot, type Snapshots } from './choose.ts'
+import { SOON_STALE } from './open-reply.ts'
+
+/** The alias of the newest snapshot in addresses, for scripts that download it each night. */
+export const LATEST = 'latest'
 
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
-/** Describes one snapshot; `latest` is the current one. */
-export function showSnapshot(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
-  return (request, reply) => {
-    const id = pathPart(request, 'id')
-    if (id === LATEST) return redirectToLatest(reply, current, '')
-    const entry = findEntry(catalogue, retained, id)
-    const body = Buffer.from(jsonText({ data: { ...entry, current: id === current.facts()?.id } }))
-    reply.set('Link', `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}>; rel="version-history"`)
-    sendOpen(request, reply, { etag: `"${sha256(body)}"`, body })
-  }
-}
-
 /** Serves a file of a snapshot, also in a table's folder, whole or in byte ranges; it never changes. */
-export function snapshotFile(catalogue: SnapshotCatalogue, { current, retained }: Snapshots): Handler {
+export function snapshotFile({ dataDir, catalogue, current }: Snapshots): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
     const parts = [pathPart(request, 'table'), pathPart(request, 'file')].filter((part) => part !== '')
     const name = parts.join('/')
     if (id === LATEST) return redirectToLatest(reply, current, `/${parts.map(pathText).join('/')}`)
-    const entry = findEntry(catalogue, retained, id)
+    const entry = findRetained(catalogue, id)
     const file = entry.files.find((each) => each.name === name)
+    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
     if (name === CROISSANT_FILE && file === undefined) {
-      return await sendCroissant(request, reply, { id, folder: retained.folder(id) })
+      return await sendCroissant(request, reply, { id, folder })
     }
     if (file === undefined) {
       const names = entry.files.map((each) => each.name).join(', ')
       throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
     }
-    refuseBroken(retained, id, file)
-    const times = modificationTimes(entry, { current, retained })
+    refuseDamaged(folder, id, file)
+    const times = modificationTimes(entry, { catalogue, current })
     reply.set(fileHeaders(entry, file)).set('Last-Modified', times[0].toUTCString())
     const { headers } = request
     const validators = times.map((lastModified) => ({ etag: `"${file.sha256}"`, lastModified }))
     if (validators.every((each) => isMismatch(headers, each))) throw preconditionFailed(file)
     if (validators.some((each) => isNotModified(headers, each))) return void reply.status(304).end()
     passToExpress(request, validators, file)
-    await sendFile(reply, file, retained.folder(id))
+    await sendFile(reply, file, folder)
   }
 }
 
-/** A damaged file is never served; the log has the remedy. */
-function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFile): void {
-  const fault = retained.faultOf(id, file)
-  if (fault === undefined) return
+/** A file that is not the published one is never served; the log has the remedy. */
+function refuseDamaged(folder: string, id: string, file: SnapshotFile): void {
+  const fault = sizeFault(folder, file)
+  // A snapshot that was removed meanwhile is not damaged.
+  if (fault === undefined || !existsSync(folder)) return
   throw new Error(
-    `The published file ${id}/${file.name} ${fault}. npm run nightly -- verify ${id} lists all that are damaged`,
+    `The published file ${id}/${file.name} ${fault}. Repair it: npm run nightly -- verify ${id} --repair`,
   )
 }
 
@@ -74,11 +67,11 @@ function refuseBroken(retained: RetainedSnapshots, id: string, file: SnapshotFil
  */
 function modificationTimes(
   { id, as_of }: SnapshotEntry,
-  { current, retained }: Snapshots,
+  { current, catalogue }: Pick<Snapshots, 'current' | 'catalogue'>,
 ): [Date, ...Date[]] {
   const computed = new Date(as_of)
   if (id !== current.facts()?.id) return [computed]
-  const later = retained.retractions().filter((each) => each.id > id)
+  const later = catalogue.retractions().filter((each) => each.id > id)
   const times = later.map(({ retracted_at }) => new Date(retracted_at)).filter((time) => time > computed)
   const [newest] = times.toSorted((one, other) => other.getTime() - one.getTime())
   return newest === undefined ? [computed] : [newest, computed]
@@ -151,7 +144,8 @@ function isHangUp(error: Error): boolean {
   return code === 'ECONNABORTED' || code === 'EPIPE'
 }
 
-function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string): void {
+/** Leads from `latest` to the current snapshot, or a file of it. */
+export function redirectToLatest(reply: Reply, current: Snapshots['current'], rest: string): void {
   const id = current.facts()?.id
   if (id === undefined && current.fault() !== undefined) throw noSnapshot(current)
   if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
@@ -160,10 +154,11 @@ function redirectToLatest(reply: Reply, current: CurrentSnapshot, rest: string):
   reply.status(302).set(headers).end()
 }
 
-function findEntry(catalogue: SnapshotCatalogue, retained: RetainedSnapshots, id: string): SnapshotEntry {
-  const gone = goneSnapshot(retained, id)
+/** @throws {ApiError} 410 for a retracted or pruned snapshot, 404 for an unknown one. */
+export function findRetained(catalogue: SnapshotCatalogue, id: string): SnapshotEntry {
+  const gone = goneSnapshot(catalogue, id)
   if (gone !== undefined) throw gone
-  const entry = catalogue.find(id)
+  const entry = catalogue.describe(id)
   if (entry !== undefined) return entry
   throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
 }
@@ -173,7 +168,8 @@ function pathText(part: string): string {
   return encodeURIComponent(part).replaceAll('%3D', '=')
 }
 
-function pathPart(request: Request, name: string): string {
+/** A part of the path of a request; empty without it. */
+export function pathPart(request: Request, name: string): string {
   const part = request.params[name]
   return typeof part === 'string' ? part : ''
 }

@@ -4,11 +4,20 @@ import { encode, type Encoding } from './encodings.ts'
 /**
  * Returns the cached value of `key` with its body in this coding, or what `make` returns, which runs once for
  * concurrent callers, whatever their coding. Failures are not cached.
+ * @param signal ends this caller's `make`; if it was another caller's that ended, this one's runs.
  */
-export type BodyCache<Value> = (key: string, encoding: Encoding, make: () => Promise<Value>) => Promise<Value>
+export type BodyCache<Value> = (
+  key: string,
+  encoding: Encoding,
+  make: () => Promise<Value>,
+  signal?: AbortSignal,
+) => Promise<Value>
 
 /** Bytes of an entry beside its body. */
 const OVERHEAD_BYTES = 500
+
+/** The caller whose `make` ran has left. */
+class CallerLeft extends Error {}
 
 /** An LRU cache for at most `maxBytes` of bodies. */
 export function createBodyCache<Value extends { readonly body: Buffer }>(maxBytes: number): BodyCache<Value> {
@@ -20,13 +29,28 @@ export function createBodyCache<Value extends { readonly body: Buffer }>(maxByte
     ignoreFetchAbort: true,
   })
 
-  const get: BodyCache<Value> = (key, encoding, make) => {
+  const get: BodyCache<Value> = async (key, encoding, make, signal) => {
+    const makeOwn = async () => {
+      try {
+        return await make()
+      } catch (error) {
+        throw signal?.aborted === true ? new CallerLeft('left', { cause: error }) : error
+      }
+    }
     const makeCoded = async () => {
-      const plain = await get(key, 'identity', make)
+      const plain = await get(key, 'identity', make, signal)
       return { ...plain, body: await encode(plain.body, encoding) }
     }
-    const context = encoding === 'identity' ? make : makeCoded
-    return cache.forceFetch(`${encoding} ${key}`, { context })
+    for (;;) {
+      try {
+        return await cache.forceFetch(`${encoding} ${key}`, {
+          context: encoding === 'identity' ? makeOwn : makeCoded,
+        })
+      } catch (error) {
+        if (!(error instanceof CallerLeft)) throw error
+        signal?.throwIfAborted()
+      }
+    }
   }
   return get
 }

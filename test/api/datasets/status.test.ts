@@ -38,7 +38,7 @@ describe('GET /status', () => {
         retracted: [],
         last_run: null,
         faults: [
-          { thing: 'snapshots/20261120T020007Z/croissant.json', message: 'cannot be read and is left out' },
+          { thing: 'snapshots/20261120T020007Z', message: 'has no record and is left out of the list' },
         ],
         next_run_expected: '2026-11-21T02:00:00Z',
         stale: false,

@@ -12,10 +12,9 @@ import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/service.ts'
 import { readSettings } from '../../../api/config.ts'
 import { createAnswers } from '../../../api/datasets/rows/answers.ts'
-import { followSnapshots, type CurrentSnapshot } from '../../../api/datasets/snapshots/current.ts'
+import { openSnapshots, type Snapshots } from '../../../api/datasets/snapshots/choose.ts'
 import { ApiError } from '../../../api/http/errors.ts'
-import { catalogueOf } from '../../../api/datasets/snapshots/catalogue.ts'
-import { retainSnapshots } from '../../../api/datasets/snapshots/retained.ts'
+import { openCatalogue } from '../../../api/datasets/snapshots/catalogue.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server/http-server.ts'
 import { createMetricsRegistry } from '../../../api/process/metrics.ts'
 import { jsonReader } from '../../../api/http/protocol/json-body.ts'
@@ -89,7 +88,7 @@ const FAULTY: readonly Route[] = [
 ]
 
 let store: Store
-let snapshots: CurrentSnapshot
+let snapshots: Snapshots
 let chat: Chat
 let server: HttpServer
 /** The same, with a short time for a request to arrive. */
@@ -100,8 +99,8 @@ beforeAll(async () => {
   const dataDir = folders.make()
   const metrics = createMetricsRegistry()
   store = await openStore({ DATA_DIR: dataDir }, clock())
-  const retained = retainSnapshots(dataDir, log)
-  snapshots = await followSnapshots(retained, { log })
+  const catalogue = openCatalogue(dataDir, log)
+  snapshots = await openSnapshots({ dataDir, memory: '1GB', catalogue, log })
   const syncJobs = createSyncJobs(
     {
       store,
@@ -120,28 +119,21 @@ beforeAll(async () => {
   const keyLimits = createKeyLimits(limiter, clock, log)
   chat = await openChat({ settings, keyLimits, clock, log, metrics, environment: {}, limits: CHAT_LIMITS })
   const schedule = cronSchedule('0 2 * * *')
-  const catalogue = catalogueOf(retained)
   routes = [
     ...createRoutes({
       store: requestStore,
       limiter,
-      snapshots: { current: snapshots, retained },
+      snapshots,
       answers: createAnswers(),
       chat,
       syncJobs,
       clock,
       schedule,
-      catalogue,
       views: createViews({ catalogue, schedule, clock, origin: 'http://127.0.0.1:3000' }),
       publicUrl: undefined,
       port: 0,
       metrics,
-      readiness: createReadiness({
-        store: requestStore,
-        snapshots: { current: snapshots },
-        chat,
-        unreadyMs: 0,
-      }),
+      readiness: createReadiness({ store: requestStore, snapshots, chat, unreadyMs: 0 }),
     }),
     ...FAULTY,
   ]

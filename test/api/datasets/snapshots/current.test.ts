@@ -1,10 +1,10 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+/** CONTRACT 4.6 and 8: the served snapshot follows the pointer. */
+import { appendFileSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { RECORDS_FOLDER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../pipeline/contract/files.ts'
-import { followSnapshots, type CurrentSnapshot } from '../../../../api/datasets/snapshots/current.ts'
-import { retainSnapshots } from '../../../../api/datasets/snapshots/retained.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../support/api.ts'
+import { followSnapshots } from '../../../support/snapshots.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { oneApp, pointAt, publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
 
@@ -34,80 +34,70 @@ function describePublished(dataDir: string, hour: number): void {
   writeFileSync(join(folder, `${idOf(hour)}.json`), JSON.stringify(record))
 }
 
-/** Writes a verification that found the DuckDB file changed. */
-function leaveBroken(dataDir: string, hour: number): void {
-  const broken = [{ snapshot: idOf(hour), file: SNAPSHOT_FILE, fault: 'has other bytes than were published' }]
-  writeFileSync(join(dataDir, 'verification.json'), JSON.stringify({ verified_at: null, broken }))
-}
-
-function breakPublished(dataDir: string, hour: number): void {
-  describePublished(dataDir, hour)
-  leaveBroken(dataDir, hour)
-}
-
-type FollowOptions = Parameters<typeof followSnapshots>[1]
-
-const follow = (dataDir: string, options: FollowOptions) =>
-  followSnapshots(retainSnapshots(dataDir, options.log), options)
-
-const isFaulty = (snapshots: CurrentSnapshot) => snapshots.fault() !== undefined
-
 describe('followSnapshots', () => {
   it('has no snapshot before the first is published', async () => {
     const { log } = memoryLog()
-    const snapshots = await follow(folders.make(), { log, intervalMs: 5 })
-    expect(snapshots.facts()).toBeUndefined()
-    expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
+    const snapshots = await followSnapshots(folders.make(), { log })
+    expect(snapshots.current.facts()).toBeUndefined()
+    await expect(snapshots.take(undefined, 'clients')).rejects.toMatchObject({ status: 503 })
     await snapshots.close()
   })
 
   it.each([
     ['cannot be opened', (dataDir: string) => writeFileSync(fileOf(dataDir, 4), 'not a database')],
-    ['is not what was published', (dataDir: string) => breakPublished(dataDir, 4)],
+    ['has another size than was published', (dataDir: string) => appendFileSync(fileOf(dataDir, 4), 'x')],
   ])(
-    'serves the newest usable retained one while the newest %s, until it is repaired',
+    'at a start the newest that opens is served if the newest %s, until it is repaired',
     async (_how, damage) => {
       const dataDir = folders.make()
       const { log, messages } = memoryLog()
       for (const hour of [2, 3, 4]) await publishSnapshot(dataDir, oneApp(hour, hour))
+      describePublished(dataDir, 4)
       writeFileSync(fileOf(dataDir, 3), 'not a database')
       const whole = readFileSync(fileOf(dataDir, 4))
       damage(dataDir)
-      const snapshots = await follow(dataDir, { log, intervalMs: 5 })
-      expect(snapshots.facts()?.id).toBe('20261120T020000Z')
-      expect(snapshots.fault()).toEqual({
+      const snapshots = await followSnapshots(dataDir, { log })
+      expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
+      expect(snapshots.current.fault()).toEqual({
         thing: 'snapshots/20261120T040000Z',
         message: 'cannot be opened, and 20261120T020000Z is served instead',
       })
-      expect(messages().filter(({ msg }) => msg === 'snapshot cannot be opened')).toHaveLength(1)
+      expect(messages().filter(({ msg }) => msg === 'snapshot cannot be opened')).toHaveLength(2)
       writeFileSync(fileOf(dataDir, 4), whole)
-      rmSync(join(dataDir, 'verification.json'), { force: true })
-      await until(() => snapshots.facts()?.id === '20261120T040000Z')
-      expect(isFaulty(snapshots)).toBe(false)
+      await until(() => snapshots.current.facts()?.id === '20261120T040000Z')
+      expect(snapshots.current.fault()).toBeUndefined()
       await snapshots.close()
     },
   )
 
-  it('stops serving a snapshot that a verification finds damaged', async () => {
+  it('is not opened while its record cannot be read', async () => {
     const dataDir = folders.make()
-    for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, hour))
-    describePublished(dataDir, 3)
-    const snapshots = await follow(dataDir, { log: memoryLog().log, intervalMs: 5 })
-    expect(snapshots.facts()?.id).toBe('20261120T030000Z')
-    leaveBroken(dataDir, 3)
-    await until(() => snapshots.facts()?.id === '20261120T020000Z')
+    await publishSnapshot(dataDir, oneApp(2, 2))
+    describePublished(dataDir, 2)
+    const record = join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER, `${idOf(2)}.json`)
+    const whole = readFileSync(record)
+    // Any error of reading will do: descriptors cannot run out in a test alone.
+    rmSync(record)
+    mkdirSync(record)
+    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
+    expect(snapshots.current.facts()).toBeUndefined()
+    rmdirSync(record)
+    writeFileSync(record, whole)
+    await until(() => snapshots.current.facts()?.id === idOf(2))
     await snapshots.close()
   })
 
-  it('limits the memory of a snapshot, and spills nothing into its folder', async () => {
+  it('limits the memory of all snapshots together, and spills nothing to disk', async () => {
     const dataDir = folders.make()
-    const { log } = memoryLog()
-    await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
-    const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder`
-    expect(await snapshots.use(async (snapshot) => await snapshot?.query(settings, {}))).toEqual([
-      { memory: '1.8 GiB', folder: '' },
-    ])
+    for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, 10))
+    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
+    const held = new DisposableStack()
+    const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder,
+      count(*) AS files FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL`
+    for (const hour of [2, 3]) held.use(await snapshots.take(idOf(hour), 'clients'))
+    using snapshot = await snapshots.take(undefined, 'clients')
+    expect(await snapshot.query(settings, {})).toEqual([{ memory: '953.6 MiB', folder: '', files: 2n }])
+    held.dispose()
     await snapshots.close()
   })
 
@@ -115,7 +105,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log, messages } = memoryLog()
     await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    const snapshots = await followSnapshots(dataDir, { log })
 
     const broken = join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z')
     mkdirSync(broken)
@@ -123,10 +113,10 @@ describe('followSnapshots', () => {
     pointAt(dataDir, '20261120T040000Z')
     const faults = () => messages().filter((line) => line['msg'] === 'snapshot cannot be opened')
     await until(() => faults().length > 0)
-    expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+    expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
 
     await publishSnapshot(dataDir, oneApp(5, 30))
-    await until(() => snapshots.facts()?.id === '20261120T050000Z')
+    await until(() => snapshots.current.facts()?.id === '20261120T050000Z')
     expect(faults()).toHaveLength(1)
     await snapshots.close()
   })

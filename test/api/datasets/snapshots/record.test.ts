@@ -190,6 +190,21 @@ describe('the permanent record', () => {
     ])
   })
 
+  it('the feed names the licence, gives the reason of a retraction, and is sent again only if it changed', async () => {
+    const reply = await fetch(`${api.origin}/feed.xml`)
+    const text = await reply.text()
+    expect(reply.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
+    expect(text).toMatch(/<rights>CC-BY-4\.0.* not strictly comparable\.<\/rights>/)
+    expect(text).toContain('<summary>Counted twice &lt;b&gt;</summary>')
+    expect(text).toContain(`href="${api.origin}/?as_of=2026-02-05T02:00:00Z"`)
+    // An id is permanent, whatever address a reader uses.
+    expect(text).toContain('<id>http://127.0.0.1:3000/api/v1/datasets/app-rankings/snapshots/')
+    const again = await fetch(`${api.origin}/feed.xml`, {
+      headers: { 'If-None-Match': reply.headers.get('ETag') ?? '' },
+    })
+    expect(again.status).toBe(304)
+  })
+
   const GONE = [
     [
       PRUNED,

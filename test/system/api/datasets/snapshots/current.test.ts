@@ -4,10 +4,10 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
-import { followSnapshots, type CurrentSnapshot } from '../../../../../api/datasets/snapshots/current.ts'
-import { retainSnapshots } from '../../../../../api/datasets/snapshots/retained.ts'
+import type { Snapshots } from '../../../../../api/datasets/snapshots/choose.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
+import { followSnapshots } from '../../../../support/snapshots.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
 
@@ -35,27 +35,24 @@ function leaveWritten(folder: string): void {
   expect(existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))).toBe(true)
 }
 
-type FollowOptions = Parameters<typeof followSnapshots>[1]
-
-const follow = (dataDir: string, options: FollowOptions) =>
-  followSnapshots(retainSnapshots(dataDir, options.log), options)
-
-const isFaulty = (snapshots: CurrentSnapshot) => snapshots.fault() !== undefined
+const isFaulty = ({ current }: Snapshots) => current.fault() !== undefined
 
 describe('followSnapshots', () => {
   it('keeps the old snapshot open until its last use is done, then closes it', async () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const old = await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    const snapshots = await followSnapshots(dataDir, { log })
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const reading = snapshots.use(async (snapshot) => {
+    const read = async () => {
+      using snapshot = await snapshots.take(undefined, 'clients')
       await released
-      return await snapshot?.query('SELECT count(*) AS n FROM apps', {})
-    })
+      return await snapshot.query('SELECT count(*) AS n FROM apps', {})
+    }
+    const reading = read()
 
     await publishSnapshot(dataDir, oneApp(3, 20))
-    await until(() => snapshots.facts()?.id === '20261120T030000Z')
+    await until(() => snapshots.current.facts()?.id === '20261120T030000Z')
     expect(isFree(old)).toBe(false)
     release()
     expect(await reading).toEqual([{ n: 1n }])
@@ -69,15 +66,14 @@ describe('followSnapshots', () => {
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const written = join(folder, `${SNAPSHOT_FILE}.wal`)
     leaveWritten(folder)
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
-    expect([snapshots.facts(), isFaulty(snapshots)]).toEqual([undefined, true])
+    const snapshots = await followSnapshots(dataDir, { log })
+    expect([snapshots.current.facts(), isFaulty(snapshots)]).toEqual([undefined, true])
     expect(JSON.stringify(messages())).toContain(`Remove ${written}`)
 
     rmSync(written)
-    await until(() => snapshots.facts() !== undefined)
-    expect(
-      await snapshots.use(async (snapshot) => await snapshot?.query('SELECT app_name FROM apps', {})),
-    ).toEqual([{ app_name: 'App' }])
+    await until(() => snapshots.current.facts() !== undefined)
+    using snapshot = await snapshots.take(undefined, 'clients')
+    expect(await snapshot.query('SELECT app_name FROM apps', {})).toEqual([{ app_name: 'App' }])
     expect(isFaulty(snapshots)).toBe(false)
     await snapshots.close()
   })
@@ -87,7 +83,7 @@ describe('followSnapshots', () => {
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     leaveWritten(folder)
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    const snapshots = await followSnapshots(dataDir, { log })
     expect(isFaulty(snapshots)).toBe(true)
     rmSync(join(dataDir, CURRENT_POINTER))
     rmSync(folder, { recursive: true })
@@ -99,18 +95,18 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await follow(dataDir, { log, intervalMs: 5 })
+    const snapshots = await followSnapshots(dataDir, { log })
     mkdirSync(join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z'))
     pointAt(dataDir, '20261120T040000Z')
     await until(() => isFaulty(snapshots))
     rmSync(join(dataDir, CURRENT_POINTER))
-    await until(() => snapshots.fault()?.thing === CURRENT_POINTER)
-    expect(snapshots.facts()?.id).toBe('20261120T020000Z')
+    await until(() => snapshots.current.fault()?.thing === CURRENT_POINTER)
+    expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
 
     const retracted = { at: '2026-11-20T03:00:00Z', reason: 'wrong' }
     recordSnapshot(dataDir, '20261120T020000Z', { retracted })
-    await until(() => snapshots.facts() === undefined)
-    expect(await snapshots.use(async (snapshot) => snapshot)).toBeUndefined()
+    await until(() => snapshots.current.facts() === undefined)
+    await expect(snapshots.take(undefined, 'clients')).rejects.toMatchObject({ status: 503 })
     await until(() => isFree(folder))
     await snapshots.close()
   })
@@ -120,8 +116,8 @@ describe('followSnapshots', () => {
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const prepare = () => Promise.reject(new Error('no room'))
-    const snapshots = await follow(dataDir, { log, prepare })
-    expect(snapshots.facts()).toBeUndefined()
+    const snapshots = await followSnapshots(dataDir, { log, prepare })
+    expect(snapshots.current.facts()).toBeUndefined()
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
   })
@@ -134,7 +130,7 @@ describe('followSnapshots', () => {
       begin()
       return prepared
     }
-    const snapshots = await follow(dataDir, { log: memoryLog().log, prepare, intervalMs: 5 })
+    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log, prepare })
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     await preparing
     const closed = snapshots.close()
@@ -147,7 +143,7 @@ describe('followSnapshots', () => {
     const dataDir = folders.make()
     const { log } = memoryLog()
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await follow(dataDir, { log })
+    const snapshots = await followSnapshots(dataDir, { log })
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
   })
