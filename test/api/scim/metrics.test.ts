@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { requestJob, takeNextJob } from '../../../api/scim/job-store.ts'
+import { until } from '../../support/api.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import {
   DIRECTORY_TOKEN,
@@ -41,6 +42,10 @@ describe('the metrics of directory sync', () => {
     await acme.sync()
     directory.groups.splice(1, 2, { id: '2', displayName: 'New name' })
     await acme.sync()
+    // A job is over before it is counted.
+    await until(async () =>
+      (await service.samples('jobs')).includes('scim_jobs_total{outcome="succeeded"} 2'),
+    )
     // Per sync the discovery, a page, and the probe of count; in the second also a request for the absent group.
     expect(directory.asked).toHaveLength(7)
     expect(await service.samples()).toEqual([
@@ -60,6 +65,7 @@ describe('the metrics of directory sync', () => {
     await (await service.connect(closed.url, { account: 'closed' })).sync()
     const unreported = { kind: 'env', source: 'ANOTHER_VARIABLE' } as const
     await (await service.connect(closed.url, { account: 'untold', token: unreported })).sync()
+    await until(async () => (await service.samples('jobs')).length === 3)
     expect(await service.samples('jobs')).toEqual([
       'scim_jobs_total{outcome="directory_unauthorized"} 1',
       'scim_jobs_total{outcome="succeeded"} 1',
@@ -87,6 +93,7 @@ describe('the metrics of directory sync', () => {
     await using service = await startService(dataDir)
     const acme = await service.connect(directory.url)
     await acme.end(lost?.id ?? '')
+    await until(async () => (await service.samples('jobs')).length === 1)
     expect(await service.samples('job')).toEqual([
       'scim_job_duration_seconds_count 0',
       'scim_jobs_total{outcome="interrupted"} 1',

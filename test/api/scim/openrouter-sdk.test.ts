@@ -71,7 +71,7 @@ describe('the official client', () => {
       const reply = await scim.getSyncJob({ id: result.data.id })
       return reply.data.status === 'failed' && reply.data
     })
-    expect(ended.errorMessage).toBe(FAILURES.directory_unreachable)
+    expect(ended.errorMessage).toBe(FAILURES.directory_connection_refused)
   })
 
   it('turns a 404 and a 401 into their typed errors', async () => {
