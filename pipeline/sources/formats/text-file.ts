@@ -108,6 +108,18 @@ function requireText({ name, compression }: RawFile, head: Buffer): void {
   throw new DataError(`${name} cannot be read as its name says. ${inside} ${other.is}`)
 }
 
+/** Counts the lines of a chunk without quotes, which is several times as fast. */
+function countPlainLines(bytes: Buffer, counted: { lines: number; longest: number }): void {
+  for (let start = 0; start < bytes.length;) {
+    const found = bytes.indexOf(LINE_FEED, start)
+    const end = found < 0 ? bytes.length : found
+    counted.longest = Math.max(counted.longest, end - start)
+    while (start < end && (bytes[start] ?? 0) <= SPACE) start += 1
+    if (start < end) counted.lines += 1
+    start = end + 1
+  }
+}
+
 /** Counts records by their ends; in CSV a line break between two quotes ends none. */
 function createCounter(hasQuotedLines: boolean) {
   const counted = { lines: 0, longest: 0, hasQuotes: false, isInside: false }
@@ -115,6 +127,10 @@ function createCounter(hasQuotedLines: boolean) {
   return {
     counted,
     look(bytes: Buffer) {
+      if (isBlank && !counted.isInside && !(hasQuotedLines && bytes.includes(QUOTE))) {
+        countPlainLines(bytes, counted)
+        return
+      }
       let start = 0
       for (let at = 0; at < bytes.length; at += 1) {
         const byte = bytes[at] ?? 0

@@ -1,5 +1,5 @@
 /** `import`: usage files go into the folders of their days, and count like files that were put there by hand. */
-import { readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -148,7 +148,9 @@ describe('import', () => {
     const [name = ''] = readdirSync(folder)
     const killed = startProcess(process.execPath, ['--version'], { environment: {} })
     await killed.ended
-    renameSync(join(folder, name), join(folder, `.${name}-${killed.child.pid}-left`))
+    const left = join(folder, `.${name}-${killed.child.pid}-left`)
+    renameSync(join(folder, name), left)
+    utimesSync(left, 0, 0)
     const seen = new Set<string | null>()
     const watcher = watch(folder, (_, changed) => seen.add(changed))
     await runCommand(dataDir, 'import', path)
