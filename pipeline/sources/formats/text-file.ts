@@ -127,9 +127,8 @@ function createCounter(hasQuotedLines: boolean) {
   return {
     counted,
     look(bytes: Buffer) {
-      if (isBlank && !counted.isInside && !(hasQuotedLines && bytes.includes(QUOTE))) {
-        countPlainLines(bytes, counted)
-        return
+      if (isBlank && !(hasQuotedLines && (counted.isInside || bytes.includes(QUOTE)))) {
+        return countPlainLines(bytes, counted)
       }
       let start = 0
       for (let at = 0; at < bytes.length; at += 1) {
@@ -143,7 +142,7 @@ function createCounter(hasQuotedLines: boolean) {
           }
         } else if (byte > SPACE) {
           isBlank = false
-          if (byte === QUOTE && hasQuotedLines) {
+          if (byte === QUOTE) {
             counted.hasQuotes = true
             counted.isInside = !counted.isInside
           }
