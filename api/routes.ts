@@ -14,6 +14,7 @@ import { sendJson } from './http/respond.ts'
 import type { Route } from './http/route.ts'
 import type { SyncJobs } from './scim/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
+import { HEALTH_PATH } from './paths.ts'
 import type { Readiness } from './readiness.ts'
 import type { Store } from './store/store.ts'
 import { webRoutes } from './web/routes.ts'
@@ -67,7 +68,7 @@ export function createRoutes({
     ...webRoutes({ snapshots, views, publicUrl, port }),
     {
       method: 'GET',
-      path: '/healthz',
+      path: HEALTH_PATH,
       access: 'open',
       handle: (_request, reply) => sendJson(reply, 200, { status: 'ok' }),
     },

@@ -93,7 +93,7 @@ async function open(
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
   const served = { store: requestStore, readiness, snapshots, views, answers, chat, syncJobs }
   const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
-  const app = createApp({ routes, store: requestStore, clock, log, metrics })
+  const app = createApp({ routes, store: requestStore, clock, log, stallMs: limits.stallMs, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
   // Syncs are interrupted at once: they would only be cut after the requests in flight.
   opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))

@@ -19,6 +19,7 @@ export function chatRoutes(chat: Chat): Route[] {
       method: 'POST',
       path: COMPLETIONS_PATH,
       access: 'inference',
+      slow: true,
       typedErrors: true,
       operation: CHAT_OPERATIONS.completions,
       handle: chatCompletions(chat),

@@ -22,11 +22,13 @@ interface AppDependencies {
   readonly store: RequestStore
   readonly clock: Clock
   readonly log: Log
+  /** Milliseconds that a connection may be silent. */
+  readonly stallMs: number
   readonly metrics: Registry
 }
 
 /** Builds the application that serves `routes`. */
-export function createApp({ routes, store, clock, log, metrics }: AppDependencies): Express {
+export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDependencies): Express {
   const app = express()
   app.disable('x-powered-by')
   // Entity tags are derived from snapshot and query, not from the body's bytes.
@@ -39,7 +41,7 @@ export function createApp({ routes, store, clock, log, metrics }: AppDependencie
   app.use(beginCall(recordReplies(log, metrics)))
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    app.route(path).all(answerPath(path, here, { store, clock }))
+    app.route(path).all(answerPath(path, here, { store, clock, stallMs }))
   }
   app.use(unknownPath)
   app.use(answerFault(log))
@@ -102,7 +104,7 @@ function refuseBadPath(request: Request): void {
 function answerPath(
   path: string,
   routes: readonly Route[],
-  { store, clock }: Pick<AppDependencies, 'store' | 'clock'>,
+  { store, clock, stallMs }: Pick<AppDependencies, 'store' | 'clock' | 'stallMs'>,
 ): Handler {
   const isLimited = routes.some((route) => route.limited === true)
   const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
@@ -117,10 +119,13 @@ function answerPath(
     if (isLimited) reply.set(quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, clock().getTime()))))
     const route = byMethod.get(request.method)
     if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
-    const { access, typedErrors, handle } = route
+    const { access, slow, typedErrors, handle } = route
     if (typedErrors === true) reply.locals.typesErrors = true
     if (access !== 'open') await authenticate({ store, clock }, access, { request, reply })
+    if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)
+    // The rest of the reply is subject to the limit again.
+    if (slow === true && !reply.writableFinished) request.socket.setTimeout(stallMs)
   }
 }
 

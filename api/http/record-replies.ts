@@ -2,6 +2,7 @@
 import { Counter, type Registry } from 'prom-client'
 import { hideKeys } from '../accounts/keys/credentials.ts'
 import type { Log } from '../process/log.ts'
+import { HEALTH_PATH } from '../paths.ts'
 import type { Reply } from './call.ts'
 
 /** Records a finished or aborted reply, `ms` after its request. */
@@ -43,7 +44,8 @@ export function recordReplies(log: Log, registry: Registry): RecordReply {
       account_id: caller?.accountId ?? null,
       key_id: caller?.keyId ?? null,
     }
-    log.info(isWhole ? line : { ...line, aborted: true }, 'request')
+    // Balancers poll it all the time.
+    if (route !== HEALTH_PATH) log.info(isWhole ? line : { ...line, aborted: true }, 'request')
     replies.inc({
       method: METHODS.includes(request.method) ? request.method : 'other',
       route,

@@ -11,6 +11,8 @@ export interface Route {
   readonly cors?: boolean
   /** Whether the rate limits apply: the handler counts, and every reply states them. */
   readonly limited?: boolean
+  /** Whether the handler bounds its own time: its connection may be silent for longer than others. */
+  readonly slow?: boolean
   /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
   readonly typedErrors?: boolean
   /** The description for the OpenAPI document; a route without one is left out. */

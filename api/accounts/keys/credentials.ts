@@ -14,7 +14,8 @@ export interface KeyLimitValues {
 const SECRET_BYTES = 32
 const KEY_BEGINNING = 'sk-'
 const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
-const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`, 'g')
+const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`)
+const KEYS_ANYWHERE = new RegExp(KEY_ANYWHERE, 'g')
 const BEARER = /^bearer +(\S+) *$/i
 
 /** A new secret key of this kind, such as `sk-inference-…`. */
@@ -42,6 +43,8 @@ export function bearerToken(header: string): string | undefined {
 
 /** The text with every key replaced, for logs. */
 export function hideKeys(text: string): string {
-  // A fast path, since nearly all texts hold no key.
-  return text.includes(KEY_BEGINNING) ? text.replaceAll(KEY_ANYWHERE, `${KEY_BEGINNING}$1-[hidden]`) : text
+  // A fast path, since nearly all texts hold no key. A client may have encoded any character of a key in a path.
+  if (!/(?:s|%73)(?:k|%6b)(?:-|%2d)/i.test(text)) return text
+  const plain = text.replaceAll(/%[2-7][\da-f]/gi, (code) => decodeURIComponent(code))
+  return KEY_ANYWHERE.test(plain) ? plain.replaceAll(KEYS_ANYWHERE, `${KEY_BEGINNING}$1-[hidden]`) : text
 }

@@ -1,7 +1,7 @@
 import type { Request } from 'express'
 import type { Reply } from '../call.ts'
 import { ApiError } from '../errors.ts'
-import { measureJson } from '../../untrusted/json.ts'
+import { exceededBound } from '../../untrusted/json-bounds.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { readBody } from './request-body.ts'
 
@@ -28,8 +28,8 @@ export function jsonReader(limit: number): JsonReader {
     refuseCharset(request.get('Content-Type') ?? '')
     const bytes = await readBody(request, reply, limit)
     if (bytes.length === 0) throw new ApiError(400, 'The body is empty: send JSON')
-    refuseExcess(bytes)
     const text = new TextDecoder().decode(bytes)
+    refuseExcess(text)
     if (LONG_NUMBER.test(text)) longNumbers.set(request, text)
     request.body = parse(text)
     return request.body
@@ -45,15 +45,15 @@ function refuseCharset(contentType: string): void {
   )
 }
 
-function refuseExcess(bytes: Buffer): void {
-  const { levels, values } = measureJson(bytes, { levels: LEVELS_AT_MOST, values: VALUES_AT_MOST })
-  if (levels > LEVELS_AT_MOST) {
+function refuseExcess(text: string): void {
+  const exceeded = exceededBound(text, { depth: LEVELS_AT_MOST, elements: VALUES_AT_MOST })
+  if (exceeded === 'depth') {
     throw new ApiError(
       400,
       `The body is nested too deeply: at most ${LEVELS_AT_MOST} lists and objects are allowed`,
     )
   }
-  if (values > VALUES_AT_MOST) {
+  if (exceeded === 'elements') {
     throw new ApiError(413, `The body has too many values: at most ${VALUES_AT_MOST} are allowed`)
   }
 }

@@ -19,10 +19,13 @@ export type LatestReply = (socket: Duplex) => ServerResponse | undefined
 export function createExpressServer(app: Express, options: ServerOptions): ExpressServer {
   const latest = new WeakMap<Duplex, ServerResponse>()
   const answer: RequestListener = (request, response) => {
+    const earlier = latest.get(request.socket)
     latest.set(request.socket, response)
     const target = request.url ?? '/'
     if (!target.startsWith('/')) request.url = originForm(target)
-    app(request, response)
+    if (earlier === undefined || earlier.writableFinished) app(request, response)
+    // Pipelined requests take turns with the ones of other connections.
+    else earlier.once('close', () => setImmediate(() => request.destroyed || app(request, response)))
   }
   const server = createServer(options, answer)
   // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body.

@@ -1,13 +1,14 @@
 /** The HTTP server around an application: its limits, start and graceful end. */
 import { once } from 'node:events'
-import type { Server, ServerResponse } from 'node:http'
-import { createServer, type AddressInfo, type Server as SocketServer, type Socket } from 'node:net'
+import type { Server } from 'node:http'
+import { createServer, type AddressInfo, type Server as SocketServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Express } from 'express'
+import { z } from 'zod'
 import { OperatorError } from '../errors.ts'
 import { createExpressServer, type LatestReply } from './express-server.ts'
 import type { Log } from '../../process/log.ts'
 import { answerSocketFaults } from './socket-faults.ts'
-import { ignoreUpgrades, isWithoutBody } from './upgrades.ts'
 import { codeOf } from '../../process/system-errors.ts'
 
 /** Limits for one client. */
@@ -18,7 +19,7 @@ export interface HttpLimits {
   readonly headersMs: number
   /** Milliseconds for the whole request to arrive. */
   readonly requestMs: number
-  /** Milliseconds within which a client must read a part of a reply of known length. */
+  /** Milliseconds without a byte in or out after which a connection is closed, but for requests that may wait. */
   readonly stallMs: number
   /** Milliseconds that an idle connection is kept. */
   readonly idleMs: number
@@ -40,6 +41,12 @@ export const HTTP_LIMITS: HttpLimits = {
   // With the last second, and five more for chat to record its calls (CHAT_LIMITS), 30 in all.
   stopMs: 24_000,
 }
+
+/** Requests of one connection; the last reply says that it closes. */
+const REQUESTS_PER_SOCKET = 1000
+
+/** File descriptors that no client can take: the store, snapshots, records and providers need some. */
+const RESERVED_DESCRIPTORS = 64
 
 /** A listening server. */
 export interface HttpServer {
@@ -76,10 +83,13 @@ export async function listen(
     connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
     // The application rejects these requests with the error envelope.
     requireHostHeader: false,
-    shouldUpgradeCallback: isWithoutBody,
+    // An upgrade may be ignored (RFC 9110, 7.8).
+    shouldUpgradeCallback: () => false,
   })
-  breakOffStalled(server, latestReply, limits.stallMs)
-  ignoreUpgrades(server, latestReply)
+  server.setTimeout(limits.stallMs)
+  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
+  closeOverrun(server, latestReply)
+  limitConnections(server, log)
   answerSocketFaults(server, latestReply, log)
   await bind(server, host, port)
   return {
@@ -88,36 +98,40 @@ export async function listen(
   }
 }
 
-/** How often a silent connection is checked before it is cut: Node's timer may skip its first turn. */
-const LOOKS = 6
-
-/** Closes idle connections, and clients that stop reading their reply, which would hold a file or a body for ever. */
-function breakOffStalled(server: Server, latestReply: LatestReply, stallMs: number): void {
-  const stepMs = Math.ceil(stallMs / LOOKS)
-  const silent = new WeakMap<Socket, { readonly looks: number; readonly at: number }>()
-  // Called after a time without any byte in or out. One timer per connection is cheaper than one per reply.
-  server.setTimeout(stepMs, (socket) => {
-    // Node sets another timeout for connections that wait for their next request.
-    if (socket.timeout !== stepMs) return void socket.destroy()
-    const at = performance.now()
-    const last = silent.get(socket)
-    // A byte restarts the timer, so the next check after it is late.
-    const looks = last !== undefined && at - last.at < 1.5 * stepMs ? last.looks + 1 : 1
-    const response = latestReply(socket)
-    const isOver = response === undefined || response.writableFinished || isStalled(response, socket)
-    if (looks >= LOOKS && isOver) return void socket.destroy()
-    silent.set(socket, { looks, at })
-    socket.setTimeout(stepMs)
+/** Closes a connection after its last reply if the client has sent more requests: Node would answer each with a 503. */
+function closeOverrun(server: Server, latestReply: LatestReply): void {
+  const overrun = new WeakSet<Duplex>()
+  server.on('dropRequest', (_request, socket) => {
+    if (overrun.has(socket)) return
+    overrun.add(socket)
+    const last = latestReply(socket)
+    if (last === undefined || last.closed) socket.destroy()
+    else last.once('close', () => socket.destroy())
   })
 }
 
-/**
- * Streams may be slow in both directions; they have their own limits. Without waiting bytes the service is the slow
- * side.
- */
-function isStalled(response: ServerResponse, { writableLength }: Socket): boolean {
-  const hasLength = response.writableEnded || response.hasHeader('Content-Length')
-  return hasLength && writableLength > 0
+/** Closes connections beyond the limit of open files at once: without descriptors no snapshot can be opened. */
+function limitConnections(server: Server, log: Log): void {
+  const limit = openFilesLimit()
+  if (limit === undefined) return
+  server.maxConnections = Math.max(1, limit - RESERVED_DESCRIPTORS)
+  let isReported = false
+  server.on('drop', () => {
+    if (!isReported)
+      log.warn({ connections: server.maxConnections }, 'too many connections: new ones are closed')
+    isReported = true
+    setTimeout(() => (isReported = false), 60_000).unref()
+  })
+}
+
+/** The process's limit of open files; undefined if it has none. */
+function openFilesLimit(): number | undefined {
+  const report: unknown = process.report.getReport()
+  const limits = z
+    .object({ userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }) })
+    .safeParse(report).data
+  const soft = Number(limits?.userLimits.open_files.soft)
+  return Number.isInteger(soft) ? soft : undefined
 }
 
 /** Why the server cannot listen on host and port, such as a port in use; empty if it can. */
@@ -141,7 +155,6 @@ async function bind(server: SocketServer, host: string, port: number): Promise<v
     throw new OperatorError(bindFault(error, host, port), { cause: error })
   }
 }
-
 function bindFault(error: unknown, host: string, port: number): string {
   const code = codeOf(error)
   if (code === 'EADDRINUSE') return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`

@@ -34,7 +34,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     elsewhere = await openStore(settings, now)
     const { log } = memoryLog()
     const metrics = createMetricsRegistry()
-    const app = express().use(createApp({ routes, store, clock: () => now, log, metrics }))
+    const app = express().use(createApp({ routes, store, clock: () => now, log, stallMs: 60_000, metrics }))
     server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
   })
 

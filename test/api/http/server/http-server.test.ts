@@ -1,3 +1,4 @@
+/** CONTRACT 3: what the server answers by itself, and how it begins and ends. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -197,7 +198,10 @@ describe('a reply that its client does not read', () => {
       })
       .get('/body', (_request, reply) => void reply.set('Content-Length', String(LARGE.length)).end(LARGE))
       .get('/file', (_request, reply) => reply.sendFile(file, () => undefined))
-      .get('/stream', (_request, reply) => void reply.write(LARGE))
+      .get('/stream', (request, reply) => {
+        request.socket.setTimeout(0)
+        reply.write(LARGE)
+      })
       .get('/ended-stream', (_request, reply) => {
         reply.write(LARGE)
         reply.end()
@@ -219,9 +223,10 @@ describe('a reply that its client does not read', () => {
     await server.close()
   })
 
-  it('is waited for if nothing of it was sent yet', async () => {
-    const app = express().get('/slow', (_request, reply) => {
-      reply.set('Content-Length', '4').once('timeout', () => setImmediate(() => reply.end('late')))
+  it('is waited for if its handler bounds its own time', async () => {
+    const app = express().get('/slow', (request, reply) => {
+      request.socket.setTimeout(0)
+      setTimeout(() => reply.set('Content-Length', '4').end('late'), 300)
     })
     const server = await start({ stallMs: 100 }, app)
     expect(await (await fetch(`${server.origin}/slow`)).text()).toBe('late')
