@@ -62,7 +62,10 @@ export const CHAT_OPERATIONS = {
         description:
           'The completion. `X-App-Id` is the id of the app that the request names, or 0 if it names none.',
         headers: ['X-App-Id'],
-        content: { 'application/json': completionSchema, 'text/event-stream': 'text' },
+        content: {
+          'application/json': completionSchema.meta({ id: 'ChatCompletion' }),
+          'text/event-stream': 'text',
+        },
       },
       400: {
         description:

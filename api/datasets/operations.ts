@@ -34,7 +34,6 @@ const UNCHANGED: ReplyDescription = {
 /** Headers of every reply about a file: whole, in part, or unchanged. */
 const FILE_HEADERS = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
 
-/** The media types of a snapshot's files. */
 const FILE_TYPES = [
   'application/octet-stream',
   'application/vnd.apache.parquet',
@@ -60,31 +59,34 @@ const MEANINGS = {
   bom: 'With `1`, CSV begins with a byte order mark, so that spreadsheets detect UTF-8.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
+const FORMS = { as_of: MEANINGS.as_of, format: MEANINGS.format, bom: MEANINGS.bom } as const
+
 const SERIES_MEANINGS = {
   app_id: 'The apps by `app_id`; repeat the parameter for each further one.',
   start_date: MEANINGS.start_date,
   end_date: MEANINGS.end_date,
   limit: 'Days of the page.',
   offset: 'Days of the window to skip.',
-  as_of: MEANINGS.as_of,
-  format: MEANINGS.format,
-  bom: MEANINGS.bom,
+  ...FORMS,
 } as const satisfies Readonly<Record<keyof typeof SERIES_PARAMETERS, string>>
 
 const MODEL_MEANINGS = {
   start_date: MEANINGS.start_date,
   end_date: MEANINGS.end_date,
-  as_of: MEANINGS.as_of,
-  format: MEANINGS.format,
-  bom: MEANINGS.bom,
+  ...FORMS,
 } as const satisfies Readonly<Record<keyof typeof MODEL_PARAMETERS, string>>
 
-/** The body of rows by media type. */
-function rowsContent(row: z.ZodType): NonNullable<ReplyDescription['content']> {
-  const schema = z.strictObject({ data: z.array(row), meta: rankingMetaSchema })
+const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
+const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
+
+/** The body of rows by media type; `name` is that of a row. */
+function rowsContent(name: string, row: z.ZodType): NonNullable<ReplyDescription['content']> {
+  const schema = z
+    .strictObject({ data: z.array(row.meta({ id: name })), meta: META })
+    .meta({ id: `${name}List` })
   return Object.fromEntries(
-    FORMAT_NAMES.map((name) => {
-      const { mediaType, body } = FORMATS[name]
+    FORMAT_NAMES.map((format) => {
+      const { mediaType, body } = FORMATS[format]
       return [mediaType, body === 'json' ? schema : body]
     }),
   )
@@ -142,10 +144,10 @@ function fileReplies(types: readonly string[]) {
 }
 
 /** The replies of an operation that returns rows. */
-function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
+function rowsReplies(what: string, name: string, row: z.ZodType): Operation['replies'] {
   return {
     '200': {
-      description: `${what}; the same rows and order in every format.`,
+      description: `${what}; the same rows, and the same columns in the same order, in every format.`,
       headers: [
         'ETag',
         'Last-Modified',
@@ -156,7 +158,7 @@ function rowsReplies(what: string, row: z.ZodType): Operation['replies'] {
         'Vary',
         'X-Total-Count',
       ],
-      content: rowsContent(row),
+      content: rowsContent(name, row),
     },
     '304': {
       description: 'Unchanged since the sent tag or time.',
@@ -198,7 +200,7 @@ export const DATASET_OPERATIONS = {
       { path: RANKINGS_PATH, withoutKey: true },
       { path: RANKINGS_PATH, headers: { Accept: 'image/png' } },
     ],
-    replies: rowsReplies('The ranking', rankingRowSchema),
+    replies: rowsReplies('The ranking', 'AppRanking', rankingRowSchema),
   },
   series: {
     id: 'getAppSeries',
@@ -211,7 +213,7 @@ export const DATASET_OPERATIONS = {
       { path: `${SERIES_PATH}?app_id=2&start_date=2026-08-30&end_date=2026-08-31` },
       { path: `${SERIES_PATH}?start_date=2026-08-30` },
     ],
-    replies: rowsReplies('The series', seriesRowSchema),
+    replies: rowsReplies('The series', 'AppDay', seriesRowSchema),
   },
   models: {
     id: 'getRankingsDaily',
@@ -220,7 +222,7 @@ export const DATASET_OPERATIONS = {
     description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
     parameters: describeParameters(MODEL_PARAMETERS, MODEL_MEANINGS),
     examples: [{ path: `${MODEL_RANKING_PATH}?start_date=2026-08-30&end_date=2026-08-31` }],
-    replies: rowsReplies('The models', modelRowSchema),
+    replies: rowsReplies('The models', 'ModelDay', modelRowSchema),
   },
   snapshots: {
     id: 'listSnapshots',
@@ -239,11 +241,13 @@ export const DATASET_OPERATIONS = {
         description: 'Days, row counts and files of each; its monthly files are at its `url`.',
         headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
         content: {
-          'application/json': z.strictObject({
-            data: z.array(snapshotEntrySchema),
-            total_count: z.int().nonnegative(),
-            retracted: z.array(retractionSchema),
-          }),
+          'application/json': z
+            .strictObject({
+              data: z.array(SNAPSHOT),
+              total_count: z.int().nonnegative(),
+              retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
+            })
+            .meta({ id: 'SnapshotList' }),
         },
       },
       '304': UNCHANGED,
@@ -260,7 +264,7 @@ export const DATASET_OPERATIONS = {
       '200': {
         description: 'Its days, row counts and files.',
         headers: ['ETag', 'Cache-Control', 'Link'],
-        content: { 'application/json': z.strictObject({ data: snapshotEntrySchema }) },
+        content: { 'application/json': z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' }) },
       },
       '302': TO_THE_NEWEST,
       '304': UNCHANGED,
@@ -306,7 +310,10 @@ export const DATASET_OPERATIONS = {
     summary: 'How fresh the dataset is',
     examples: [{ path: STATUS_PATH }],
     replies: {
-      '200': { description: 'Times, days missing, next run.', content: { 'application/json': statusSchema } },
+      '200': {
+        description: 'Times, days missing, next run.',
+        content: { 'application/json': statusSchema.meta({ id: 'Status' }) },
+      },
     },
   },
 } as const satisfies Readonly<Record<string, Operation>>

@@ -21,8 +21,14 @@ export function describeParameters<Table extends ParameterTable>(
   })
 }
 
-function schemaOf({ schema, integer, most, default: fallback }: Parameter) {
-  if (most !== undefined) return { type: 'array', items: { type: 'integer' }, minItems: 1, maxItems: most }
-  const made = integer === undefined ? jsonSchema(schema, 'input') : { type: 'integer', ...integer }
-  return fallback === undefined ? made : { ...made, default: fallback }
+function schemaOf({ schema, integer, pattern, most, default: fallback }: Parameter) {
+  const int64 = { type: 'integer', format: 'int64' }
+  if (most !== undefined)
+    return { type: 'array', items: { ...int64, minimum: 0 }, minItems: 1, maxItems: most }
+  const made = integer === undefined ? jsonSchema(schema, 'input') : { ...int64, ...integer }
+  return {
+    ...made,
+    ...(pattern !== undefined && { pattern }),
+    ...(fallback !== undefined && { default: fallback }),
+  }
 }

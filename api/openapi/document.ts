@@ -26,8 +26,24 @@ const KEYS =
 
 type Document = Readonly<Record<string, unknown>>
 
-/** Builds the document of all described routes. */
+/** Builds the document of all described routes; schemas with a name stand among its components. */
 export function openApiDocument(routes: readonly Route[], examples: Examples): Document {
+  const named: Record<string, unknown> = {}
+  const document = inlineDocument(routes, examples)
+  const described = JSON.parse(JSON.stringify(document), (key, value: unknown) => {
+    if (key === '$ref' && typeof value === 'string') return value.replace('#/$defs/', '#/components/schemas/')
+    if (key !== '$defs') return value
+    Object.assign(named, value)
+    return undefined
+  })
+  const { components } = documentSchema.parse(described)
+  Object.assign(components.schemas, named)
+  return { ...document, ...described, components }
+}
+
+const documentSchema = z.object({ components: z.looseObject({ schemas: z.record(z.string(), z.unknown()) }) })
+
+function inlineDocument(routes: readonly Route[], examples: Examples): Document {
   return {
     openapi: '3.1.1',
     info: {

@@ -16,6 +16,10 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchem
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema: made }) => {
       if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
+      // Generators of typed languages take 32 bits otherwise, and lose the rest without an error.
+      if (made.type === 'integer') made.format = 'int64'
+      // A type with null alone has no name in typed languages.
+      if (made.type === 'null') Object.assign(made, { type: ['string', 'null'] })
       if (zodSchema instanceof z.ZodNullable) allowNull(made)
       if (made.format !== undefined && SELF_DESCRIBING.has(made.format)) delete made.pattern
     },

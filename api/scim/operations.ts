@@ -21,8 +21,11 @@ const jobSchema = z.strictObject({
   finished_at: time.nullable(),
 })
 
-const jobReplySchema = z.strictObject({ data: jobSchema })
-const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int().nonnegative() })
+const namedJob = jobSchema.meta({ id: 'ScimSyncJob' })
+const jobReplySchema = z.strictObject({ data: namedJob }).meta({ id: 'ScimSyncJobReply' })
+const jobsSchema = z
+  .strictObject({ data: z.array(namedJob), total_count: z.int().nonnegative() })
+  .meta({ id: 'ScimSyncJobList' })
 
 const changesSchema = z.strictObject({ data: reportSchema })
 const groupSchema = z.strictObject({ data: groupRowSchema })

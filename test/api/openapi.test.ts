@@ -169,6 +169,15 @@ describe('the document', () => {
     expect(Object.keys(components.schemas)).not.toContain('Error')
   })
 
+  it('names its schemas and the width of integers, so that typed clients lose no digits', async () => {
+    const text = JSON.stringify(await served())
+    for (const name of ['app_id', 'rank', 'total_requests'])
+      expect(text).toContain(`"${name}":{"type":"integer","format":"int64"`)
+    expect(text).not.toContain('#/$defs/')
+    for (const name of ['AppRanking', 'RankingMeta', 'ScimSyncJob', 'ChatCompletion', 'Snapshot'])
+      expect(text).toContain(`"$ref":"#/components/schemas/${name}"`)
+  })
+
   it('has examples that are real replies', async () => {
     const key = await api.makeKey('management')
     const examples = await collectExamples(api.routes, api.origin, key)

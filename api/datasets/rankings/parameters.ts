@@ -22,6 +22,8 @@ export const MAX_OFFSET = 100
 /** The last rank on a page. */
 export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
 
+const isTime = (text: string) => z.iso.datetime({ offset: true }).safeParse(text).success
+
 /** Every parameter with its check. */
 export const PARAMETERS = {
   category: oneOf(CATEGORIES),
@@ -30,12 +32,15 @@ export const PARAMETERS = {
   start_date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
   end_date: {
     schema: daySchema.refine((day) => day >= FLOOR_DATE),
+    // From 2025 on.
+    pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$`,
     allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
   },
   limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT),
   offset: wholeNumber(0, MAX_OFFSET, 0),
   as_of: {
-    schema: z.iso.datetime({ offset: true }).or(z.string().refine((text) => asOfFromId(text) !== undefined)),
+    // One text for generated clients, not one of two.
+    schema: z.string().refine((text) => isTime(text) || asOfFromId(text) !== undefined),
     allowed:
       'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
   },

@@ -1,8 +1,6 @@
 /** The links of a reply: RFC 8288 links, and its permanent address. */
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
-import { DOCUMENT_PATH, STATUS_PATH } from '../../paths.ts'
-import { FORMAT_NAMES, FORMATS } from '../formats/formats.ts'
 import type { Page, Place, Question } from './question.ts'
 
 /**
@@ -20,20 +18,14 @@ export function pinnedAddress({ snapshot, question, format, hasMark }: Place): s
  * @param total the total over all pages; undefined if unknown (HEAD).
  */
 export function linkField(place: Place, total: number | undefined): string {
-  const { snapshot, question, format } = place
+  const { snapshot, question } = place
   const files = `${SNAPSHOTS_PATH}/${snapshot.id}`
   return [
     ...pageLinks(place, total),
     link(LICENCE.url, 'license'),
     link(`${files}/croissant.json`, 'describedby', 'application/json'),
     link(files, 'cite-as'),
-    link(SNAPSHOTS_PATH, 'version-history'),
     link(address(question.path, question.parameters), 'latest-version'),
-    ...FORMAT_NAMES.filter((name) => name !== format).map((name) =>
-      link(pinnedAddress({ ...place, format: name, hasMark: false }), 'alternate', FORMATS[name].mediaType),
-    ),
-    link(DOCUMENT_PATH, 'service-desc', 'application/json'),
-    link(STATUS_PATH, 'status'),
   ].join(', ')
 }
 
@@ -45,11 +37,11 @@ function pageLinks(place: Place, total: number | undefined): string[] {
   const { limit, offset } = page
   const last = total === undefined ? undefined : lastPage(page, total)
   const links: string[] = []
-  if (offset > 0) links.push(to({ limit, offset: 0 }, 'first'))
   if (offset > 0 && total !== 0)
     links.push(to(last && last.offset < offset ? last : pageBefore(page), 'prev'))
   if (last && last.offset > offset) links.push(to({ limit, offset: offset + limit }, 'next'))
-  if (last) links.push(to(last, 'last'))
+  // A list of one page ends with it.
+  if (last && offset + last.offset > 0) links.push(to(last, 'last'))
   return links
 }
 

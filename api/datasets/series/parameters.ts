@@ -18,9 +18,9 @@ const MAX_OFFSET = 100_000
 const MAX_ID = 2n ** 63n - 1n
 const idSchema = z
   .string()
-  .regex(/^-?\d{1,19}$/)
+  .regex(/^\d{1,19}$/)
   .transform(BigInt)
-  .refine((id) => id <= MAX_ID && id >= -MAX_ID)
+  .refine((id) => id <= MAX_ID)
 
 /** Every parameter with its check; limit and offset count days. */
 export const SERIES_PARAMETERS = {

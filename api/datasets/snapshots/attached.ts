@@ -135,7 +135,9 @@ function refuseDamaged(folder: string, id: string): void {
   const published = record?.files.find(({ name }) => name === SNAPSHOT_FILE)
   const fault = published && sizeFault(join(folder, id), published)
   if (fault !== undefined) {
-    throw new Error(`${SNAPSHOT_FILE} of ${id} ${fault}. Repair it: npm run nightly -- verify ${id} --repair`)
+    throw new Error(
+      `${SNAPSHOT_FILE} of ${id} ${fault}. Restore it from a backup; npm run nightly -- verify ${id} checks it`,
+    )
   }
   const path = join(folder, id, SNAPSHOT_FILE)
   // A program that opened the file to write may have left a WAL, which DuckDB would read too.

@@ -45,14 +45,16 @@ export type SnapshotFile = z.infer<typeof fileSchema>
 const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
 
 /** A snapshot with its files; in the list without the monthly ones. */
-export const snapshotEntrySchema = snapshotRecordSchema.omit({ retracted: true }).extend({
-  url: z.string().describe('Path at the origin: there are all files, also the monthly ones.'),
-  files: z.array(fileSchema),
-  state: z.enum(SNAPSHOT_STATES),
-  retracted_at: z.iso.datetime({ precision: 0 }).optional(),
-  reason: z.string().optional().describe('Why it was retracted.'),
-  current: z.boolean().describe('Whether the rankings answer from it.'),
-})
+export const snapshotEntrySchema = snapshotRecordSchema
+  .omit({ retracted: true, input_fingerprint: true })
+  .extend({
+    url: z.string().describe('Path at the origin: there are all files, also the monthly ones.'),
+    files: z.array(fileSchema),
+    state: z.enum(SNAPSHOT_STATES),
+    retracted_at: z.iso.datetime({ precision: 0 }).optional(),
+    reason: z.string().optional().describe('Why it was retracted.'),
+    current: z.boolean().describe('Whether the rankings answer from it.'),
+  })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
 export interface SnapshotCatalogue {
@@ -192,7 +194,10 @@ function identifiersIn(folder: string): string[] {
     .filter((name) => asOfFromId(name) !== undefined)
 }
 
-function entryOf({ retracted, pruned_at, ...record }: SnapshotRecord, isRetained: boolean): SnapshotEntry {
+function entryOf(
+  { retracted, pruned_at, input_fingerprint: _ofTheRun, ...record }: SnapshotRecord,
+  isRetained: boolean,
+): SnapshotEntry {
   const url = `${SNAPSHOTS_PATH}/${record.id}`
   const files = record.files.map(({ name, bytes, sha256 }) => ({
     name,

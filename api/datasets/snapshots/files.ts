@@ -57,7 +57,7 @@ function refuseDamaged(folder: string, id: string, file: SnapshotFile): void {
   // A snapshot that was removed meanwhile is not damaged.
   if (fault === undefined || !existsSync(folder)) return
   throw new Error(
-    `The published file ${id}/${file.name} ${fault}. Repair it: npm run nightly -- verify ${id} --repair`,
+    `The published file ${id}/${file.name} ${fault}. Restore it from a backup; npm run nightly -- verify ${id} checks it`,
   )
 }
 

@@ -14,6 +14,8 @@ export interface Parameter {
   readonly required?: boolean
   /** The constant default value, if there is one. */
   readonly default?: string | number
+  /** A regular expression for the bound of a text, for the description. */
+  readonly pattern?: string
   /** The bounds of a whole number. */
   readonly integer?: { readonly minimum: number; readonly maximum: number }
 }

@@ -27,12 +27,12 @@ beforeAll(async () => {
     dataThrough: LAST_DAY,
     apps: [
       { id: 1, name: '=cmd|"x", y', tags: ['cli-agent'] },
-      { id: -2, name: 'Plain' },
+      { id: 2, name: 'Plain' },
       { id: 3, name: "O'Neill\n😀", tags: ['game'] },
     ],
     daily: [
       { day: LAST_DAY, app: 1, requests: 3, tokens: HUGE, completion: HUGE },
-      { day: LAST_DAY, app: -2, requests: 2, tokens: 50 },
+      { day: LAST_DAY, app: 2, requests: 2, tokens: 50 },
       { day: LAST_DAY, app: 3, requests: 1, tokens: 7 },
     ],
   })
@@ -77,7 +77,7 @@ describe('the name of a file', () => {
     ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],
     ['?format=parquet&sort=trending', 'app-rankings_trending_2026-10-21_2026-11-19.parquet'],
     ['?format=arrow&category=coding', 'app-rankings_popular_coding_2026-10-21_2026-11-19.arrow'],
-    ['/daily?app_id=1&app_id=-2&format=csv', 'app-rankings-daily_-2-1_2026-10-21_2026-11-19.csv'],
+    ['/daily?app_id=1&app_id=2&format=csv', 'app-rankings-daily_1-2_2026-10-21_2026-11-19.csv'],
   ])('of %s is %s', async (search, name) => {
     const disposition = (await get(search)).headers.get('Content-Disposition')
     expect(disposition).toBe(`attachment; filename="${name}"`)
@@ -158,7 +158,7 @@ describe('the rows', () => {
     expect(await (await get('?format=csv')).text()).toBe(
       'app_id,app_name,rank,total_requests,total_tokens\n' +
         `1,"'=cmd|""x"", y",1,3,${2n * HUGE}\n` +
-        '-2,Plain,2,2,50\n' +
+        '2,Plain,2,2,50\n' +
         `3,"O'Neill\n😀",3,1,7\n`,
     )
   })

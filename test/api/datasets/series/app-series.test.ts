@@ -16,13 +16,13 @@ const CONTENT: SnapshotContent = {
   apps: [
     { id: 1, name: 'One, "quoted"' },
     { id: 2, name: 'Two' },
-    { id: -3, name: 'Minus three' },
+    { id: 3, name: 'Three' },
   ],
   daily: [
     { day: LAST_DAY, app: 1, requests: 3, tokens: 2n ** 63n - 1n, completion: 2n ** 63n - 1n },
     { day: '2026-11-17', app: 1, requests: 2, tokens: 40, completion: 2 },
     { day: LAST_DAY, app: 2, requests: 1, tokens: 7 },
-    { day: '2025-01-01', app: -3, requests: 1, tokens: 5 },
+    { day: '2025-01-01', app: 3, requests: 1, tokens: 5 },
   ],
   missing: ['2026-11-18'],
 }
@@ -66,11 +66,15 @@ describe('the series of apps by day', () => {
     )
   })
 
+  it('is rejected for a negative app id', async () => {
+    expect((await ask('?app_id=-3')).status).toBe(400)
+  })
+
   it('is CSV on request', async () => {
-    const response = await ask('?app_id=-3&start_date=2025-01-01&end_date=2025-01-01&format=csv')
+    const response = await ask('?app_id=3&start_date=2025-01-01&end_date=2025-01-01&format=csv')
     expect(await response.text()).toBe(
       'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
-        '2025-01-01,-3,Minus three,1,5,0,5,complete\n',
+        '2025-01-01,3,Three,1,5,0,5,complete\n',
     )
   })
 
