@@ -42,7 +42,7 @@ it('bodies in flight have a bound per key and one together; over it 503 with Ret
   const begin = async (key: string) => {
     const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
     sockets.push(socket)
-    const [answer] = (await once(socket, 'data')) as [string]
+    const answer = String((await once(socket, 'data'))[0])
     return { socket, answer }
   }
   const first = await begin(keys[0])
