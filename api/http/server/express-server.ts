@@ -21,6 +21,8 @@ export function createExpressServer(app: Express, options: ServerOptions): Expre
   const answer: RequestListener = (request, response) => {
     const earlier = latest.get(request.socket)
     latest.set(request.socket, response)
+    // Node may lose requests that follow one with an upgrade in the same packet, so nothing may follow it.
+    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
     const target = request.url ?? '/'
     if (!target.startsWith('/')) request.url = originForm(target)
     if (earlier === undefined || earlier.writableFinished) app(request, response)

@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
@@ -171,19 +168,6 @@ async function fault(status: number, path: string, init: RequestInit = {}) {
   return { envelope, headers: response.headers }
 }
 
-/** The replies to two packets; the second follows after some time. */
-async function sendLater(first: string, second: string, ms: number): Promise<string> {
-  const { hostname, port } = new URL(server.origin)
-  const socket = connect(Number(port), hostname)
-  let answer = ''
-  socket.setEncoding('utf8').on('data', (part: string) => (answer += part))
-  socket.write(first)
-  await sleep(ms)
-  socket.write(second)
-  await once(socket, 'close')
-  return answer
-}
-
 async function rawFault(status: number, text: string, { origin } = server): Promise<Envelope> {
   const [head = '', body = ''] = (await sendRaw(origin, text)).split('\r\n\r\n')
   expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -350,19 +334,12 @@ describe('a request that cannot be served', () => {
     )
   })
 
-  it('413 for a small body that expands to too much, or has too many values', async () => {
-    const send = (body: string, coding: Record<string, string>) =>
-      fault(413, '/test/large-body', {
-        method: 'POST',
-        body: 'gzip' in coding ? gzipSync(body) : body,
-        headers: {
-          'Content-Type': 'application/json',
-          ...('gzip' in coding ? { 'Content-Encoding': 'gzip' } : {}),
-        },
-      })
-    const packed = await send(JSON.stringify('x'.repeat(5_000_000)), { gzip: '' })
-    expect(packed.envelope.error.message).toContain('too large')
-    const many = await send(`[${'0,'.repeat(300_000)}0]`, {})
+  it('413 for a body with too many values', async () => {
+    const many = await fault(413, '/test/large-body', {
+      method: 'POST',
+      body: `[${'0,'.repeat(300_000)}0]`,
+      headers: { 'Content-Type': 'application/json' },
+    })
     expect(many.envelope.error.message).toContain('at most 250000')
   })
 
@@ -464,23 +441,11 @@ describe('a fault on the socket', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
   })
 
-  it.each([
-    ['in the same packet', 0],
-    ['later', 50],
-  ])('comes after the reply to a request for an upgrade, %s', async (_when, ms) => {
-    const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
-    const answer =
-      ms === 0 ? sendRaw(server.origin, `${wish}rubbish\r\n\r\n`) : sendLater(wish, 'rubbish\r\n\r\n', ms)
-    expect(await answer).toMatch(/^HTTP\/1\.1 200 [^]*\{"status":"ok"\}HTTP\/1\.1 400 [^]*"code":400/)
-  })
-
-  it('does not affect the reply to a request after an upgrade', async () => {
+  it('does not come for a request with an upgrade, which is ignored and closes the connection', async () => {
     const wish = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-    const next = 'GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
-    const answer = await sendRaw(server.origin, `${next.replace('close', 'keep-alive')}${wish}${wish}${next}`)
-    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(
-      ['404', '200', '200', '404'].map((code) => `HTTP/1.1 ${code}`),
-    )
+    const answer = await sendRaw(server.origin, `GET /nope HTTP/1.1\r\nHost: x\r\n\r\n${wish}`)
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 200'])
+    expect(answer).toMatch(/HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
   })
 
   it('sends no second reply if the request was answered before its end', async () => {
