@@ -44,7 +44,11 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
 
 -- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset.
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS CASE
-  WHEN (ends_with(t, 'Z') AND len(t) >= 20 OR len(t) = 19 AND t[17] = ':') AND TRY_CAST(t AS TIMESTAMP) IS NOT NULL
+  WHEN (
+    ends_with(t, 'Z') AND len(t) >= 20
+    OR len(t) = 19 AND t[17] = ':'
+    OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
+  ) AND TRY_CAST(t AS TIMESTAMP) IS NOT NULL
     THEN TRY_CAST(t AS TIMESTAMP)
   ELSE time_from_parts(time_parts(t))
 END;
