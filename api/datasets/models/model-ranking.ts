@@ -39,7 +39,7 @@ export function parseModelRanking(text: string): RowsRequest {
 }
 
 /** The question for the models of a window. */
-export function modelsQuestion(window: DateWindow): Question {
+function modelsQuestion(window: DateWindow): Question {
   return {
     path: MODEL_RANKING_PATH,
     key: ['models', window.start, window.end].join('.'),

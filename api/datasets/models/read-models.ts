@@ -24,7 +24,7 @@ export async function readModels(
 }
 
 /** @throws {ApiError} 400 if the snapshot predates the count of models. */
-export function requireModels({ contents, asOf }: Snapshot): void {
+function requireModels({ contents, asOf }: Snapshot): void {
   if (contents.has('main.daily_models')) return
   const allowed =
     'a snapshot with the table model_daily, which this one is too old for; the next run publishes one'

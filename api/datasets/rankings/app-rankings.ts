@@ -26,7 +26,7 @@ export function usualRankings({ dataThrough }: SnapshotFacts): Question[] {
   return SORTS.map((sort) => rankingsQuestion(resolveQuery({ sort }, dataThrough)))
 }
 
-export function rankingsQuestion(query: RankingsQuery): Question {
+function rankingsQuestion(query: RankingsQuery): Question {
   const { sort, category, subcategory, start, end, limit, offset } = query
   return {
     path: RANKINGS_PATH,

@@ -3,14 +3,12 @@ import { z } from 'zod'
 import { rankingRowSchema, type RankingRow, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { hasFilter, type RankingsQuery } from './query.ts'
 import type { Snapshot } from '../snapshots/facts.ts'
-import { ApiError } from '../../http/errors.ts'
 import { REACHABLE_RANKS } from './parameters.ts'
 import { daysOf } from './window.ts'
 
 /** The measure that orders each ranking. */
 const MEASURES = {
   popular: 'total_tokens',
-  popular_by_requests: 'total_requests',
   trending: 'excess_tokens',
 } as const
 
@@ -61,7 +59,7 @@ export async function readRanking(
  * Reads one page of a ranking with its `measure`, tokens or excess tokens. The candidates are enough if they prove the
  * page; otherwise all apps are read.
  */
-export async function readMeasuredRanking(
+async function readMeasuredRanking(
   snapshot: Snapshot,
   query: RankingsQuery,
 ): Promise<RankingPage<MeasuredRow>> {
@@ -69,25 +67,6 @@ export async function readMeasuredRanking(
   return pageOf(
     (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main')),
   )
-}
-
-/**
- * Reads one page of popular ordered by requests, its `measure`, which the API does not offer.
- * @throws {ApiError} 400 for a snapshot of an older version without that order.
- */
-export async function readRankingByRequests(
-  snapshot: Snapshot,
-  query: RankingsQuery,
-): Promise<RankingPage<MeasuredRow>> {
-  if (!hasFilter(snapshot, query)) return { rows: [], total: 0 }
-  const { sort: _popular, ...values } = query
-  if (!snapshot.contents.has('main.popular_by_requests')) {
-    throw new ApiError(
-      400,
-      `The snapshot of ${snapshot.asOf} cannot be ranked by requests: choose a newer one`,
-    )
-  }
-  return pageOf(pageSchema.parse(await snapshot.query(PAGE('popular_by_requests', 'main'), values)))
 }
 
 function pageOf(page: Page): RankingPage<MeasuredRow> {

@@ -63,7 +63,7 @@ async function workOut(representation: OpenRepresentation): Promise<Answer> {
 }
 
 /** The rows in the format of their place. */
-export function encodeRows(place: Place, rows: Table['rows']): Buffer {
+function encodeRows(place: Place, rows: Table['rows']): Buffer {
   const { snapshot, question, format, hasMark } = place
   const meta = metaOf(place)
   const metadata = {

@@ -48,7 +48,7 @@ function pageLinks(place: Place, total: number | undefined): string[] {
 type PageOfList = Pick<Page, 'limit' | 'offset'>
 
 /** The page before this one, shorter at the beginning of the list. */
-export function pageBefore({ limit, offset }: PageOfList): PageOfList {
+function pageBefore({ limit, offset }: PageOfList): PageOfList {
   return offset < limit ? { limit: offset, offset: 0 } : { limit, offset: offset - limit }
 }
 

@@ -12,7 +12,7 @@ import {
 import { ApiError } from '../../http/errors.ts'
 
 type SqlValue = string | number | null
-export type SqlValues = Readonly<Record<string, SqlValue>>
+type SqlValues = Readonly<Record<string, SqlValue>>
 type SqlRow = Readonly<Record<string, unknown>>
 
 /**

@@ -105,8 +105,8 @@ describe('GET /metrics', () => {
       `dataset_data_through_timestamp_seconds ${Date.parse(DAY) / 1000}`,
       'dataset_days_missing 1',
       'dataset_degraded 0',
-      // This snapshot has no files beside its DuckDB file.
-      'dataset_faults 2',
+      // This snapshot has no record.
+      'dataset_faults 1',
       'dataset_snapshots_opened_total 1',
     ])
     await snapshotAt(dataDir, '2026-03-12T02:00:00Z')

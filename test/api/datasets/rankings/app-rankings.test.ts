@@ -261,7 +261,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
       const response = await api.get(`${PATH}${query}`, key, init)
       expect(response.status).toBe(429)
       expect(remaining(response)).toEqual(['0', '470'])
-      expect(response.headers.get('Retry-After')).toBe('60')
+      expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
       expect(response.headers.get('ETag')).toBeNull()
       expect(await response.json()).toMatchObject({
         error: {
