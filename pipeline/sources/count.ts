@@ -159,7 +159,7 @@ function hashOf(types: TypedColumns, rows: string): string {
 /** Finds the text files to read otherwise than they were; false if there is none. */
 async function readAgain(connection: DuckDBConnection, batch: Batch, folder: string): Promise<boolean> {
   const numbers = async (name: string) => {
-    const rows = await readRows(connection, `load/count.sql#${name}`, fileRow)
+    const rows = await readRows(connection, name, fileRow)
     return rows.flatMap(({ file }) => batch.files[file]?.file ?? [])
   }
   const isInPlace = (file: RawFile) => batch.texts.has(file) && !batch.staged.has(file)
@@ -169,8 +169,8 @@ async function readAgain(connection: DuckDBConnection, batch: Batch, folder: str
   for (const [index, [file]] of grown.entries()) {
     batch.texts.set(file, await inspectText(file, join(folder, `grown-${index}`)))
   }
-  const suspects = (await numbers('suspects')).filter(isInPlace)
-  for (const file of (await numbers('unknown-files')).filter(isInPlace)) {
+  const suspects = (await numbers('load/count.sql#suspects')).filter(isInPlace)
+  for (const file of (await numbers('load/count.sql#unknown-files')).filter(isInPlace)) {
     const text = batch.texts.get(file)
     if (file.format === 'ndjson' && text !== undefined && (await lacksKeys(text))) suspects.push(file)
   }
@@ -230,7 +230,7 @@ async function nameGroups(connection: DuckDBConnection, isNamed: boolean): Promi
     await execute(connection, 'load/count.sql#store-claims')
   }
   const isRejected = await hasRows(connection, 'groups', 'WHERE NOT valid')
-  await execute(connection, `load/count.sql#${isRejected ? 'rejected' : 'nothing-rejected'}`)
+  await execute(connection, isRejected ? 'load/count.sql#rejected' : 'load/count.sql#nothing-rejected')
 }
 
 async function hasRows(connection: DuckDBConnection, table: string, where = ''): Promise<boolean> {

@@ -61,10 +61,10 @@ ORDER BY r.app_id;
 -- name: propose
 -- Stages a decision before its file exists.
 INSERT INTO staged (
-  file, row, lines, app_id, app_name, visibility, subcategories, alias_of, updated_at, action, reason
+  file, row, app_id, app_name, visibility, subcategories, alias_of, updated_at, action, reason
 )
 VALUES (
-  $file, $row, 1, $app_id, $app_name, $visibility, $subcategories, $alias_of, $updated_at, $action, $reason
+  $file, $row, $app_id, $app_name, $visibility, $subcategories, $alias_of, $updated_at, $action, $reason
 );
 
 -- name: decision-lines

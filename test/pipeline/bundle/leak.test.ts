@@ -65,7 +65,7 @@ beforeAll(async () => {
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
   await publish(dataDir, '2026-01-03T02:00:00Z')
   // A second snapshot with a restated day, so that restatements are searched too.
-  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, usageOf(DAY))
+  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, `${usageOf(DAY)}\n`)
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
 })

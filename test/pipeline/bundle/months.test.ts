@@ -62,7 +62,7 @@ it('each month from the first day of the data to the last has a file, also a mon
 })
 
 it('months of models are shared too', async () => {
-  months.deliver('2026-03-05', 'late.csv')
+  months.deliver('2026-03-05', 'late.csv', 50)
   await months.run()
   const [newest, before] = readdirSync(join(dataDir, 'snapshots'))
     .filter((name) => name !== 'records')
@@ -82,7 +82,7 @@ const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
     'of the newest month, before all other days, of names and tags, and of apps without usage',
     () => {
       months.deliver('2025-11-02')
-      months.deliver('2026-03-05', 'late.csv')
+      months.deliver('2026-03-05', 'late.csv', 50)
       // The same rows in a new file.
       months.deliver('2026-02-03')
       months.decide('8,Eight,public,game,,2026-03-06')
@@ -95,7 +95,7 @@ const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
   [
     'of days: a late file, and usage in a month without any',
     () => {
-      months.deliver('2025-12-30', 'late.csv')
+      months.deliver('2025-12-30', 'late.csv', 50)
       months.deliver('2026-01-15')
     },
     ['2026-02'],

@@ -38,7 +38,7 @@ describe('broken registries', () => {
     ['7,A,public,,,yesterday', 'updated_at is not a UTC timestamp'],
     // It would outrank every later row.
     ['8,A,public,,,infinity', 'updated_at is not a UTC timestamp'],
-    ['9,A,public', 'broken line: missing columns'],
+    ['9,A,public', 'broken line: 3 fields instead of 6'],
   ]
 
   it('stop the run, which names each broken row in order', async () => {
@@ -77,7 +77,7 @@ describe('broken registries', () => {
     writeRaw(dataDir, 'apps/nested.ndjson', `${row('{"en":"A"}')}${row('["A"]')}`)
     writeRaw(dataDir, 'apps/bytes.csv', Buffer.from(`${HEADER}\n2,Caf\xE9,public,,,2025-01-01\n`, 'latin1'))
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-      /bytes.csv, row 2: app_name holds bytes that are no text in UTF-8\n.*nested.ndjson, row 1: app_name is an object or a list, not one value\n.*row 2: app_name is an object/,
+      /bytes.csv, row 2: app_name is not readable text in UTF-8\n.*nested.ndjson, row 1: app_name is an object or a list, not one value\n.*row 2: app_name is an object/,
     )
   })
 

@@ -206,7 +206,7 @@ describe('publish', () => {
       'warehouse.duckdb.tmp',
     ].map((name) => join(dataDir, name))
     for (const folder of left) {
-      mkdirSync(folder)
+      mkdirSync(folder, { recursive: true })
       writeFileSync(join(folder, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'left over')
     }
     deliver('2026-01-07', 30)
