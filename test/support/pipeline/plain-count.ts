@@ -77,14 +77,16 @@ function saying(row: PlainRow): string {
 }
 
 function newestFirst(left: PlainRow, right: PlainRow): number {
-  if (left.ts !== right.ts) return left.ts < right.ts ? 1 : -1
+  // Times count by microseconds.
+  const [one, other] = [left.ts.slice(0, 26), right.ts.slice(0, 26)]
+  if (one !== other) return one < other ? 1 : -1
   const pairs = [
     [appOf(left), appOf(right)],
     [left.prompt ?? -1n, right.prompt ?? -1n],
     [left.completion ?? -1n, right.completion ?? -1n],
     [left.requests, right.requests],
   ] as const
-  for (const [one, other] of pairs) if (one !== other) return one < other ? 1 : -1
+  for (const [value, against] of pairs) if (value !== against) return value < against ? 1 : -1
   return 0
 }
 

@@ -18,7 +18,8 @@ const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 const count = fc.oneof(
-  fc.constantFrom('0', '1', '9007199254740993', '9223372036854775807'),
+  // A day of an app may not pass 2^63.
+  fc.constantFrom('0', '1', '9007199254740993'),
   fc.bigInt(0n, 1_000n).map(String),
 )
 
@@ -28,7 +29,7 @@ const usageRow = fc.record({
   app: fc.integer({ min: 1, max: APPS + 2 }),
   tokens: fc.option(fc.tuple(count, count)),
   requests: fc.option(fc.integer({ min: 0, max: 5 })),
-  request_id: fc.option(fc.constantFrom('a', 'b', 'c', 'd', 'e')),
+  request_id: fc.option(fc.integer({ min: 1, max: 40 }).map((id) => `r${id}`)),
 })
 type UsageRow = typeof usageRow extends fc.Arbitrary<infer Row> ? Row : never
 

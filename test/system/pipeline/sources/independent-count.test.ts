@@ -84,7 +84,8 @@ function makeRow(world: World, day: string, isNamed: boolean): PlainRow {
     app: isNamed ? pick(world, TEXTS) : 1 + number(APPS + 5),
     prompt: isBroken ? -1n : number(40) === 0 ? 9_007_199_254_740_993n : BigInt(number(3)),
     completion: BigInt(number(3)),
-    requests: BigInt(number(4)),
+    // Rows of requests that nobody served register no app.
+    requests: BigInt((isNamed ? 1 : 0) + number(4)),
     id: number(2) === 0 ? '' : `r${number(300)}`,
   }
 }
