@@ -35,7 +35,11 @@ export function branchesOf(batch: Batch): readonly Branch[] {
   for (const [file, text] of texts) {
     const layout = layoutOf(text)
     if (layout === undefined) batch.staged.add(file)
-    else groups.set(layout.rows(''), [...(groups.get(layout.rows('')) ?? []), text])
+    else {
+      // CSV files are read by position, so that equal reading may name the columns otherwise.
+      const key = JSON.stringify([layout.rows(''), [...layout.types]])
+      groups.set(key, [...(groups.get(key) ?? []), text])
+    }
   }
   const branches = [...groups.values()].map((group) => textBranch(batch, group))
   branches.push(

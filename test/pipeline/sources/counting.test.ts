@@ -129,3 +129,19 @@ it('a row that is rejected in a Parquet file with nanoseconds and ids is quarant
     { rows_read: '150', rows_rejected: '1' },
   ])
 })
+
+it('two CSV files of one day, with app_id and with app at the same place, count for their own apps', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  for (const [column, value] of [
+    ['app', 'https://two.example'],
+    ['app_id', '1'],
+  ]) {
+    const text = `ts,${column},prompt_tokens,completion_tokens\n${DAY}T10:00:00Z,${value},5,2\n`
+    writeRaw(dataDir, `usage/date=${DAY}/${column}.csv`, text)
+  }
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT count(*) AS apps FROM usage_daily WHERE app_id = 1')).toEqual([
+    { apps: '1' },
+  ])
+})
